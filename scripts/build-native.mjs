@@ -1,7 +1,8 @@
 // Builds native/bin/drover-init-linux-{x64,arm64} from native/src.
 //   node scripts/build-native.mjs           builds and replaces the committed binaries
 //   node scripts/build-native.mjs --check   builds elsewhere and compares byte for byte
-// Exit codes: 0 built or identical, 1 different or failed to compile, 3 the required compiler is not installed.
+// Exit codes: 0 built or identical, 1 different or failed to compile, 2 wrong arguments, 3 the required compiler or linker
+// is missing or has another version.
 import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -54,7 +55,7 @@ for (const target of targets) {
   if (problem === null) continue;
   console.error(
     `build-native: ${problem}\n` +
-      `  The committed helper is built with ${target.compiler} ${compilerVersion} and GNU ld ${linkerVersion}, as in Debian 12.\n` +
+      `  The committed launcher is built with ${target.compiler} ${compilerVersion} and GNU ld ${linkerVersion}, as in Debian 12.\n` +
       `  On Debian 12: apt-get install ${target.debianPackage}`,
   );
   process.exit(3);

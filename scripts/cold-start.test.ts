@@ -97,8 +97,8 @@ test("a chat shows its prompt without loading a client, a coordinator or a libra
 });
 
 test("an agent without MCP servers does not load the MCP client, and the Agent SDK executor loads no library at all", async () => {
-  const onSdk = await staticImportsOf("src/execute/executors/claude-sdk/claude-sdk.ts");
-  expect(onSdk.filter((path) => !path.startsWith("src/") && !path.startsWith("node:"))).toEqual([]);
+  const sdkImports = await staticImportsOf("src/execute/executors/claude-sdk/claude-sdk.ts");
+  expect(sdkImports.filter((path) => !path.startsWith("src/") && !path.startsWith("node:"))).toEqual([]);
   const loop = await staticImportsOf("src/execute/executors/loop/model-executor.ts");
   expect(loop.filter((path) => path.includes("modelcontextprotocol"))).toEqual([]);
 });

@@ -117,7 +117,7 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
     provider,
     onNotice,
   };
-  const watched = detectDamage(coordinator.port);
+  const damageDetector = detectDamage(coordinator.port);
   let runner: Runner | null = null;
   let nested: NestedRuns | null = null;
   let profiles: Awaited<ReturnType<typeof openProfiles>> | null = null;
@@ -152,7 +152,7 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
     } else {
       const base = {
         ...runnerBase,
-        port: watched.port,
+        port: damageDetector.port,
         projectDir: cwd,
         shortLived: true,
         defaultTimeoutSeconds: execution.default_timeout_seconds,
@@ -179,7 +179,7 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
         ...(options.inProcess ? { inProcess: options.inProcess } : {}),
       });
     }
-    return await Promise.race([work(client, coordinator), watched.damaged]);
+    return await Promise.race([work(client, coordinator), damageDetector.damaged]);
   } catch (error) {
     // no process would wait for these runs
     if (createdRunIds.length > 0 && !isDamaged(error))

@@ -94,8 +94,8 @@ test.each([
       const results = messages.flatMap(({ tool_results }) => tool_results).length;
       if (results === 0) return { tool: call(`${prefix}write`, write) };
       if (results === 1) return { tools: reads.map((input) => call(`${prefix}read`, input)) };
-      const asked = messages.findLast(({ role }) => role === "user")!.text;
-      return { text: asked === "and now?" ? "again" : "done" };
+      const lastPrompt = messages.findLast(({ role }) => role === "user")!.text;
+      return { text: lastPrompt === "and now?" ? "again" : "done" };
     });
     closing.push(server.stop);
     const { host, runner, ended } = await setUp({ provider, base_url: server.url + path });

@@ -4,7 +4,7 @@ import { runsDirectory, workDirectory } from "../src/model/state-layout.ts";
 import type { StoredEvent } from "../src/model/event.ts";
 import type { Run } from "../src/model/run.ts";
 import { isTerminal } from "../src/model/states.ts";
-import type { Asked, Turn } from "../test/model-server/script.ts";
+import type { ModelRequest, Turn } from "../test/model-server/script.ts";
 import { startModelServer } from "../test/model-server/server.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
@@ -141,7 +141,7 @@ function turnOf(
 }
 
 /** Records `NAME TURN` for each request. The answer says which request of that turn it was. */
-function answerTo({ messages }: Asked, asked: string[], place: Place): Turn {
+function answerTo({ messages }: ModelRequest, asked: string[], place: Place): Turn {
   const name = /This is (\S+)\./.exec(messages.find(({ role }) => role === "user")?.text ?? "")?.[1] ?? "";
   const turn = messages.filter(({ role }) => role === "assistant").length;
   const key = `${name} ${turn}`;

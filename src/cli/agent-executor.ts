@@ -42,7 +42,7 @@ async function runSpec(input: CommandInput): Promise<number> {
   const { options, cwd, env } = input;
   const [spec = "", directory = "", session] = input.positionals;
   if (session !== undefined && options["new"])
-    throw usage("SESSION and --new exclude each other.", "agent-executor", "--new");
+    throw usage("SESSION and --new cannot be used together.", "agent-executor", "--new");
   const workspace = checkWorkspace(resolve(cwd, directory));
   const local = await resolveTrust(input, await findLocal(env, cwd), { profiles: true });
   const { agent, ...profile } = await loadSpec(resolve(cwd, spec), text(options, "provider"), input, local);

@@ -150,7 +150,7 @@ async function checkAgents(input: CommandInput): Promise<number> {
 async function findProject(input: CommandInput): Promise<{ directories: string[]; faults: DefinitionFault[] }> {
   // Checks untrusted files too: this runs nothing, and users should be able to check before they trust.
   const scope = { profiles: true, agents: true };
-  const local = await resolveTrust(input, await findLocal(input.env, input.cwd), scope, { asks: false });
+  const local = await resolveTrust(input, await findLocal(input.env, input.cwd), scope, { mayPrompt: false });
   const host = { builtIn: builtInExecutors, hasCommand: () => true };
   const loaded = findProfiles([local.config.profiles ?? join(input.cwd, "profiles")], host);
   const { profiles } = loaded;

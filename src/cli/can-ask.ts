@@ -10,7 +10,7 @@ export function canAsk({ options }: Pick<CommandInput, "options">): boolean {
 /** Reads whether the questions of a run go to people. Returns an empty object if the agent's definition decides. */
 export function readAttended(input: Pick<CommandInput, "options">): { attended?: boolean } {
   const { attended: yes, "no-attended": no } = input.options;
-  if (yes && no) throw usage("--attended and --no-attended exclude each other.", "run", "--attended");
+  if (yes && no) throw usage("--attended and --no-attended cannot be used together.", "run", "--attended");
   if (yes || no) return { attended: yes === true };
   return canAsk(input) ? { attended: true } : {};
 }

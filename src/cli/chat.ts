@@ -37,8 +37,8 @@ async function runChat(input: CommandInput): Promise<number> {
       "chat",
       extraArguments[0],
     );
-  const onTerminal = isTerminal(0) && isTerminal(1) && !input.options["json"] && !input.options["no-input"];
-  return onTerminal ? chatAtTerminal(input, agent_name) : chatInLines(input, agent_name);
+  const hasTerminal = isTerminal(0) && isTerminal(1) && !input.options["json"] && !input.options["no-input"];
+  return hasTerminal ? chatAtTerminal(input, agent_name) : chatInLines(input, agent_name);
 }
 
 async function chatAtTerminal(input: CommandInput, agent_name: string): Promise<number> {
@@ -89,7 +89,7 @@ interface ChatContext {
 async function withAgent(
   input: CommandInput,
   agent_name: string,
-  onTerminal: ((message: string) => void) | null,
+  reportInChat: ((message: string) => void) | null,
   work: (context: ChatContext, stateDirectory: string) => Promise<number>,
 ): Promise<number> {
   const { reportOnStderr, withCoordinator } = await import("./with-coordinator.ts");
@@ -106,7 +106,7 @@ async function withAgent(
     if (agent.type === "procedural") throw cannotChat(agent);
     const conversation = createConversation(client, {
       agent,
-      attended: input.options["no-attended"] !== true && (onTerminal !== null || input.options["attended"] === true),
+      attended: input.options["no-attended"] !== true && (reportInChat !== null || input.options["attended"] === true),
       project_dir: project === undefined ? undefined : resolve(input.cwd, project),
       parameters: readParameters(input.extraOptions, undefined, agent.parameters_schema),
       parent_run_id: input.env["DROVER_RUN_ID"] || undefined,
@@ -118,7 +118,7 @@ async function withAgent(
     }
     return work({ client, conversation, agent }, locations.stateDirectory);
   };
-  return withCoordinator(input, runnerScope, startConversation, onTerminal ?? reportOnStderr);
+  return withCoordinator(input, runnerScope, startConversation, reportInChat ?? reportOnStderr);
 }
 
 async function findAgent(client: ApiClient, name: string): Promise<FlatAgent> {

@@ -186,15 +186,15 @@ const foreignPlaces: [what: string, spoil: (record: string) => void, asRoot?: tr
 it.each(foreignPlaces.filter(([, , asRoot]) => !asRoot || isRoot))(
   "uses neither address nor token from %s",
   async (_what, spoil) => {
-    let heard = 0;
+    let requests = 0;
     const cwd = await place((request, response) => {
-      heard += 1;
+      requests += 1;
       proving(token, healthy)(request, response);
     });
     spoil(recordDirectory(cwd));
     await expect(connect(inputFor(cwd))).rejects.toMatchObject({
       code: "DROVER-API-027",
     });
-    expect(heard).toBe(0);
+    expect(requests).toBe(0);
   },
 );

@@ -21,12 +21,12 @@ export async function withSignals<T>(
   const hurry = new AbortController();
   request.options.hurry = hurry.signal;
   const stop = (reason: StopReason): void => abort.abort(reason);
-  const onTerminal = request.options.stdin === "inherit" && isTerminal(0);
+  const hasTerminal = request.options.stdin === "inherit" && isTerminal(0);
   let presses = 0;
   process.on("SIGINT", () => {
     presses++;
     if (presses > 1) hurry.abort();
-    if (presses > 1 || !onTerminal) return stop("user");
+    if (presses > 1 || !hasTerminal) return stop("user");
     if (!quiet) tryWrite(2, "drover: interrupted. Press Ctrl-C again to kill the command.\n");
     setTimeout(() => void stopIfMissed(stop, interruptGraceMs), interruptGraceMs).unref();
   });

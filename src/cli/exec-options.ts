@@ -33,12 +33,13 @@ export const execOptions: Record<string, OptionSpec> = {
     value: "N=V",
     repeat: true,
     about:
-      "cpu=S, memory=BYTES, processes=N, open-files=N, file-size=BYTES, and for growth of the directory disk=BYTES, files=N (suffixes k, m, g)",
+      "set a limit (repeatable): cpu=S, memory=BYTES, processes=N, open-files=N or file-size=BYTES; disk=BYTES and files=N limit the growth of the working directory (suffixes k, m, g)",
   },
   capture: {
     value: "MODE",
     choices: ["both", "merged", "none", "file"],
-    about: "both (default), merged, none or file",
+    about:
+      "how to capture stdout and stderr: both separately (default), merged, none, or file (only to a file, as with --spill)",
   },
   "max-output-kb": {
     value: "KB",
@@ -94,7 +95,7 @@ export function readCapture(options: ParsedOptions, config: Config): CaptureOpti
 
 export function readUseShell(options: ParsedOptions, config: Config): "auto" | boolean {
   if (options["shell"] && options["no-shell"])
-    throw usage("--shell and --no-shell exclude each other.", "exec", "--shell");
+    throw usage("--shell and --no-shell cannot be used together.", "exec", "--shell");
   return options["shell"] ? true : options["no-shell"] ? false : config.execution.use_shell;
 }
 
@@ -150,7 +151,7 @@ export function readLimits(options: ParsedOptions): Limits {
       throw new RequestError({
         code: "DROVER-USE-010",
         field: "--limit",
-        message: `--limit ${argument} is not NAME=NUMBER with one of ${Object.keys(limitNames).join(", ")}.`,
+        message: `--limit ${argument} is not NAME=NUMBER, where NAME is one of ${Object.keys(limitNames).join(", ")}.`,
         next: "Write it like --limit memory=512m or --limit cpu=10.",
       });
     }

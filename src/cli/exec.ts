@@ -59,7 +59,7 @@ async function runExec(input: CommandInput): Promise<number> {
   return exitCodeOf(record, {
     json,
     quiet: options["quiet"] === true,
-    showCommand: recording.recordedAs === "run" ? showCommand(input) : null,
+    showCommand: recording.recordedAs === "run" ? commandToShowRun(input) : null,
     closedStream,
     redact: recording.redactor.text,
   });
@@ -77,7 +77,7 @@ async function findTrustedLocal(input: CommandInput): Promise<Local> {
  * The command that shows the run. `exec` always writes to the local record, so the variables that would point other
  * commands elsewhere are unset.
  */
-function showCommand({ env }: CommandInput): string {
+function commandToShowRun({ env }: CommandInput): string {
   const unset = ["DROVER_API_URL", "DATABASE_URL"].filter((name) => env[name]).map((name) => `-u ${name} `);
   return `${unset.length > 0 ? `env ${unset.join("")}` : ""}${droverCommand()} runs show`;
 }

@@ -128,13 +128,16 @@ function noneYet(kind: Kind | "schedule"): RequestError {
   return new RequestError({
     code: "DROVER-USE-008",
     field: kind.toUpperCase(),
-    message: `There is no ${kind} of yours yet, so \`last\` names none.`,
+    message: `You have no ${pluralize(kind)} yet, so \`last\` does not refer to anything.`,
     next: listCommand(kind),
   });
 }
 
 function listCommand(kind: Kind | "schedule"): string {
-  return kind === "delivery"
-    ? "Run `drover webhooks deliveries` to see the deliveries."
-    : `Run \`drover ${kind}s list\` to see the ${kind}s.`;
+  const command = kind === "delivery" ? "webhooks deliveries" : `${kind}s list`;
+  return `Run \`drover ${command}\` to see the ${pluralize(kind)}.`;
+}
+
+function pluralize(kind: Kind | "schedule"): string {
+  return kind === "delivery" ? "deliveries" : `${kind}s`;
 }

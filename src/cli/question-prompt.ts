@@ -1,7 +1,7 @@
 import type { RunEvent } from "../model/event.ts";
 import type { Decision } from "../model/executor.ts";
 import { RequestError } from "../model/errors.ts";
-import { type Asked, describeEffect, inputLines, visible } from "./question-view.ts";
+import { type OpenQuestion, describeEffect, inputLines, visible } from "./question-view.ts";
 import { createEditor, type Editor } from "./terminal/editor.ts";
 import type { Key } from "./terminal/keys.ts";
 import type { Live } from "./terminal/screen.ts";
@@ -10,7 +10,7 @@ import type { Style } from "./terminal/style.ts";
 /** Lets a person answer the questions of a run, one after another. */
 export interface QuestionPrompt {
   readonly isAsking: boolean;
-  ask(question: Asked): void;
+  ask(question: OpenQuestion): void;
   /** Call this when the log records a decision, which may be another person's. */
   onDecision(event: Extract<RunEvent, { type: "permission_decision" }>): void;
   /** Drops all questions, because the run has ended or a new attempt has started. */
@@ -23,7 +23,7 @@ export interface QuestionPrompt {
 
 export interface QuestionPromptOptions {
   agent: string;
-  answer(question: Asked, decision: Decision): Promise<unknown>;
+  answer(question: OpenQuestion, decision: Decision): Promise<unknown>;
   /** Prints a permanent line. */
   print(line: string): void;
   /** Called when the result of `show` has changed. */
@@ -47,7 +47,7 @@ export function createQuestionPrompt({
   style,
   quietMs = 400,
 }: QuestionPromptOptions): QuestionPrompt {
-  let openQuestions: Asked[] = [];
+  let openQuestions: OpenQuestion[] = [];
   let mode: Mode = { name: "choose" };
   /** A decision that arrived while our own answer was being sent. It may be ours or another person's. */
   let pendingDecision: DecisionEvent | null = null;
@@ -75,7 +75,7 @@ export function createQuestionPrompt({
     onChange();
   }
 
-  function printQuestion({ tool, input, effect }: Asked): void {
+  function printQuestion({ tool, input, effect }: OpenQuestion): void {
     const about = describeEffect(effect);
     print(
       `${style.yellow("?")} ${style.bold(visible(agent))} asks to use ${style.bold(visible(tool))}${about ? style.dim(` (${about})`) : ""}`,
@@ -85,7 +85,7 @@ export function createQuestionPrompt({
     if (lines.length > maxLines) print(style.dim(`    … ${lines.length - maxLines} more lines: press v to see all`));
   }
 
-  function showAll({ input }: Asked): void {
+  function showAll({ input }: OpenQuestion): void {
     for (const line of inputLines(input)) print(`    ${line}`);
   }
 

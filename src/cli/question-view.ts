@@ -2,7 +2,7 @@ import type { Question } from "../model/question.ts";
 import { shellQuote } from "./shell-quote.ts";
 
 /** The fields of a question that a person needs to decide. Both the log and the inbox have them. */
-export type Asked = Pick<Question, "run_id" | "request_id" | "tool" | "input"> & {
+export type OpenQuestion = Pick<Question, "run_id" | "request_id" | "tool" | "input"> & {
   effect?: Question["effect"] | undefined;
 };
 

@@ -28,7 +28,7 @@ export function searchesForProfiles(profileNames: readonly string[]): boolean {
 /** How to reach the user: by default on stderr, with a prompt if a person can answer it. */
 export interface TrustReporting {
   print?: (line: string) => void;
-  asks?: boolean;
+  mayPrompt?: boolean;
 }
 
 /**
@@ -39,10 +39,10 @@ export async function resolveTrust(
   input: CommandInput,
   local: Local,
   scope: TrustScope,
-  { print = (line) => tryWrite(2, `drover: ${line}\n`), asks = true }: TrustReporting = {},
+  { print = (line) => tryWrite(2, `drover: ${line}\n`), mayPrompt = true }: TrustReporting = {},
 ): Promise<Local> {
   let current = local;
-  if (asks && canAsk(input))
+  if (mayPrompt && canAsk(input))
     for (const [directory, contents] of findUntrusted(input, local, scope)) {
       if (isDecided(directory, input.env) || !ask(directory, contents, input)) continue;
       current = await findLocal(input.env, input.cwd);

@@ -65,10 +65,10 @@ it("uses the agents, public URLs and profiles that drover.yaml names", async () 
   );
   const coordinator = await serveIn(cwd);
   closing.push(() => coordinator.stop());
-  const asked = { path: "/agents", method: "GET", headers: { authorization: `Bearer ${coordinator.adminToken}` } };
+  const request = { path: "/agents", method: "GET", headers: { authorization: `Bearer ${coordinator.adminToken}` } };
   const { status, text } = await rawCall(coordinator.url, {
-    ...asked,
-    headers: { ...asked.headers, host: "drover.example" },
+    ...request,
+    headers: { ...request.headers, host: "drover.example" },
   });
   expect(status).toBe(200);
   expect(text).toContain('"configured"');

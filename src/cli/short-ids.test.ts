@@ -3,11 +3,11 @@ import { createIdShortener } from "./short-ids.ts";
 
 const ids = ["01a1ef80-a470-744f-9b1e-2fafc1d6b999", "01a1ef80-a1a6-7731-814b-b79d146054fd"];
 
-it("shortens ids to their last 8 characters, because ids of one minute begin alike", () => {
+it("shortens ids to their last 8 characters, because ids created in the same minute start with the same characters", () => {
   expect(ids.map(createIdShortener(ids))).toEqual(["c1d6b999", "146054fd"]);
 });
 
-it("keeps as many characters as distinguish the ids of a list, and never begins with a dash", () => {
+it("keeps enough characters to tell the ids of a list apart, and never starts a short id with a dash", () => {
   const alike = ["01a1ef80-a470-744f-9b1e-2fafc1d6b999", "01a1ef80-a470-744f-9b1e-3fafc1d6b999", ids[0]!];
   expect(alike.map(createIdShortener(alike))).toEqual(["2fafc1d6b999", "3fafc1d6b999", "2fafc1d6b999"]);
   const alikeLonger = ["01a1ef80-a470-744f-9b1e-2fafc1d6b999", "01a1ef80-a470-744f-9b1f-2fafc1d6b999"];

@@ -55,7 +55,8 @@ async function updateTokenFile(input: CommandInput, token: string): Promise<stri
 function readOverlap({ options }: CommandInput): { overlap_seconds?: number } {
   const overlap = text(options, "overlap");
   if (options["at-once"]) {
-    if (overlap !== undefined) throw usage("--overlap and --at-once exclude each other.", "tokens rotate", "--overlap");
+    if (overlap !== undefined)
+      throw usage("--overlap and --at-once cannot be used together.", "tokens rotate", "--overlap");
     return { overlap_seconds: 0 };
   }
   if (overlap === undefined) return {};

@@ -22,7 +22,7 @@ export async function withCoordinator(
   // Loaded late: a command with a coordinator does not need the code that dispatches and executes runs.
   const { withTrustedLocalRunner } = await import("./with-local-runner.ts");
   // A full-screen chat has already asked about trust, before it opened its screen.
-  return withTrustedLocalRunner(input, local, target, work, { print: report, asks: report === reportOnStderr });
+  return withTrustedLocalRunner(input, local, target, work, { print: report, mayPrompt: report === reportOnStderr });
 }
 
 export function reportOnStderr(message: string): void {

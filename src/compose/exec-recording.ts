@@ -97,7 +97,7 @@ function createNestedAccess(
   request: ExecRequest,
   input: CommandInput,
   local: Local,
-  onRecord: boolean,
+  isRecorded: boolean,
   key: string,
 ): { nestedAccess?: NestedAccess } {
   const { env } = input;
@@ -107,7 +107,7 @@ function createNestedAccess(
     const variables = Object.fromEntries(inherited.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
     return { nestedAccess: { runs, variables, open: () => async () => undefined } };
   }
-  if (!onRecord) return {};
+  if (!isRecorded) return {};
   // An address that the caller set for the command takes precedence.
   const hasAddress = request.command.environment?.["DROVER_API_URL"] !== undefined;
   const path = createNestedSocketPath(runs, key);

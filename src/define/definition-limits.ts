@@ -15,8 +15,8 @@ const maxValues = 20_000;
 export const tooDeep = `it is nested more than ${maxDepth} levels deep`;
 
 /** Returns the first limit that a YAML text exceeds. Checked before parsing, because the parser needs minutes for some texts of a megabyte. */
-export function findTextLimit(text: string): { line: number; problem: string } | null {
-  if (isWithinTextLimits(text)) return null;
+export function findExceededTextLimit(text: string): { line: number; problem: string } | null {
+  if (isClearlyWithinTextLimits(text)) return null;
   if (Buffer.byteLength(text) > maxDefinitionBytes)
     return { line: 1, problem: `it is larger than ${maxDefinitionBytes / 1024} KB` };
   let line = 1;
@@ -38,12 +38,12 @@ export function findTextLimit(text: string): { line: number; problem: string } |
 }
 
 /** A quick check that passes nearly all texts: each part takes a character, and each reference starts with `&`, `*` or `!`. */
-export function isWithinTextLimits(text: string): boolean {
+export function isClearlyWithinTextLimits(text: string): boolean {
   return text.length <= maxParts && text.split(/[&*!]/, maxReferences + 2).length <= maxReferences + 1;
 }
 
 /** Returns the limit that a parsed value exceeds. Walks it level by level, because a deeply nested value would overflow the stack of a recursive walk. */
-export function findValueLimit(value: unknown): string | null {
+export function findExceededValueLimit(value: unknown): string | null {
   let level = [value];
   let values = 0;
   for (let depth = 0; level.length > 0; depth++) {

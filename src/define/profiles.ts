@@ -177,7 +177,12 @@ function checkExecutor(
     path,
   });
   if (command !== undefined && module !== undefined)
-    return createKeyFault("DROVER-PRF-004", "module", "command and module exclude each other", "Keep one of them.");
+    return createKeyFault(
+      "DROVER-PRF-004",
+      "module",
+      "command and module cannot be used together",
+      "Keep one of them.",
+    );
   if (Object.keys(can).length > 0 && command === undefined)
     return createKeyFault(
       "DROVER-PRF-004",

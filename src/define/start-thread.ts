@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 
 export interface Thread {
-  /** Its source file, relative to `src/`. */
+  /** The thread's source file, relative to `src/`. */
   entry: string;
   /** Marks the worker: other threads that load the same file must not act as it. */
   mark: string;

@@ -1,6 +1,11 @@
 import { type Document, isMap, isNode, isPair, isScalar, isSeq, LineCounter, parseDocument, visit } from "yaml";
 import { findInexactNumber, isExactNumber } from "../model/exact-numbers.ts";
-import { isWithinTextLimits, findTextLimit, tooDeep, findValueLimit } from "./definition-limits.ts";
+import {
+  isClearlyWithinTextLimits,
+  findExceededTextLimit,
+  tooDeep,
+  findExceededValueLimit,
+} from "./definition-limits.ts";
 import { findJsonFault } from "./json-fault.ts";
 import { hasRepeatedKeys } from "./repeated-keys.ts";
 
@@ -33,9 +38,9 @@ export function parseJson(text: string): ParsedText {
     const { offset, problem } = findJsonFault(text);
     return failure(text.slice(0, offset).split("\n").length, problem);
   }
-  const limit = findValueLimit(value);
+  const limit = findExceededValueLimit(value);
   if (limit !== null) return overLimit(1, limit);
-  if (isWithinTextLimits(text) && !hasRepeatedKeys(text, value) && findInexactNumber(text) === null)
+  if (isClearlyWithinTextLimits(text) && !hasRepeatedKeys(text, value) && findInexactNumber(text) === null)
     return { ok: true, value, findLine: findLineLazily(() => parseJsonAsYaml(text, value)), inexact: [] };
   return parseJsonAsYaml(text, value);
 }
@@ -54,7 +59,7 @@ function findLineLazily(parse: () => ParsedText): FindLine {
 
 /** JSON is also YAML, and a parsed YAML document knows the position of each key. */
 function parseJsonAsYaml(text: string, value: unknown): ParsedText {
-  const exceeded = findTextLimit(text);
+  const exceeded = findExceededTextLimit(text);
   if (exceeded !== null) return overLimit(exceeded.line, exceeded.problem);
   const lines = new LineCounter();
   const document = tryParse(text, lines);
@@ -73,7 +78,7 @@ const maxFaults = 50;
 
 /** `firstLine` is the line of the file on which the text starts. */
 export function parseYaml(text: string, firstLine = 1): ParsedText {
-  const exceeded = findTextLimit(text);
+  const exceeded = findExceededTextLimit(text);
   if (exceeded !== null) return overLimit(exceeded.line + firstLine - 1, exceeded.problem);
   const lines = new LineCounter();
   const document = tryParse(text, lines);
@@ -91,7 +96,7 @@ export function parseYaml(text: string, firstLine = 1): ParsedText {
   if (faults.length > 0) return { ok: false, faults };
   try {
     const value: unknown = document.toJS({ maxAliasCount: 100 });
-    const limit = findValueLimit(value);
+    const limit = findExceededValueLimit(value);
     if (limit !== null) return overLimit(firstLine, limit);
     return {
       ok: true,

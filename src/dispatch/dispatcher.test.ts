@@ -145,7 +145,7 @@ describe("a held poll", () => {
     await host.dispatcher.start();
     const runner = await host.register();
     const waiting = poll(runner);
-    // It has queried the store once, and waits.
+    // The poll has queried the store once, and waits.
     await expect
       .poll(() => host.store.connection.sql("select count(*) as claims from claims").get()?.["claims"])
       .toBe(1);
@@ -323,7 +323,7 @@ it("continues after a restart of the coordinator as if nothing had happened", as
 });
 
 it("loses no runner while coordinators restart, even if each request reaches another one", async () => {
-  const [silent, heard] = [await host.register({ name: "silent" }), await host.register({ name: "heard" })];
+  const [silent, reporting] = [await host.register({ name: "silent" }), await host.register({ name: "reporting" })];
   const run_id = await host.submit();
   await poll(silent);
   await host.close();
@@ -331,7 +331,7 @@ it("loses no runner while coordinators restart, even if each request reaches ano
     clock.advance(4000);
     const brief = serve(host.store, { clock });
     await brief.dispatcher.start();
-    await brief.port.report(base(heard));
+    await brief.port.report(base(reporting));
     await brief.close();
   }
   expect(await host.run(run_id)).toMatchObject({ status: "claimed", runner_id: silent.runner_id });

@@ -224,7 +224,8 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     try {
       await store.apply([{ op: "renew_idle", runner_ids, lease_ms: leaseMs }]);
     } catch (error) {
-      // Their leases will expire, so make them poll again: this coordinator responds with an error, or another one renews.
+      // The waiting runners' leases will expire, so make them poll again: this coordinator responds with an error, or another
+      // one renews.
       waiters.wakeRunners(new Set(waiters.leasesEndingBefore(performance.now())));
       throw error;
     }

@@ -2,10 +2,10 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { openHost, type Host } from "../../test/fixtures/dispatch/host.ts";
 
 let host: Host;
-let heard: string[];
+let received: string[];
 beforeEach(async () => {
-  heard = [];
-  host = await openHost({ onPartials: (partials) => heard.push(...partials.map(({ delta }) => delta.text)) });
+  received = [];
+  host = await openHost({ onPartials: (partials) => received.push(...partials.map(({ delta }) => delta.text)) });
 });
 afterEach(async () => {
   await host.close();
@@ -41,5 +41,5 @@ test("forwards live text only for runs that the runner holds", async () => {
   await say(bob, ann, "of a run it does not say it holds");
   await say(bob, ann, "of a run it says it holds", [...bob.held, ...ann.held]);
   await say(ann, { ...ann, attempt: ann.attempt + 1 }, "of another attempt");
-  expect(heard).toEqual(["own"]);
+  expect(received).toEqual(["own"]);
 });

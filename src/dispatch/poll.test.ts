@@ -114,9 +114,9 @@ it("does not renew a lease for a poll by another owner", async () => {
       apply: host.store.apply,
       read: {
         ...host.store.read,
-        poller(asked) {
+        poller(query) {
           renewable = identified();
-          return host.store.read.poller(asked);
+          return host.store.read.poller(query);
         },
       },
     },

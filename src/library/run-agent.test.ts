@@ -116,17 +116,17 @@ describe("runAgent", () => {
   it("denies a call whose edited input does not match the tool, and reports it to the caller", async () => {
     const { agent, stateDir, directory } = place();
     writeFileSync(agent.script, JSON.stringify({ turns: asking(directory) }));
-    const asked: unknown[] = [];
+    const questions: unknown[] = [];
     const result = await runAgent({
       agent,
       prompt: "x",
       stateDir,
       onQuestion({ tool, inputSchema }) {
-        asked.push([tool, inputSchema?.["required"]]);
+        questions.push([tool, inputSchema?.["required"]]);
         return { decision: "allow", input: { command: 7 } };
       },
     });
-    expect(asked).toEqual([["command.run", ["command"]]]);
+    expect(questions).toEqual([["command.run", ["command"]]]);
     expect(result.callbackErrors).toMatchObject([
       { message: "The edited input does not match the schema of the tool command.run.", field: "body.input.command" },
     ]);

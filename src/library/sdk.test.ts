@@ -177,9 +177,9 @@ describe("runAgent on the Agent SDK", () => {
     expect(forked.run).toMatchObject({ trigger_type: "fork", forked_from: first.sessionId });
     const third = await opened.runner.resume(first.sessionId!, opened.agent, "the third prompt", opened.options);
     expect(third.summary).toBe("answer 3");
-    const heard = JSON.stringify(opened.server.requests.at(-1));
-    expect(heard).toContain("the second prompt");
-    expect(heard).not.toContain("another way");
+    const lastRequest = JSON.stringify(opened.server.requests.at(-1));
+    expect(lastRequest).toContain("the second prompt");
+    expect(lastRequest).not.toContain("another way");
     await opened.record(async ({ read }) => {
       expect(await read.session(first.sessionId!)).toMatchObject({ run_count: 3 });
     });
@@ -229,17 +229,17 @@ describe("runAgent on the Agent SDK", () => {
     ["no decision at all", undefined as never, null, "completed"],
   ])("asks onQuestion before a tool is used: %s", async (_, decision, content, status) => {
     const opened = await place(writes);
-    const asked: AgentQuestion[] = [];
+    const questions: AgentQuestion[] = [];
     const result = await opened.run({
       agent: { ...opened.agent, permissions: { mode: "default" } },
       onQuestion(question) {
-        asked.push(question);
+        questions.push(question);
         if (typeof decision === "function") return decision();
         if (decision?.decision !== "allow" || decision.input === undefined) return decision;
         return { decision: "allow", input: { ...(question.input as object), content: "edited" } };
       },
     });
-    expect(asked).toMatchObject([{ jobId: result.jobId, tool: "Write", agentName: "coder", effect: "edit" }]);
+    expect(questions).toMatchObject([{ jobId: result.jobId, tool: "Write", agentName: "coder", effect: "edit" }]);
     expect(result.run, String(result.error)).toMatchObject({ status: expect.any(String), attended: true });
     const file = join(opened.work, "a.txt");
     expect(existsSync(file) ? readFileSync(file, "utf8") : null).toBe(content);
@@ -311,18 +311,18 @@ describe("runAgent on the Agent SDK", () => {
     });
     closing.push(runner.stop);
     const types: string[] = [];
-    const asked: string[] = [];
+    const questions: string[] = [];
     const result = await opened.run({
       coordinator: { url: coordinator.url, token: coordinator.adminToken },
       agent: { ...opened.agent, permissions: { mode: "default" } },
       onMessage: ({ type }) => void types.push(type),
       onQuestion({ tool }) {
-        asked.push(tool);
+        questions.push(tool);
         return { decision: "allow" };
       },
     });
     expect(result, String(result.error)).toMatchObject({ success: true, summary: "It is made." });
-    expect(asked).toEqual(["Write"]);
+    expect(questions).toEqual(["Write"]);
     expect([types[0], types.at(-1)]).toEqual(["system", "result"]);
     expect(types).toContain("user");
     expect(existsSync(opened.stateDir)).toBe(false);

@@ -82,9 +82,9 @@ it("rejects another user's session with a SessionError that does not reveal its 
   const agent = { name: "helper", executor: "model", provider: "scripted" };
   const { sessionId } = await runAgent({ agent, prompt: "Do it", stateDir: "not used", coordinator: at });
   const { token } = await coordinator.client.tokens.create({ role: "user", subject: "bob" });
-  const asked = { prompt: "x", stateDir: "not used", agent: "helper", coordinator: { url: at.url, token } };
+  const options = { prompt: "x", stateDir: "not used", agent: "helper", coordinator: { url: at.url, token } };
   for (const which of ["resume", "fork"]) {
-    const refused: unknown = await runAgent({ ...asked, [which]: sessionId }).catch((error: unknown) => error);
+    const refused: unknown = await runAgent({ ...options, [which]: sessionId }).catch((error: unknown) => error);
     expect(refused).toBeInstanceOf(SessionError);
     expect(refused).toMatchObject({ sessionId, agentName: "helper", jobId: "" });
     expect(String(refused)).not.toContain("admin");

@@ -110,9 +110,9 @@ export async function checkScript(
   if (yaml.ok) {
     const checked = checkShape(yaml.value, shape, { ...yaml, file });
     // a turn with a misspelt key may look empty too, so report only the key
-    const isInner = (path: string): boolean =>
+    const hasInnerFault = (path: string): boolean =>
       !checked.ok && checked.faults.some((fault) => fault.path.startsWith(`${path}.`));
-    return checked.ok ? checked : { ok: false, faults: checked.faults.filter(({ path }) => !isInner(path)) };
+    return checked.ok ? checked : { ok: false, faults: checked.faults.filter(({ path }) => !hasInnerFault(path)) };
   }
   const { line, problem } = yaml.faults[0]!;
   return toFault(line, `the script is not valid YAML or JSON: ${problem}`, `Fix line ${line}.`);

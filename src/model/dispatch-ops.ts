@@ -120,10 +120,10 @@ export interface Rescue {
   unmatched_ms: number;
   limit: number;
   /**
-   * How long the calling process has been able to hear runners; absent: always. A process that was itself unreachable
-   * must not blame the runners, so it declares a runner lost only after listening for a whole lease, and fails an
-   * unmatched run only after listening for `unmatched_ms`. `before` is the result of its previous rescue. A gap of half a
-   * lease between two rescues (database unreachable, host suspended) restarts the listening period.
+   * How long the calling process has been able to receive requests from runners; absent: always. A process that was
+   * itself unreachable must not blame the runners, so it declares a runner lost only after listening for a whole lease,
+   * and fails an unmatched run only after listening for `unmatched_ms`. `before` is the result of its previous rescue. A
+   * gap of half a lease between two rescues (database unreachable, host suspended) restarts the listening period.
    */
   listening?: { lease_ms: number; before?: { since: number; at: number } };
 }

@@ -126,7 +126,7 @@ export interface ProcessEnd {
 
 export interface KilledProcess {
   pid: number;
-  /** Its command line, possibly cut. */
+  /** The process's command line, possibly truncated. */
   commandLine: string;
 }
 

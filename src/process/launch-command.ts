@@ -8,7 +8,7 @@ export interface LaunchRequest {
   path: string;
   command: Command;
   level: Isolation | "auto";
-  onTerminal: boolean;
+  hasTerminal: boolean;
   merged: boolean;
   keepLeftovers: boolean;
   cgroupFiles: readonly string[];
@@ -73,7 +73,7 @@ export function needsNoLauncher({ level, merged, command }: LaunchRequest): bool
 export function launchCommandFor(launchMethod: LaunchMethod, request: LaunchRequest): LaunchCommand {
   if (needsNoLauncher(request)) return { ...toDirectCommand(request), through: "nothing", reports: false };
   if (launchMethod.kind === "plain") {
-    const through = request.level === "none" || request.onTerminal ? "nothing" : "group";
+    const through = request.level === "none" || request.hasTerminal ? "nothing" : "group";
     const script = shellScript(request);
     if (script === null) return { ...toDirectCommand(request), through, reports: false };
     return {
@@ -101,7 +101,7 @@ export const statusDescriptor = 3;
 
 export function launcherOptions(request: LaunchRequest, level: string): string[] {
   const argv = ["-p", String(process.pid), "-f", String(statusDescriptor), "-i", level];
-  if (request.onTerminal) argv.push("-t");
+  if (request.hasTerminal) argv.push("-t");
   if (request.merged) argv.push("-m");
   if (request.keepLeftovers) argv.push("-k");
   for (const [name, value] of toRlimits(request.command.limits)) argv.push("-l", `${name}=${value}`);

@@ -70,7 +70,7 @@ function toLaunchRequest(command: Command, options: StartOptions): LaunchRequest
     command,
     level,
     // a program that reads from a terminal must stay in its foreground process group
-    onTerminal: options.stdin === "inherit" && isatty(0),
+    hasTerminal: options.stdin === "inherit" && isatty(0),
     merged: options.output === "merged",
     keepLeftovers,
     cgroupFiles: [],

@@ -193,14 +193,14 @@ describe.each(stage.implementations)("$name without permission for namespaces", 
   const within = ["unshare", "--user", "--map-root-user", "sh", "-c", script, "sh"];
   const cases = hostHasNamespaces ? ["pid", "auto"] : [];
 
-  it.each(cases)("refuses pid, and falls back to group at auto: %s", async (asked) => {
+  it.each(cases)("refuses pid, and falls back to group at auto: %s", async (isolation) => {
     const mark = newMark();
     const launched = stage.launch(implementation, {
       within,
-      options: ["-i", asked],
+      options: ["-i", isolation],
       command: stage.escape("cleared-env", mark),
     });
-    if (asked === "pid") {
+    if (isolation === "pid") {
       const refused = await launched.finished;
       expect(refused).toMatchObject({ code: 125, lines: [`E unshare ${constants.errno.ENOSPC}`] });
       return;
@@ -212,7 +212,7 @@ describe.each(stage.implementations)("$name without permission for namespaces", 
     expect(result.lines[0]).toBe("I group");
   });
 
-  it.each(cases)("continues without its own /proc if that is masked: %s", async (asked) => {
+  it.each(cases)("continues without its own /proc if that is masked: %s", async (isolation) => {
     const masked = [
       "unshare",
       "--user",
@@ -223,7 +223,7 @@ describe.each(stage.implementations)("$name without permission for namespaces", 
       'mount -t tmpfs none /proc/irq && exec unshare --user --map-root-user --mount "$@"',
       "sh",
     ];
-    const result = await run(implementation, { within: masked, options: ["-i", asked], command: shell("exit 6") });
+    const result = await run(implementation, { within: masked, options: ["-i", isolation], command: shell("exit 6") });
     expect(result.lines[0]).toBe("I pid-noproc");
     expect(endOf(result).status).toBe(6 * 256);
   });

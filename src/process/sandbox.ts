@@ -27,7 +27,7 @@ export function findBwrap(): string | null {
  * it makes the file system read-only. The inner launcher starts the command and reports exactly how it ended, which bwrap
  * reports only as 128 + n. If the inner launcher reports nothing, bwrap failed.
  *
- * bwrap dies of the SIGTERM that asks the command to stop. To give the command its grace period, the inner launcher
+ * The SIGTERM that stops the command also kills bwrap. To give the command its grace period, the inner launcher
  * outlives its parent (-p 0), and --die-with-parent is not used. The end of the namespace kills everything.
  */
 export function sandboxLaunchCommand(
@@ -38,7 +38,7 @@ export function sandboxLaunchCommand(
 ): LaunchCommand {
   const passDescriptor = ["-d", String(innerStatusDescriptor)];
   const outer = [...launchMethod.argv, ...launcherOptions(request, "pid"), ...passDescriptor, "--", bwrap, "bwrap"];
-  const terminal = request.onTerminal ? ["-t"] : [];
+  const terminal = request.hasTerminal ? ["-t"] : [];
   const inner = [
     ...launchMethod.argv,
     "-p",
@@ -55,7 +55,7 @@ export function sandboxLaunchCommand(
   return {
     argv: [
       ...outer,
-      ...bwrapOptions(paths, request.onTerminal),
+      ...bwrapOptions(paths, request.hasTerminal),
       ...bwrapEnvironmentFor(launchMethod, paths.environment),
       "--",
       ...inner,
@@ -66,7 +66,7 @@ export function sandboxLaunchCommand(
   };
 }
 
-function bwrapOptions(paths: SandboxPaths, onTerminal: boolean): string[] {
+function bwrapOptions(paths: SandboxPaths, hasTerminal: boolean): string[] {
   const { workingDirectory } = paths;
   const argv = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"];
   // bwrap runs outside the sandbox: hide it, because root could reach writable files through its entry in /proc
@@ -74,7 +74,7 @@ function bwrapOptions(paths: SandboxPaths, onTerminal: boolean): string[] {
   argv.push(...writableBinds(paths));
   argv.push("--chdir", workingDirectory);
   // detach from Drover's terminal, so that the command cannot inject input into it
-  if (!onTerminal) argv.push("--new-session");
+  if (!hasTerminal) argv.push("--new-session");
   if (process.getuid?.() === 0) {
     // Root owns the settings in /proc/sys, which apply to the whole host, and could otherwise write them.
     argv.push("--remount-ro", "/proc");

@@ -7,11 +7,11 @@ import type { SqliteStore } from "./open.ts";
 const scratch = scratchStores();
 const { start } = workers();
 
-it("accepts writes of eight processes at once, some of them killed, and loses nothing it acknowledged", async () => {
+it("accepts writes from eight processes at once, some of them killed, and loses nothing it acknowledged", async () => {
   const directory = scratch.newDirectory();
   const steady = Array.from({ length: 5 }, (_, index) => start([directory, index + 1, 20]));
   const doomed = Array.from({ length: 3 }, () => start([directory, 4, 1_000_000]));
-  for (const [index, worker] of doomed.entries()) void worker.said(20 + index * 20).then(() => worker.kill());
+  for (const [index, worker] of doomed.entries()) void worker.waitForLines(20 + index * 20).then(() => worker.kill());
   expect(await Promise.all(steady.map((worker) => worker.ended))).toEqual([0, 0, 0, 0, 0]);
   expect(await Promise.all(doomed.map((worker) => worker.ended))).toEqual([null, null, null]);
 
@@ -28,7 +28,7 @@ it("has every acknowledged write after each of 8 kills", async () => {
   const killed: Worker[] = [];
   for (let round = 1; round <= 8; round += 1) {
     const worker = start([directory, 3, 1_000_000]);
-    await worker.said(round * 2);
+    await worker.waitForLines(round * 2);
     worker.kill();
     expect(await worker.ended).toBeNull();
     expect(worker.lines.length).toBeGreaterThanOrEqual(round * 2);
@@ -50,9 +50,9 @@ it("lets many processes create one store at the same time", async () => {
 
 async function expectStored(store: SqliteStore, worker: Worker): Promise<void> {
   for (const line of worker.lines) {
-    const [said, id = ""] = line.split(" ");
+    const [change, id = ""] = line.split(" ");
     const run = await store.read.run(id);
-    if (said === "finished") expect(run?.status, line).toBe("completed");
-    else expect([said, run?.run_id]).toEqual(["created", id]);
+    if (change === "finished") expect(run?.status, line).toBe("completed");
+    else expect([change, run?.run_id]).toEqual(["created", id]);
   }
 }

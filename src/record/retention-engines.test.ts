@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { expect, it } from "vitest";
 import { agentNamed, type Driven } from "../../test/fixtures/dispatch/drive.ts";
-import { eachEngine, type EachRecord, fromEndToEnd, watched } from "../../test/fixtures/record/each-engine.ts";
+import { eachEngine, type EachRecord, fromEndToEnd, captureQueries } from "../../test/fixtures/record/each-engine.ts";
 import { hashBytes } from "../../test/fixtures/record/files.ts";
 import { recordRuns } from "../../test/fixtures/record/sample.ts";
 import type { Engine } from "./engine.ts";
@@ -130,11 +130,14 @@ eachEngine("retention", (record) => {
     record.advance(minute);
     const before = record.now();
     await createEndedRun(record, "young");
-    const asks: Query[] = [];
-    const engine: Engine = { ...store.engine, write: (work) => store.engine.write(() => watched(work(), asks)) };
+    const queries: Query[] = [];
+    const engine: Engine = {
+      ...store.engine,
+      write: (work) => store.engine.write(() => captureQueries(work(), queries)),
+    };
     await pruneDispatch({ ...store, engine }, before);
-    expect(asks.some(({ text }) => text.includes("sessions"))).toBe(true);
-    for (const { text, values } of asks)
+    expect(queries.some(({ text }) => text.includes("sessions"))).toBe(true);
+    for (const { text, values } of queries)
       expect([text, await record.plan(text, ...values)]).toEqual([text, expect.not.stringMatching(fromEndToEnd)]);
   });
 

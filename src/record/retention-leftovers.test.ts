@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { agentNamed } from "../../test/fixtures/dispatch/drive.ts";
-import { eachEngine, type EachRecord, fromEndToEnd, watched } from "../../test/fixtures/record/each-engine.ts";
+import { eachEngine, type EachRecord, fromEndToEnd, captureQueries } from "../../test/fixtures/record/each-engine.ts";
 import { recordRuns } from "../../test/fixtures/record/sample.ts";
 import type { Engine } from "./engine.ts";
 import type { Query } from "./query.ts";
@@ -69,10 +69,13 @@ eachEngine("data that only removed runs used", (record) => {
     const before = record.now();
     await d.submit({}, agentNamed("two"));
     await recordRuns(store, 1);
-    const asks: Query[] = [];
-    const engine: Engine = { ...store.engine, write: (work) => store.engine.write(() => watched(work(), asks)) };
+    const queries: Query[] = [];
+    const engine: Engine = {
+      ...store.engine,
+      write: (work) => store.engine.write(() => captureQueries(work(), queries)),
+    };
     await pruneDispatch({ ...store, engine }, before);
-    const about = asks.filter(({ text }) => /agent_revs|demand/.test(text));
+    const about = queries.filter(({ text }) => /agent_revs|demand/.test(text));
     expect(about.length).toBeGreaterThan(1);
     for (const { text, values } of about)
       expect([text, await record.plan(text, ...values)]).toEqual([text, expect.not.stringMatching(fromEndToEnd)]);

@@ -7,8 +7,8 @@ import { readRuns } from "./reads/runs.ts";
 import { connect } from "./sqlite/connection.ts";
 
 it("removes duplicate statuses from a filter, so that long lists do not fill the statement cache", () => {
-  const asked = readRuns({ status: ["failed", "pending", "failed", "failed"] }, { limit: 1 }).next().value;
-  expect(asked).toMatchObject({ values: ["failed", "pending", 1] });
+  const query = readRuns({ status: ["failed", "pending", "failed", "failed"] }, { limit: 1 }).next().value;
+  expect(query).toMatchObject({ values: ["failed", "pending", 1] });
 });
 
 it("PostgreSQL caches the first thousand statements and no others", () => {

@@ -30,9 +30,9 @@ function readBody(text: View, start: number): number {
   while (at - start < maxBodyLength) {
     const line = readGap(text, at);
     if (line === needsMore) return needsMore;
-    const frame = readLiteral(text, line, "-----END");
-    if (frame === needsMore) return needsMore;
-    if (frame !== noMatch) return end === noMatch ? noMatch : line;
+    const afterEndMarker = readLiteral(text, line, "-----END");
+    if (afterEndMarker === needsMore) return needsMore;
+    if (afterEndMarker !== noMatch) return end === noMatch ? noMatch : line;
     const afterLine = readLine(text, line);
     if (afterLine === needsMore) return needsMore;
     if (afterLine === noMatch) return end;
@@ -67,9 +67,9 @@ function readLine(text: View, at: number): number {
   if (header !== noMatch) return header === needsMore ? needsMore : readRun(text, header, headerValueBytes, 0, 200);
   if (digits === noMatch) return noMatch;
   const afterGap = readGap(text, digits);
-  const frame = afterGap < 0 ? afterGap : readLiteral(text, afterGap, "-----END");
-  if (frame === needsMore) return needsMore;
-  return frame !== noMatch || afterGap === text.bytes.length ? digits : noMatch;
+  const afterEndMarker = afterGap < 0 ? afterGap : readLiteral(text, afterGap, "-----END");
+  if (afterEndMarker === needsMore) return needsMore;
+  return afterEndMarker !== noMatch || afterGap === text.bytes.length ? digits : noMatch;
 }
 
 const base64Bytes = byteClass("A-Za-z0-9+/=");

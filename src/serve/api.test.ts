@@ -80,19 +80,19 @@ test("a retry uses the model of the original request, or else the agent's curren
     await define("fixed");
     const again = await client.runs.retry(run.run_id);
     return {
-      said: again.model,
+      returned: again.model,
       used: (await client.runs.get(again.run_id)).model,
       snapshot: await store.read.submitted_agent(again.run_id),
     };
   };
   await define("typo");
-  expect(await retried("asked-for")).toMatchObject({
-    said: "asked-for",
-    used: "asked-for",
-    snapshot: { agent: { model: "asked-for" } },
+  expect(await retried("requested")).toMatchObject({
+    returned: "requested",
+    used: "requested",
+    snapshot: { agent: { model: "requested" } },
   });
   await define("typo");
-  expect(await retried()).toMatchObject({ said: null, used: null, snapshot: { agent: { model: "fixed" } } });
+  expect(await retried()).toMatchObject({ returned: null, used: null, snapshot: { agent: { model: "fixed" } } });
 });
 
 test("cursors page through a list and return each run once", async () => {

@@ -167,7 +167,7 @@ function ask(encoding: string, token: string, port = Number(new URL(here.url).po
       const chunks: Buffer[] = [];
       response.on("data", (chunk: Buffer) => chunks.push(chunk)).on("error", () => undefined);
       const ended = new Promise<Buffer>((done) => response.on("close", () => done(Buffer.concat(chunks))));
-      const asked = {
+      const backup = {
         status: response.statusCode ?? 0,
         headers: response.headers,
         text: "",
@@ -175,8 +175,8 @@ function ask(encoding: string, token: string, port = Number(new URL(here.url).po
         whole: () => ended,
         disconnect: () => void sent.destroy(),
       };
-      if (asked.status === 200) resolve(asked);
-      else void ended.then((bytes) => resolve({ ...asked, text: bytes.toString() }));
+      if (backup.status === 200) resolve(backup);
+      else void ended.then((bytes) => resolve({ ...backup, text: bytes.toString() }));
     });
     sent.end();
   });

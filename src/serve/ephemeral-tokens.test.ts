@@ -32,7 +32,7 @@ test("an ephemeral token acts only as a runner of the admin", async () => {
   expect(await coordinator.issueRunnerToken()).not.toBe(token);
   expect(await registered(coordinator, token)).toBe("registered");
   const client = createClient({ url: coordinator.url, token });
-  for (const asked of [
+  for (const call of [
     client.runs.list(),
     client.agents.list(),
     client.tokens.list(),
@@ -40,7 +40,7 @@ test("an ephemeral token acts only as a runner of the admin", async () => {
     client.tokens.create({ role: "admin", subject: "eve" }),
     client.submit({ agent_name: "x" }),
   ])
-    await expect(asked).rejects.toMatchObject({ code: "DROVER-API-011" });
+    await expect(call).rejects.toMatchObject({ code: "DROVER-API-011" });
   const port = createHttpPort({ url: coordinator.url, token });
   const { runner_id, epoch } = await port.register(registration("two"));
   expect((await coordinator.client.runners.list()).items).toMatchObject([{ owner: "admin" }]);

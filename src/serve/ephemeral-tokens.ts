@@ -3,7 +3,7 @@ import { hashToken, newTokenText } from "./token-text.ts";
 
 /**
  * Tokens for processes that the coordinator itself starts. They are valid only at this coordinator and only while it runs.
- * They exist only in memory, so nothing is left behind if it is killed.
+ * These tokens exist only in memory, so a killed coordinator leaves none behind.
  */
 export interface EphemeralTokens {
   /** Returns the token's text. */

@@ -90,8 +90,8 @@ test(`${hostilePaths.length} hostile names create no file and appear in the log`
   expect(await listPaths(run.run_id)).toEqual(["fine"]);
   expect(readdirSync(coordinator.directory).sort()).toEqual(before);
   for (const path of hostilePaths) {
-    const asked = `/runs/${run.run_id}/files/${path.toWellFormed().split("/").map(encodeURIComponent).join("/")}`;
-    const answer = await rawCall(coordinator.url, { path: asked.slice(0, 8000), headers: authorization() });
+    const url = `/runs/${run.run_id}/files/${path.toWellFormed().split("/").map(encodeURIComponent).join("/")}`;
+    const answer = await rawCall(coordinator.url, { path: url.slice(0, 8000), headers: authorization() });
     // A path that normalizes to another route returns no file either.
     expect([path, [200, 302, 404, 400].includes(answer.status), answer.text.includes("hostile")]).toEqual([
       path,

@@ -15,62 +15,62 @@ afterAll(async () => {
 test("an event stream carries the partials of the runs it follows, and the set can be changed", async () => {
   const [one, two] = [await submit(), await submit()];
   const { token: ann } = await coordinator.client.tokens.create({ role: "user", subject: "ann" });
-  const admins = await follow(coordinator.adminToken, `follow=${one}&stream=s`);
-  const anns = await follow(ann, `follow=${one}&stream=s`);
-  speak(one, "first");
-  speak(two, "nobody follows it");
-  await expect.poll(() => admins.heard).toEqual(["first"]);
-  expect(await setPartials("s", [two])).toBe(204);
-  speak(one, "no longer followed");
-  speak(two, "second");
-  await expect.poll(() => admins.heard).toEqual(["first", "second"]);
-  // Another caller can change neither this stream nor follow these runs.
-  expect(await setPartials("other", [two])).toBe(404);
-  expect(await setPartials("s", [one], ann)).toBe(204);
-  speak(one, "somebody else's");
-  const own = await submit(ann);
-  expect(await setPartials("s", [own], ann)).toBe(204);
-  speak(own, "ann's own");
-  await expect.poll(() => anns.heard).toEqual(["ann's own"]);
-  expect(admins.heard).toEqual(["first", "second"]);
-  admins.stop();
-  anns.stop();
+  const adminStream = await follow(coordinator.adminToken, `follow=${one}&stream=s`);
+  const annStream = await follow(ann, `follow=${one}&stream=s`);
+  sendPartial(one, "first");
+  sendPartial(two, "nobody follows it");
+  await expect.poll(() => adminStream.received).toEqual(["first"]);
+  expect(await setFollowedRuns("s", [two])).toBe(204);
+  sendPartial(one, "no longer followed");
+  sendPartial(two, "second");
+  await expect.poll(() => adminStream.received).toEqual(["first", "second"]);
+  // Another caller can neither change this stream nor follow these runs.
+  expect(await setFollowedRuns("other", [two])).toBe(404);
+  expect(await setFollowedRuns("s", [one], ann)).toBe(204);
+  sendPartial(one, "somebody else's");
+  const annRun = await submit(ann);
+  expect(await setFollowedRuns("s", [annRun], ann)).toBe(204);
+  sendPartial(annRun, "ann's own");
+  await expect.poll(() => annStream.received).toEqual(["ann's own"]);
+  expect(adminStream.received).toEqual(["first", "second"]);
+  adminStream.stop();
+  annStream.stop();
 });
 
 async function submit(token = coordinator.adminToken): Promise<string> {
-  const answer = await fetch(`${coordinator.url}/runs`, {
+  const response = await fetch(`${coordinator.url}/runs`, {
     method: "POST",
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
     body: JSON.stringify({ agent_name: "quiet" }),
   });
-  return ((await answer.json()) as { run_id: string }).run_id;
+  return ((await response.json()) as { run_id: string }).run_id;
 }
 
-function speak(run_id: string, text: string): void {
+function sendPartial(run_id: string, text: string): void {
   const partial = { run_id, attempt: 1, delta: { kind: "assistant", text } };
   coordinator.hub.sendLive(run_id, `event: partial\ndata: ${JSON.stringify(partial)}\n\n`);
 }
 
-async function setPartials(stream: string, runs: string[], token = coordinator.adminToken): Promise<number> {
-  const answer = await fetch(`${coordinator.url}/events/follow`, {
+async function setFollowedRuns(stream: string, runs: string[], token = coordinator.adminToken): Promise<number> {
+  const response = await fetch(`${coordinator.url}/events/follow`, {
     method: "POST",
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
     body: JSON.stringify({ stream, follow: runs }),
   });
-  return answer.status;
+  return response.status;
 }
 
-async function follow(token: string, query: string): Promise<{ heard: string[]; stop(): void }> {
-  const ending = new AbortController();
-  const answer = await fetch(`${coordinator.url}/events?${query}`, {
+async function follow(token: string, query: string): Promise<{ received: string[]; stop(): void }> {
+  const abort = new AbortController();
+  const response = await fetch(`${coordinator.url}/events?${query}`, {
     headers: { authorization: `Bearer ${token}`, accept: "text/event-stream" },
-    signal: ending.signal,
+    signal: abort.signal,
   });
-  expect(answer.status).toBe(200);
-  const heard: string[] = [];
+  expect(response.status).toBe(200);
+  const received: string[] = [];
   void (async () => {
-    for await (const { event, data } of readSse(answer.body!))
-      if (event === "partial") heard.push(JSON.parse(data).delta.text);
+    for await (const { event, data } of readSse(response.body!))
+      if (event === "partial") received.push(JSON.parse(data).delta.text);
   })().catch(() => undefined);
-  return { heard, stop: () => ending.abort() };
+  return { received, stop: () => abort.abort() };
 }

@@ -14,23 +14,23 @@ async function setUp() {
     const { token } = await coordinator.client.tokens.create({ role: "user", subject });
     return createClient({ url: coordinator.url, token });
   };
-  const keep = async (created_by: string, prompt: string) => {
+  const addFinishedRun = async (created_by: string, prompt: string) => {
     const run = sampleRun({ created_by, prompt });
     const events = numbered(run.run_id, 1, { type: "assistant", text: "hm" });
     await coordinator.store.apply([{ op: "create_run", run, events }, buildFinish(run.run_id)]);
     return run.run_id;
   };
-  return { admin: coordinator.client, ann: await createUser("ann"), bob: await createUser("bob"), keep };
+  return { admin: coordinator.client, ann: await createUser("ann"), bob: await createUser("bob"), addFinishedRun };
 }
 
 const get = (path: string) =>
   rawCall(coordinator.url, { path, headers: { authorization: `Bearer ${coordinator.adminToken}` } });
 
 test("statistics cover the caller's own runs, and all runs for an admin", async () => {
-  const { admin, ann, bob, keep } = await setUp();
-  await keep("ann", "one");
-  await keep("ann", "two");
-  await keep("bob", "three");
+  const { admin, ann, bob, addFinishedRun } = await setUp();
+  await addFinishedRun("ann", "one");
+  await addFinishedRun("ann", "two");
+  await addFinishedRun("bob", "three");
   const finished = async (client: ApiClient) => (await client.stats()).runs_finished;
   expect([await finished(admin), await finished(ann), await finished(bob)]).toEqual([3, 2, 1]);
   const { since, until, throughput, bucket_seconds } = await ann.stats();
@@ -55,9 +55,9 @@ test("statistics refuse a reversed, too long or invalid span, and name the field
 });
 
 test("a search finds the caller's own runs page by page, and all runs for an admin", async () => {
-  const { admin, ann, keep } = await setUp();
-  const mine = [await keep("ann", "count the wolverines"), await keep("ann", "wolverine again")];
-  const theirs = await keep("bob", "bob's wolverine");
+  const { admin, ann, addFinishedRun } = await setUp();
+  const mine = [await addFinishedRun("ann", "count the wolverines"), await addFinishedRun("ann", "wolverine again")];
+  const theirs = await addFinishedRun("bob", "bob's wolverine");
   const ids = async (client: ApiClient) =>
     (await client.runs.list({ search: "wolverine" })).items.map((run) => run.run_id);
   expect(await ids(admin)).toEqual([theirs, ...mine.toReversed()]);
@@ -71,8 +71,8 @@ test("a search finds the caller's own runs page by page, and all runs for an adm
 });
 
 test("no search text causes a 5xx", async () => {
-  const { keep } = await setUp();
-  await keep("ann", "ordinary");
+  const { addFinishedRun } = await setUp();
+  await addFinishedRun("ann", "ordinary");
   const texts = [
     '"',
     "*",

@@ -60,7 +60,7 @@ export interface Objects {
   delivery: Delivery;
 }
 
-export const anyone: readonly TokenRole[] = ["admin", "user", "viewer"];
+export const people: readonly TokenRole[] = ["admin", "user", "viewer"];
 export const submitters: readonly TokenRole[] = ["admin", "user"];
 export const admins: readonly TokenRole[] = ["admin"];
 /** An admin may act as a runner, so a single machine needs no enrolment. */

@@ -102,10 +102,10 @@ test("a session shows its runs and their origin, continues on its own runner, an
   expect(again).toMatchObject({ mode: "fork", forked_from: session_id });
   await client.runs.stop(again.run_id);
 
-  const asked = { runner_id, epoch, session_ids: [session_id, fork.session_id!] };
-  expect(await port.sessions(asked)).toEqual({ gone: [] });
+  const request = { runner_id, epoch, session_ids: [session_id, fork.session_id!] };
+  expect(await port.sessions(request)).toEqual({ gone: [] });
   await client.sessions.remove(session_id);
-  expect(await port.sessions(asked)).toEqual({ gone: [session_id] });
+  expect(await port.sessions(request)).toEqual({ gone: [session_id] });
   await expect(client.sessions.remove(session_id)).rejects.toMatchObject({ code: "DROVER-API-014" });
   await expect(client.submit({ agent_name: "chat", mode: "resume", session_id })).rejects.toMatchObject({
     code: "DROVER-SUB-003",
@@ -115,30 +115,31 @@ test("a session shows its runs and their origin, continues on its own runner, an
 });
 
 test("partials reach the followers of a run and nobody else, and are not stored", async () => {
-  const [said, other] = [await claimOverHttp(coordinator, "said"), await claimOverHttp(coordinator, "unsaid")];
-  const heard: string[] = [];
-  const overheard: string[] = [];
+  const [followed, other] = [await claimOverHttp(coordinator, "followed"), await claimOverHttp(coordinator, "other")];
+  const received: string[] = [];
+  const receivedByOther: string[] = [];
   const follow = async (run_id: string, into: string[]) => {
     const events = [];
     for await (const { event } of coordinator.client.runs.follow(run_id, { onPartial: ({ text }) => into.push(text) }))
       events.push(event.type);
     return events;
   };
-  const [following, elsewhere] = [follow(said.run_id, heard), follow(other.run_id, overheard)];
-  const { run_id, attempt } = said;
-  const say = (text: string) => said.report({ partials: [{ run_id, attempt, delta: { kind: "assistant", text } }] });
-  while (heard.length === 0) {
-    await say("hel");
+  const [following, elsewhere] = [follow(followed.run_id, received), follow(other.run_id, receivedByOther)];
+  const { run_id, attempt } = followed;
+  const sendPartial = (text: string) =>
+    followed.report({ partials: [{ run_id, attempt, delta: { kind: "assistant", text } }] });
+  while (received.length === 0) {
+    await sendPartial("hel");
     await new Promise((resolve) => {
       setTimeout(resolve, 10);
     });
   }
-  await said.append({ type: "assistant", text: "hello" });
-  await Promise.all([said.finish(), other.finish()]);
+  await followed.append({ type: "assistant", text: "hello" });
+  await Promise.all([followed.finish(), other.finish()]);
   expect(await following).toEqual(["status", "status", "assistant", "result"]);
   await elsewhere;
-  expect(new Set(heard)).toEqual(new Set(["hel"]));
-  expect(overheard).toEqual([]);
+  expect(new Set(received)).toEqual(new Set(["hel"]));
+  expect(receivedByOther).toEqual([]);
   expect(JSON.stringify(await coordinator.client.runs.events(run_id))).not.toContain('"hel"');
-  for (const item of [said, other]) item.port.close();
+  for (const item of [followed, other]) item.port.close();
 });

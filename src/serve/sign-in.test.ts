@@ -49,7 +49,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     expect(await me(cookie)).toMatchObject({ subject: "ann", role: "viewer" });
     for (const path of ["/tokens", "/metrics"]) expect((await get(path, cookie)).status).toBe(403);
     expect((await post("/runs", cookie, { agent_name: "echo" })).status).toBe(403);
-    // It cannot renew itself and does not work as a bearer token.
+    // A cookie cannot renew itself and does not work as a bearer token.
     const admins = await signIn(coordinator.adminToken);
     expect((await post("/sign-in/links", admins, {})).status).toBe(403);
     // A stolen cookie must not become a token that outlives it.

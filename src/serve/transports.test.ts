@@ -80,11 +80,11 @@ test("reads files and follows events in process as over HTTP", async () => {
   expect(contents[0]).toMatchObject({ size: 4, text: "kept" });
   expect(contents[1]).toEqual(contents[0]);
 
-  const heard = new Map<string, string>();
+  const received = new Map<string, string>();
   let reading = 0;
   const following = Object.entries(over).map(async ([name, client]) => {
     const events: StoredEvent[] = [];
-    const onPartial = ({ text }: { text: string }): void => void heard.set(name, text);
+    const onPartial = ({ text }: { text: string }): void => void received.set(name, text);
     for await (const event of client.runs.follow(run.run_id, { onPartial })) {
       events.push(event);
       if (event.event.type === "progress" && (reading += 1) === 2) void speakAndFinish();
@@ -94,7 +94,7 @@ test("reads files and follows events in process as over HTTP", async () => {
   /** A follower that has not caught up misses live text, so it is repeated until both have received it. */
   async function speakAndFinish(): Promise<void> {
     const { run_id, attempt } = run;
-    while (heard.size < 2)
+    while (received.size < 2)
       await run.report({ partials: [{ run_id, attempt, delta: { kind: "assistant", text: "soon" } }] });
     await run.finish();
   }
@@ -102,7 +102,7 @@ test("reads files and follows events in process as over HTTP", async () => {
   const [http, here] = await Promise.all(following);
   expect(here).toEqual(http);
   expect(here?.at(-1)?.event.type).toBe("result");
-  expect([...heard.values()]).toEqual(["soon", "soon"]);
+  expect([...received.values()]).toEqual(["soon", "soon"]);
 });
 
 test("an aborted call in process ends and removes its follower", async () => {

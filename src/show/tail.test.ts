@@ -38,17 +38,17 @@ test("delivers every event once and in order to every follower, however slow or 
 test("tells a follower that starts at the end its position at once, and sends everything after it", async () => {
   const { store, hub, start, append } = await setUp();
   await start("run-1");
-  let heard = "";
+  let written = "";
   const sink: Sink = {
-    write: (bytes) => ((heard += Buffer.from(bytes).toString()), true),
+    write: (bytes) => ((written += Buffer.from(bytes).toString()), true),
     bufferedBytes: 0,
     drained: () => Promise.resolve(),
     end: () => undefined,
   };
   hub.follow(globalFeedSource(store.read, null, createOwnerLookup(store.read)), Number.MAX_SAFE_INTEGER, sink);
-  await expect.poll(() => heard).toBe(": still here\n\n");
+  await expect.poll(() => written).toBe(": still here\n\n");
   await append("run-1", 0, 1);
-  await expect.poll(() => heard).toContain("data: ");
+  await expect.poll(() => written).toContain("data: ");
 });
 
 test("loses nothing if reads are slow and overtake each other", async () => {

@@ -56,8 +56,8 @@ eachEngine("runs that commands inside a run ask for", (record) => {
 
   it("are refused in the same transaction as the stop", async () => {
     const { inside } = await parent();
-    const asked = await Promise.all([stop(inside.run_id), ...Array.from({ length: 5 }, () => ask({}, inside))]);
-    const made = asked.slice(1).filter((answer) => "run_id" in answer);
+    const results = await Promise.all([stop(inside.run_id), ...Array.from({ length: 5 }, () => ask({}, inside))]);
+    const made = results.slice(1).filter((answer) => "run_id" in answer);
     const children = await record.store.read.runs({ parent_run_id: inside.run_id }, { limit: 10 });
     expect(children).toHaveLength(made.length);
     expect(await ask({}, inside)).toEqual(refusedInside);

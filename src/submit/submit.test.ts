@@ -10,8 +10,8 @@ afterEach(async () => {
   await host.dispose();
 });
 
-const refused = async (asked: ReturnType<Host["ask"]>) => {
-  const answer = await asked;
+const refused = async (request: ReturnType<Host["ask"]>) => {
+  const answer = await request;
   if (answer.ok) throw new Error("it was taken");
   return answer.fault;
 };
@@ -226,8 +226,8 @@ it("uses the requested model, and refuses one for a procedural agent", async () 
   const thinker = sampleAgent({ name: "thinker", type: "autonomous", model: "its-own" });
   const { runner_id, epoch } = await host.register({ name: "one", agents: [thinker] });
   await host.submit({ agent_name: "thinker", prompt: "hi", model: "another" });
-  const asked = { runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 };
-  const { claims } = await host.port.poll(asked, new AbortController().signal);
+  const request = { runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 };
+  const { claims } = await host.port.poll(request, new AbortController().signal);
   expect(claims[0]?.invocation.agent).toMatchObject({ name: "thinker", model: "another" });
   expect(await refused(host.ask({ model: "another" }))).toMatchObject({ status: 400, code: "DROVER-SUB-002" });
 });

@@ -130,7 +130,7 @@ function parseMatch(line: string): Match | null {
 
 function firstLine(text: string): string {
   const end = text.indexOf("\n");
-  return withoutReturn(end === -1 ? text : text.slice(0, end));
+  return stripCarriageReturn(end === -1 ? text : text.slice(0, end));
 }
 
 interface MatchInContext {
@@ -155,13 +155,13 @@ async function readMatches(
     const batch = files.slice(start, start + concurrency);
     const texts = await Promise.all(batch.map(([path]) => readFileLines(workspace, path)));
     for (const [index, [path, fileMatches]] of batch.entries())
-      results.push(...addContext(path, fileMatches, texts[index]!, context));
+      results.push(...verifyMatches(path, fileMatches, texts[index]!, context));
   }
   return results;
 }
 
-/** Keeps only matches whose line is the same in the workspace's file. */
-function addContext(
+/** Returns the matches whose line is the same in the workspace's file, with their context. */
+function verifyMatches(
   path: string,
   matches: readonly Match[],
   lines: readonly string[] | null,
@@ -186,7 +186,7 @@ async function readFileLines(workspace: Workspace, path: string): Promise<string
         ? null
         : decodeText(await file.readFile(), path)
             .split("\n")
-            .map(withoutReturn),
+            .map(stripCarriageReturn),
     );
   } catch (error) {
     // the file was removed or replaced, or is not text
@@ -205,7 +205,7 @@ function groupByPath(matches: readonly Match[]): Map<string, Match[]> {
   return groups;
 }
 
-function withoutReturn(line: string): string {
+function stripCarriageReturn(line: string): string {
   return line.endsWith("\r") ? line.slice(0, -1) : line;
 }
 

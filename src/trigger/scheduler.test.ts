@@ -306,8 +306,8 @@ test("changes a schedule, previews slots, and pages through the list", async () 
     code: "DROVER-SCH-001",
   });
   await expect(create()).rejects.toMatchObject({ code: "DROVER-SCH-003" });
-  const asked = { cron: "30 2 * * *", timezone: "Europe/Berlin", from: "2026-03-28T12:00:00Z", count: 2 };
-  expect(await client.schedules.preview(asked)).toEqual({
+  const request = { cron: "30 2 * * *", timezone: "Europe/Berlin", from: "2026-03-28T12:00:00Z", count: 2 };
+  expect(await client.schedules.preview(request)).toEqual({
     timezone: "Europe/Berlin",
     next: ["2026-03-29T01:00:00.000Z", "2026-03-30T00:30:00.000Z"],
   });

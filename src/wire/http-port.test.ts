@@ -56,10 +56,10 @@ test("a stopped or silent coordinator is away, and another server is unproven", 
 });
 
 test("a report without a response leaves time for another within the lease", async () => {
-  const heard: string[] = [];
+  const requestedPaths: string[] = [];
   const hanging = createServer(
     proving("drv_x", (request, response) => {
-      heard.push(request.url ?? "");
+      requestedPaths.push(request.url ?? "");
       if (request.url !== "/runner/register") return;
       response.writeHead(200).end(JSON.stringify({ runner_id: "r", epoch: 1, lease_ms: 2000 }));
     }),
@@ -71,7 +71,7 @@ test("a report without a response leaves time for another within the lease", asy
   const { runner_id, epoch } = await port.register(registration("key-a"));
   const report = { runner_id, epoch, held: [], as_of_claim: null, events: [], partials: [], finishes: [] };
   await expect(port.report(report)).rejects.toMatchObject({ conflict: "away" });
-  expect(heard).toEqual(["/runner/register", "/runner/report"]);
+  expect(requestedPaths).toEqual(["/runner/register", "/runner/report"]);
   port.close();
   hanging.closeAllConnections();
   hanging.close();
@@ -93,9 +93,9 @@ test("distinguishes an unknown runner, an old epoch, a duplicate and a bad token
   await expect(guessed.register(registration("key-c"))).rejects.toMatchObject({ conflict: "unproven" });
   guessed.close();
   const viewer = await coordinator.client.tokens.create({ role: "viewer", subject: "eye" });
-  const looking = createHttpPort({ url: coordinator.url, token: viewer.token });
-  await expect(looking.register(registration("key-c"))).rejects.toMatchObject({ conflict: "unauthorized" });
-  looking.close();
+  const viewerPort = createHttpPort({ url: coordinator.url, token: viewer.token });
+  await expect(viewerPort.register(registration("key-c"))).rejects.toMatchObject({ conflict: "unauthorized" });
+  viewerPort.close();
   const wrong = { ...registration("key-d"), slots: 0 };
   await expect(port.register(wrong)).rejects.toMatchObject({
     conflict: "refused",
@@ -115,8 +115,8 @@ test("cancelling a poll releases it at once on both sides", async () => {
 test("many concurrent calls leak no listeners", async () => {
   const { port } = await setUp();
   const warnings: string[] = [];
-  const hear = (warning: Error): void => void warnings.push(warning.message);
-  process.on("warning", hear);
+  const onWarning = (warning: Error): void => void warnings.push(warning.message);
+  process.on("warning", onWarning);
   try {
     const runners = await Promise.all(
       Array.from({ length: 15 }, (_, no) => port.register(registration(`key-${no}`, `/srv/${no}`))),
@@ -125,12 +125,12 @@ test("many concurrent calls leak no listeners", async () => {
     // Warnings are emitted in the next turn.
     await new Promise((resolve) => setImmediate(resolve));
   } finally {
-    process.off("warning", hear);
+    process.off("warning", onWarning);
   }
   expect(warnings).toEqual([]);
 });
 
-test("gives up a silent poll, and waits for one with keepalives", async () => {
+test("gives up on a silent poll, but waits for one that sends keepalives", async () => {
   const silent = await startFake({ poll_silence_ms: 300 }, () => undefined);
   await expect(silent.poll()).rejects.toMatchObject({
     conflict: "away",
@@ -166,6 +166,7 @@ test("opens a new connection after a 503 or no response", async () => {
       if (poll === 1 && fault === "silent") return;
       response.writeHead(poll === 1 ? 503 : 200).end(JSON.stringify(nothing));
     });
+    // The port adds 10 s to the hold, so this poll times out after 500 ms.
     const port = createHttpPort({ url: fake.url, token: "drv_x", pollHoldMs: -9500 });
     cleanups.push(() => port.close());
     // Two at once, so there is another connection besides the failing one.

@@ -14,8 +14,8 @@ afterEach(() => {
 test("waits a minute for a response over a Unix socket", async () => {
   const directory = mkdtempSync(join(tmpdir(), "drover-send-"));
   const path = join(directory, "s");
-  const asked: ServerResponse[] = [];
-  const server = createServer((_request, response) => void asked.push(response)).listen(path);
+  const responses: ServerResponse[] = [];
+  const server = createServer((_request, response) => void responses.push(response)).listen(path);
   cleanups.push(
     () => rmSync(directory, { recursive: true }),
     () => server.close(),
@@ -26,13 +26,13 @@ test("waits a minute for a response over a Unix socket", async () => {
 
   const client = createClient({ url: `unix:${path}`, token: "drv_x" });
   const late = client.health();
-  await expect.poll(() => asked.length).toBe(1);
+  await expect.poll(() => responses.length).toBe(1);
   vi.advanceTimersByTime(59_000);
-  asked[0]!.end(JSON.stringify({ status: "ok" }));
+  responses[0]!.end(JSON.stringify({ status: "ok" }));
   expect(await late).toEqual({ status: "ok" });
 
   const never = client.health().catch((error: unknown) => error);
-  await expect.poll(() => asked.length).toBe(2);
+  await expect.poll(() => responses.length).toBe(2);
   vi.advanceTimersByTime(60_000);
   expect(await never).toMatchObject({ code: "DROVER-API-023", message: expect.stringContaining("within 60 s") });
 });

@@ -56,26 +56,26 @@ function listening(server: Server, at: string): Promise<void> {
 
 interface ProofAttempt {
   socket: Socket;
-  asked: ProofRequest;
-  heard: string;
+  request: ProofRequest;
+  received: string;
 }
 
 /** Starts an impostor on the socket. Returns everything it received. */
-async function startImpostor(answer: (seen: ProofAttempt) => void): Promise<() => string> {
-  let heard = "";
+async function startImpostor(answer: (attempt: ProofAttempt) => void): Promise<() => string> {
+  let received = "";
   const server = createServer((socket) => {
     let own = "";
     socket.on("error", () => undefined);
     socket.on("data", (chunk) => {
-      heard += chunk.toString();
+      received += chunk.toString();
       own += chunk.toString();
       const body = own.split("\r\n\r\n")[1];
       if (own.startsWith("POST /proof") && body?.endsWith("}"))
-        answer({ socket, asked: JSON.parse(body) as ProofRequest, heard: own });
+        answer({ socket, request: JSON.parse(body) as ProofRequest, received: own });
     });
   });
   await listening(server, path());
-  return () => heard;
+  return () => received;
 }
 
 const proved = (proof: string): string => {
@@ -84,33 +84,33 @@ const proved = (proof: string): string => {
 };
 const relay =
   (to: string, change: Partial<ProofRequest> = {}) =>
-  (seen: ProofAttempt) => {
-    const body = JSON.stringify({ ...seen.asked, ...change });
+  (attempt: ProofAttempt) => {
+    const body = JSON.stringify({ ...attempt.request, ...change });
     const far = connect(path(to));
     far.write(`POST /proof HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
-    far.on("error", () => undefined).pipe(seen.socket);
+    far.on("error", () => undefined).pipe(attempt.socket);
   };
 const own = attemptTokens.sign("0198-impostor", 1);
 
-test.each<[what: string, code: string, (seen: ProofAttempt) => void]>([
+test.each<[what: string, code: string, (attempt: ProofAttempt) => void]>([
   [
     "answers everything with 200",
     "034",
     ({ socket }) => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"),
   ],
   ["proves with zeros", "034", ({ socket }) => socket.write(proved("0".repeat(64)))],
-  ["sends the nonce back", "034", ({ socket, asked }) => socket.write(proved(asked.nonce))],
+  ["sends the nonce back", "034", ({ socket, request }) => socket.write(proved(request.nonce))],
   [
     "proves that it knows its own token",
     "034",
-    ({ socket, asked }) =>
-      socket.write(proved(computeProof(hashToken(own), asked.nonce, asked.origin).toString("hex"))),
+    ({ socket, request }) =>
+      socket.write(proved(computeProof(hashToken(own), request.nonce, request.origin).toString("hex"))),
   ],
   [
     "replays an old proof",
     "034",
-    ({ socket, asked }) =>
-      socket.write(proved(computeProof(hashToken(token), "1".repeat(64), asked.origin).toString("hex"))),
+    ({ socket, request }) =>
+      socket.write(proved(computeProof(hashToken(token), "1".repeat(64), request.origin).toString("hex"))),
   ],
   ["relays to the coordinator, whose socket it has moved away", "034", relay("real")],
   ["relays with a path as the origin", "034", relay("real", { origin: "unix:real" })],
@@ -132,12 +132,12 @@ test.each<[what: string, code: string, (seen: ProofAttempt) => void]>([
 ])("an impostor on the socket that %s gets no token", async (_, code, answer) => {
   const { authorized } = await startReal();
   renameSync(path(), path("real"));
-  const heard = await startImpostor(answer);
+  const received = await startImpostor(answer);
   const client = createClient({ url: `unix:${path()}`, token });
   await expect(client.submit({ agent_name: "secret-agent" })).rejects.toMatchObject({ code: `DROVER-API-${code}` });
-  expect(heard()).toContain("POST /proof");
-  expect(heard()).not.toContain(token.slice(-20));
-  expect(heard()).not.toContain("secret-agent");
+  expect(received()).toContain("POST /proof");
+  expect(received()).not.toContain(token.slice(-20));
+  expect(received()).not.toContain("secret-agent");
   expect(authorized).toEqual([]);
 });
 

@@ -14,13 +14,13 @@ afterEach(async () => {
 
 interface ProofAttempt {
   socket: Socket;
-  asked: ProofRequest;
+  request: ProofRequest;
   /** A coordinator on another port that knows the token. */
   real: TestCoordinator;
   /** A proof that the real coordinator gave earlier. */
   old: string;
 }
-type Impostor = (seen: ProofAttempt) => void;
+type Impostor = (attempt: ProofAttempt) => void;
 
 const answer = (proof: unknown, more = ""): string => {
   const body = JSON.stringify({ proof });
@@ -31,27 +31,27 @@ const chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 
 /** Relays the request to the real coordinator, optionally changed, and returns its response. */
 const relay =
-  (change: (seen: ProofAttempt) => Partial<ProofRequest> = () => ({})): Impostor =>
-  (seen) => {
-    const { port } = new URL(seen.real.url);
-    const body = JSON.stringify({ ...seen.asked, ...change(seen) });
+  (change: (attempt: ProofAttempt) => Partial<ProofRequest> = () => ({})): Impostor =>
+  (attempt) => {
+    const { port } = new URL(attempt.real.url);
+    const body = JSON.stringify({ ...attempt.request, ...change(attempt) });
     const far = connect(Number(port), "127.0.0.1");
     far.write(
       `POST /proof HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
     );
-    far.pipe(seen.socket).on("error", () => undefined);
+    far.pipe(attempt.socket).on("error", () => undefined);
   };
 
 const impostors: [what: string, conflict: string, Impostor][] = [
   ["proves with zeros", "unproven", ({ socket }) => socket.write(answer(wrong))],
   ["replays an old proof", "unproven", ({ socket, old }) => socket.write(answer(old))],
-  ["sends the nonce back", "unproven", ({ socket, asked }) => socket.write(answer(asked.nonce))],
+  ["sends the nonce back", "unproven", ({ socket, request }) => socket.write(answer(request.nonce))],
   ["sends an empty proof", "unproven", ({ socket }) => socket.write(answer(""))],
   ["proves with a list", "unproven", ({ socket }) => socket.write(answer([wrong]))],
   [
     "signs with the key id",
     "unproven",
-    ({ socket, asked: { key_id, nonce, origin } }) =>
+    ({ socket, request: { key_id, nonce, origin } }) =>
       socket.write(answer(createHmac("sha256", key_id).update(`drover proof 1\n${nonce}\n${origin}`).digest("hex"))),
   ],
   ["relays to a live coordinator on another port", "unproven", relay()],
@@ -59,7 +59,7 @@ const impostors: [what: string, conflict: string, Impostor][] = [
   [
     "relays with another name of the same machine",
     "unproven",
-    relay(({ asked }) => ({ origin: asked.origin.replace("127.0.0.1", "localhost") })),
+    relay(({ request }) => ({ origin: request.origin.replace("127.0.0.1", "localhost") })),
   ],
   [
     "redirects to the coordinator",
@@ -110,7 +110,7 @@ test.each(impostors)("an impostor that %s gets no token and hands out no run", a
   cleanups.push(() => real.dispose());
   const { token } = await real.client.tokens.create({ role: "runner", subject: "box" });
   const old = computeProof(hashToken(token), "1".repeat(64), "http://127.0.0.1:1").toString("hex");
-  const there = await listen((socket, asked) => impostor({ socket, asked, real, old }));
+  const there = await listen((socket, request) => impostor({ socket, request, real, old }));
   // Only a silent impostor must time out. A flood takes as long as the machine needs.
   const port = createHttpPort({ url: there.url, token, timeoutMs: conflict === "away" ? 1000 : 60_000 });
   cleanups.push(() => port.close());
@@ -118,11 +118,11 @@ test.each(impostors)("an impostor that %s gets no token and hands out no run", a
   await expect(createClient({ url: there.url, token }).submit({ agent_name: "secret-agent" })).rejects.toMatchObject({
     code: conflict === "away" ? "DROVER-API-023" : "DROVER-API-034",
   });
-  const heard = there.heard();
-  expect(heard).not.toContain(token);
-  expect(heard).not.toContain(hashToken(token).slice(0, 20));
-  expect(heard).not.toContain("secret-agent");
-  expect(heard.match(/^[A-Z]+ \S+ HTTP/gm)?.every((line) => line === "POST /proof HTTP")).toBe(true);
+  const received = there.received();
+  expect(received).not.toContain(token);
+  expect(received).not.toContain(hashToken(token).slice(0, 20));
+  expect(received).not.toContain("secret-agent");
+  expect(received.match(/^[A-Z]+ \S+ HTTP/gm)?.every((line) => line === "POST /proof HTTP")).toBe(true);
 });
 
 test("verifies the real coordinator and then uses the same connection", async () => {
@@ -139,20 +139,20 @@ function flood(socket: Socket, head: string, more: string): void {
   socket.on("close", () => clearInterval(timer));
 }
 
-/** Records every byte it receives, and passes each proof request to `onAsked`. */
-async function listen(onAsked: (socket: Socket, asked: ProofRequest) => void) {
-  let heard = "";
+/** Records every byte it receives, and passes each proof request to `onRequest`. */
+async function listen(onRequest: (socket: Socket, request: ProofRequest) => void) {
+  let received = "";
   const open = new Set<Socket>();
   const server = createServer((socket) => {
     open.add(socket);
     let own = "";
     socket.on("error", () => undefined).on("close", () => open.delete(socket));
     socket.on("data", (chunk) => {
-      heard += chunk.toString("latin1");
+      received += chunk.toString("latin1");
       const before = own;
       own += chunk.toString("latin1");
       const body = /\r\n\r\n(\{[^}]*\})$/.exec(own)?.[1];
-      if (body !== undefined && before !== own) onAsked(socket, JSON.parse(body) as ProofRequest);
+      if (body !== undefined && before !== own) onRequest(socket, JSON.parse(body) as ProofRequest);
     });
   });
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
@@ -162,5 +162,5 @@ async function listen(onAsked: (socket: Socket, asked: ProofRequest) => void) {
   });
   // The address of a TCP server is never a string.
   const { address, port } = server.address() as AddressInfo;
-  return { url: formatOrigin(address, port)!, heard: () => heard };
+  return { url: formatOrigin(address, port)!, received: () => received };
 }

@@ -21,7 +21,7 @@ export interface ExecutorSubject {
    */
   asking?: { invocation: Invocation; edited: unknown };
   /** If it accepts input: waits for one message and puts its text into the run. */
-  hearing?: Invocation;
+  receivingInput?: Invocation;
   /** A context over real processes and directories. `events` are the emitted events, `alive` what is still running. */
   open(): Promise<{
     context: RunContext;
@@ -185,14 +185,14 @@ export const executorContract: readonly Case<ExecutorSubject>[] = [
   {
     title: "receives what a person says while it works",
     async check(make) {
-      const { executor, hearing, open } = await make();
-      if (executor.can.input) expect(hearing).toBeDefined();
-      if (!hearing) return;
+      const { executor, receivingInput, open } = await make();
+      if (executor.can.input) expect(receivingInput).toBeDefined();
+      if (!receivingInput) return;
       const { context, events } = await open();
       const input = (async function* () {
         yield { text: "look behind you", seq: 5 };
       })();
-      const outcome = await executor.run(hearing, { ...context, input });
+      const outcome = await executor.run(receivingInput, { ...context, input });
       expect(outcome.status).toBe("completed");
       expect(JSON.stringify([outcome, events])).toContain("look behind you");
     },

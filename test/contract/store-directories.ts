@@ -69,8 +69,8 @@ export function storeDirectoryContract(engine: string, open: () => Promise<Opene
         const two = await d.submit({ project_dir: "/p", demands: { hostname: "host" } }, chat);
         const a = await d.register("a");
         expect(await d.claim(a, 5, "c1")).toEqual([one]);
-        const told: unknown[] = [];
-        store.changes(({ claimable }) => told.push(...claimable));
+        const announced: unknown[] = [];
+        store.changes(({ claimable }) => announced.push(...claimable));
         if (how === "finish") await d.finish(a, one, 1);
         if (how === "give back") await d.finish(a, one, 1, { give_back: "at_no_cost" });
         if (how === "leave") await store.apply([{ op: "leave_runner", ...a }]);
@@ -87,7 +87,7 @@ export function storeDirectoryContract(engine: string, open: () => Promise<Opene
           expect(await d.claim(a, 5)).toEqual([]);
           await d.finish(a, one, 1, { give_back: "at_no_cost" });
         }
-        expect(told).toContainEqual({ hostname: "host" });
+        expect(announced).toContainEqual({ hostname: "host" });
         const b = await d.register("b", { hostname: "host" });
         const claimed = await d.claim(b, 1);
         // A run that was put back was there before.

@@ -1,4 +1,4 @@
-import type { Asked, Message, Script, Turn } from "./script.ts";
+import type { ModelRequest, Message, Script, Turn } from "./script.ts";
 
 export type Chosen =
   | { kind: "turn"; turn: Turn }
@@ -7,14 +7,14 @@ export type Chosen =
   | { kind: "unknown"; text: string };
 
 /** `broken` counts the failures already served for this conversation. */
-export function choose(script: Script, asked: Asked, broken: (turn: Turn) => number): Chosen {
-  if (asked.schema !== undefined) return { kind: "side" };
-  if (typeof script === "function") return { kind: "turn", turn: script(asked) };
-  const at = asked.messages.findLastIndex((message) => message.role === "user" && ownText(message.text) !== "");
-  const text = at < 0 ? "" : ownText(asked.messages[at]!.text);
+export function choose(script: Script, request: ModelRequest, broken: (turn: Turn) => number): Chosen {
+  if (request.schema !== undefined) return { kind: "side" };
+  if (typeof script === "function") return { kind: "turn", turn: script(request) };
+  const at = request.messages.findLastIndex((message) => message.role === "user" && ownText(message.text) !== "");
+  const text = at < 0 ? "" : ownText(request.messages[at]!.text);
   const rule = script.find(({ when }) => (typeof when === "string" ? text.endsWith(when) : when.test(text)));
-  if (!rule) return asked.tools.length === 0 ? { kind: "side" } : { kind: "unknown", text };
-  let index = stepsAfter(asked.messages.slice(at + 1));
+  if (!rule) return request.tools.length === 0 ? { kind: "side" } : { kind: "unknown", text };
+  let index = stepsAfter(request.messages.slice(at + 1));
   for (let turn = rule.turns[index]; turn?.times !== undefined && broken(turn) >= turn.times; turn = rule.turns[index])
     index++;
   index = Math.min(index, rule.turns.length - 1);

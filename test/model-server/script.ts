@@ -1,5 +1,5 @@
 /** The scripted model's answers as plain data, so that a test shows its whole conversation in one place. */
-export type Script = readonly Rule[] | ((asked: Asked) => Turn);
+export type Script = readonly Rule[] | ((request: ModelRequest) => Turn);
 
 export interface Rule {
   /** A string that the last user text must end with, or a RegExp tested against that text. */
@@ -65,7 +65,7 @@ export interface OfferedTool {
 }
 
 /** A request in a form common to all dialects. */
-export interface Asked {
+export interface ModelRequest {
   model: string;
   stream: boolean;
   messages: Message[];
@@ -89,7 +89,7 @@ export interface Frame {
 
 export interface Dialect {
   name: DialectName;
-  read(body: Readonly<Record<string, unknown>>, path: string): Asked;
+  read(body: Readonly<Record<string, unknown>>, path: string): ModelRequest;
   whole(reply: Reply): unknown;
   frames(reply: Reply): Frame[];
   /** The stream format, if it is not server-sent events. */

@@ -8,7 +8,7 @@ import { converse } from "./dialects/converse.ts";
 import { gemini } from "./dialects/gemini.ts";
 import { responses } from "./dialects/responses.ts";
 import { type Fields, parsedOr } from "./json.ts";
-import type { Answer, Asked, Dialect, DialectName, Message, Reply, Script, Turn } from "./script.ts";
+import type { Answer, ModelRequest, Dialect, DialectName, Message, Reply, Script, Turn } from "./script.ts";
 import { emptyOf } from "./side-answer.ts";
 import { translate } from "./tools.ts";
 
@@ -80,7 +80,7 @@ export async function startModelServer(script: Script): Promise<ModelServer> {
 
   async function answer(
     chosen: Chosen,
-    asked: Asked,
+    asked: ModelRequest,
     dialect: Dialect,
     response: ServerResponse,
     count: number,
@@ -119,7 +119,7 @@ export async function startModelServer(script: Script): Promise<ModelServer> {
   };
 }
 
-function replyOf(turn: Answer, asked: Asked, count: number, size: number): Reply | string {
+function replyOf(turn: Answer, asked: ModelRequest, count: number, size: number): Reply | string {
   const wanted = [...(turn.tool ? [turn.tool] : []), ...(turn.tools ?? [])];
   const calls: Reply["calls"][number][] = [];
   for (const [at, call] of wanted.entries()) {
@@ -140,7 +140,7 @@ const fails = (turn: Turn): boolean =>
   turn.cut_after_bytes !== undefined ||
   turn.stream_fault !== undefined;
 
-const sideText = ({ schema }: Asked): string => (schema === undefined ? "ok" : JSON.stringify(emptyOf(schema)));
+const sideText = ({ schema }: ModelRequest): string => (schema === undefined ? "ok" : JSON.stringify(emptyOf(schema)));
 
 /** Answers clients' other requests: health checks and token counts. */
 function answerOther(path: string, text: string, response: ServerResponse): void {

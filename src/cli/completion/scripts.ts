@@ -5,7 +5,7 @@
  * Bash splits words at `=`, `:` and `@` too. The script joins them again, and removes from each candidate what bash already
  * has on the line. It works without the bash-completion package, and with the bash 3.2 of macOS.
  */
-export const bashScript = `# Completion of drover for bash. In ~/.bashrc: eval "$(drover completions bash)"
+export const bashScript = `# Bash completion for drover. In ~/.bashrc: eval "$(drover completions bash)"
 _drover() {
   local line=\${COMP_LINE:0:COMP_POINT} rest blanks word fragment="" words=() i
   rest=$line
@@ -40,7 +40,7 @@ complete -F _drover drover
 `;
 
 export const zshScript = `#compdef drover
-# Completion of drover for zsh. In ~/.zshrc, after compinit: eval "$(drover completions zsh)"
+# Zsh completion for drover. In ~/.zshrc, after compinit: eval "$(drover completions zsh)"
 _drover() {
   local line value about
   local -a lines candidates
@@ -60,7 +60,7 @@ _drover() {
 compdef _drover drover
 `;
 
-export const fishScript = `# Completion of drover for fish: drover completions fish > ~/.config/fish/completions/drover.fish
+export const fishScript = `# Fish completion for drover: drover completions fish > ~/.config/fish/completions/drover.fish
 function __drover_complete
     set -l words (commandline -opc)
     set -l current (commandline -ct)

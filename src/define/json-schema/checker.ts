@@ -58,12 +58,12 @@ export function openSchemaChecker({
   };
 
   const chooseLane = ({ caller, job }: PendingCheck): Lane =>
-    allowance.isSlow(callerName(caller)) || allowance.isSlow(schemaName(job)) ? slowLane : lane;
+    allowance.isSlow(callerKey(caller)) || allowance.isSlow(schemaKey(job)) ? slowLane : lane;
 
   const markSlow = ({ caller, job }: PendingCheck): void => {
-    allowance.markSlow(schemaName(job));
+    allowance.markSlow(schemaKey(job));
     if (caller === internalCaller) return;
-    allowance.markSlow(callerName(caller));
+    allowance.markSlow(callerKey(caller));
     for (const check of lane.removeQueued(caller)) slowLane.add(check);
   };
 
@@ -98,19 +98,19 @@ export function openSchemaChecker({
 
   return {
     async check(schema, value, limits, requester) {
-      const size = measure(schema);
-      if ("faults" in size) return { faults: size.faults, reason: "refused" };
+      const schemaMeasure = measure(schema);
+      if ("faults" in schemaMeasure) return { faults: schemaMeasure.faults, reason: "refused" };
       const measured = measureValue(value, limits);
       if ("fault" in measured) return { faults: [measured.fault], reason: "refused" };
-      if (!isQuick(size, measured))
-        return checkInWorker({ kind: "check", schemaText: size.text, valueText: measured.text }, requester);
+      if (!isQuick(schemaMeasure, measured))
+        return checkInWorker({ kind: "check", schemaText: schemaMeasure.text, valueText: measured.text }, requester);
       engine ??= (await import("./engine.ts")).createSchemaEngine();
-      return { faults: engine.check(size.text, value) };
+      return { faults: engine.check(schemaMeasure.text, value) };
     },
     async checkSchema(schema, requester) {
-      const size = measure(schema);
-      if ("faults" in size) return { faults: size.faults, reason: "refused" };
-      return checkInWorker({ kind: "schema", schemaText: size.text }, requester);
+      const schemaMeasure = measure(schema);
+      if ("faults" in schemaMeasure) return { faults: schemaMeasure.faults, reason: "refused" };
+      return checkInWorker({ kind: "schema", schemaText: schemaMeasure.text }, requester);
     },
     async stop() {
       await Promise.all([lane.stop(), slowLane.stop()]);
@@ -130,11 +130,11 @@ function isQuick(schema: SchemaMeasure, value: { nodes: number; text: string }):
   return steps <= maxStepsOnMainThread;
 }
 
-function callerName(caller: string): string {
+function callerKey(caller: string): string {
   return `caller ${caller}`;
 }
 
-function schemaName({ schemaText }: Job): string {
+function schemaKey({ schemaText }: Job): string {
   return `schema ${schemaText}`;
 }
 

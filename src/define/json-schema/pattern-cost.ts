@@ -2,12 +2,12 @@
  * An upper bound on the steps a regular expression takes for a text of this length. Infinity if there is no simple bound:
  * for a repeated group with alternatives, a lookahead or lookbehind, or a backreference.
  */
-export function patternCost(pattern: string, length: number): number {
-  const reader: Reader = { pattern, position: 0, size: 1, length };
+export function patternCost(pattern: string, textLength: number): number {
+  const reader: Reader = { pattern, position: 0, size: 1, textLength };
   const ways = readChoice(reader);
   const isAnchored = pattern.startsWith("^") && !pattern.includes("|");
   // The bracket is unbalanced, which the engine reports.
-  return reader.position < pattern.length ? Infinity : ways * reader.size * (isAnchored ? 1 : length + 1);
+  return reader.position < pattern.length ? Infinity : ways * reader.size * (isAnchored ? 1 : textLength + 1);
 }
 
 interface Reader {
@@ -15,7 +15,7 @@ interface Reader {
   position: number;
   /** The number of elements to match, including fixed repetitions. */
   size: number;
-  length: number;
+  textLength: number;
 }
 
 /** Returns the number of ways the alternatives can match from one position. A failing match tries all of them. */
@@ -75,7 +75,8 @@ function applyQuantifier(ways: number, reader: Reader): number {
       ? [Number(minText), comma === "" ? Number(minText) : Number(maxText || Infinity)]
       : [0, Infinity];
   reader.size += min;
-  // An element that matches in one way per length has as many ways as there are lengths.
+  // Repeating an element that can match in several ways has no simple bound.
   if (ways > 1) return max <= 1 ? ways + 1 : Infinity;
-  return Math.min(max, reader.length) - Math.min(min, reader.length) + 1;
+  // Otherwise there is one way for each number of repetitions.
+  return Math.min(max, reader.textLength) - Math.min(min, reader.textLength) + 1;
 }

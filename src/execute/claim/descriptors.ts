@@ -40,7 +40,7 @@ export function hasRoomForOneRun(descriptors: Descriptors | null): boolean {
   return descriptors === null || descriptors.limit - descriptors.open >= descriptorsPerRunner + descriptorsPerRun;
 }
 
-/** How many more runs have enough free descriptors. */
+/** How many more runs the free descriptors are enough for. */
 export function roomForRuns(descriptors: Descriptors | null): number {
   return descriptors === null
     ? Infinity

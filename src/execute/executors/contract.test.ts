@@ -54,7 +54,7 @@ function subject(executor: ExecutorSubject["executor"], prefix = ""): ExecutorSu
   const more = executor.can.ask
     ? {
         asking: { invocation: invocationOf("r6", { command: "ask" }, { prompt: "ask" }), edited: { n: 42 } },
-        hearing: invocationOf("r7", { command: "hear" }, { prompt: "hear" }),
+        receivingInput: invocationOf("r7", { command: "hear" }, { prompt: "hear" }),
       }
     : {};
   return {
@@ -94,7 +94,7 @@ describeContract("drover-procedural-exec as a command", executorContract, async 
   ),
 );
 
-describeContract("a program that asks, hears and parks", executorContract, async () =>
+describeContract("a program that asks questions, receives input and parks", executorContract, async () =>
   subject(
     createCommandExecutor({
       ...resolveOptions(),

@@ -4,7 +4,7 @@ import type { ProcessEnd } from "../../model/process.ts";
 /** The parts of an executor that its author writes; the scaffold does the rest. See docs/writing-executors.md for an example. */
 export interface ExecutorDefinition {
   name: string;
-  /** Its capabilities besides starting a session; all false by default. */
+  /** The executor's capabilities besides starting a session; all false by default. */
   can?: Partial<Executor["can"]>;
   /** The runner's variables that its processes receive. A trailing `*` matches any suffix. */
   variables?: readonly string[];

@@ -98,9 +98,9 @@ export function createSessionKeeper(options: SessionKeeperOptions): SessionKeepe
     const split = splitState(format, redactor.exactBytes(bytes));
     const state = { format: split.format, bytes: toBase64(split.bytes) };
     // upload new parts first; nothing refers to them until the state itself is saved
-    for (const part of splitIntoBatches(split.parts.filter(({ path }) => !parts.has(path))))
-      if (part.length > 0)
-        await saveOnce({ ...state, bytes: null, n: 0, portable: false, files: part.map(toPortPart) }, retrySignal);
+    for (const batch of splitIntoBatches(split.parts.filter(({ path }) => !parts.has(path))))
+      if (batch.length > 0)
+        await sendSave({ ...state, bytes: null, n: 0, portable: false, files: batch.map(toPortPart) }, retrySignal);
     const partPaths = new Set(split.parts.map(({ path }) => path));
     const unusedParts = [...parts].filter((path) => !partPaths.has(path)).map((path) => ({ path, type: null }));
     // until the state is saved, its events are sent only with the save and not by the shipper
@@ -112,15 +112,15 @@ export function createSessionKeeper(options: SessionKeeperOptions): SessionKeepe
       const isFirstSave = tracker?.isNew === true;
       const portable = !stays && (changes?.portable ?? tracker?.portable ?? false);
       const fileBatches = splitIntoBatches(changes?.files ?? []);
-      for (const [index, part] of fileBatches.entries()) {
+      for (const [index, batch] of fileBatches.entries()) {
         const isLast = index === fileBatches.length - 1;
-        await saveOnce(
+        await sendSave(
           {
             ...state,
             n,
             // another runner can continue only once all files are there
             portable: portable && isLast,
-            files: [...part.map(toPortFile), ...(isLast ? unusedParts : [])],
+            files: [...batch.map(toPortFile), ...(isLast ? unusedParts : [])],
             all_files: isFirstSave && index === 0,
           },
           retrySignal,
@@ -135,14 +135,14 @@ export function createSessionKeeper(options: SessionKeeperOptions): SessionKeepe
     }
   }
 
-  async function saveOnce(
-    part: Pick<Parameters<SessionPort["save"]>[0], "n" | "format" | "bytes" | "portable" | "files" | "all_files">,
+  async function sendSave(
+    request: Pick<Parameters<SessionPort["save"]>[0], "n" | "format" | "bytes" | "portable" | "files" | "all_files">,
     retrySignal: AbortSignal,
   ): Promise<void> {
     const response = await retryUntilResponse(async () => {
-      const events = part.bytes === null ? [] : journal.unshipped(part.n, maxEventBytes);
+      const events = request.bytes === null ? [] : journal.unshipped(request.n, maxEventBytes);
       if (events !== null) {
-        const saveResponse = await port.save({ ...run, ...part, events });
+        const saveResponse = await port.save({ ...run, ...request, events });
         if (saveResponse.save !== "gap") return saveResponse;
       }
       options.flush();
@@ -150,7 +150,7 @@ export function createSessionKeeper(options: SessionKeeperOptions): SessionKeepe
     }, retrySignal);
     if (response.save === "fenced") throwFenced();
     if (response.save === "saved" && response.budget === "spent") options.onSpent();
-    if (response.save === "too_large") throw stateTooLarge(part.bytes?.length ?? 0);
+    if (response.save === "too_large") throw stateTooLarge(request.bytes?.length ?? 0);
   }
 
   /** Redacts known secrets before the file leaves this runner. */

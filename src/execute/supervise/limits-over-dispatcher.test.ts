@@ -3,7 +3,7 @@ import { sampleAgent, serve } from "../../../test/fixtures/dispatch/host.ts";
 import { runnerFixture } from "../../../test/fixtures/execute/open-runner.ts";
 import { poll } from "../../../test/fixtures/execute/registered.ts";
 import { eachEngine } from "../../../test/fixtures/record/each-engine.ts";
-import type { Asked, Turn } from "../../../test/model-server/script.ts";
+import type { ModelRequest, Turn } from "../../../test/model-server/script.ts";
 import { startModelServer } from "../../../test/model-server/server.ts";
 import type { Agent } from "../../model/agent.ts";
 import { createModelExecutor } from "../executors/loop/model-executor.ts";
@@ -16,7 +16,7 @@ eachEngine("limits over the real coordinator", (record) => {
     for (const close of closing.splice(0).toReversed()) await close();
   });
 
-  async function setUp(agent: Partial<Agent>, script: (asked: Asked) => Turn) {
+  async function setUp(agent: Partial<Agent>, script: (request: ModelRequest) => Turn) {
     const server = await startModelServer(script);
     const host = serve(record.store, { clock: record });
     await host.dispatcher.start();

@@ -16,7 +16,7 @@ export async function removeTree(base: string, path: string): Promise<void> {
 }
 
 interface Entry {
-  /** Its current name. */
+  /** The entry's current name. */
   name: Buffer;
   /** Where it was found, for messages. */
   path: string;

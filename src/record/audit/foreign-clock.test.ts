@@ -18,7 +18,7 @@ const times = [
 ];
 
 eachEngine("a runner's clock", (record) => {
-  it.each(times)("that says %j hides no execution from an export, and is marked", async (said) => {
+  it.each(times)("that says %j hides no execution from an export, and is marked", async (claimedTime) => {
     const { d, store } = record;
     const run_id = await d.submit({ demands: { runner_id: "r" } });
     const runner = await d.register("r");
@@ -27,8 +27,8 @@ eachEngine("a runner's clock", (record) => {
     const since = record.now().toISOString();
     const id = sampleId();
     const events = [
-      { n: 1, at: said, event: executionStarted(id, { started_at: said }) },
-      { n: 2, at: said, event: executionEnded(id, { ended_at: said }) },
+      { n: 1, at: claimedTime, event: executionStarted(id, { started_at: claimedTime }) },
+      { n: 2, at: claimedTime, event: executionEnded(id, { ended_at: claimedTime }) },
     ];
     expect(await store.apply([{ op: "append_events", run_id, attempt: 1, runner, events }])).toMatchObject([
       { ok: true },
@@ -42,7 +42,7 @@ eachEngine("a runner's clock", (record) => {
       return lines;
     };
     expect(await exported({ since, until })).toMatchObject([
-      { executionId: id, timestamp: said, recordedAt: since, endRecordedAt: since, clockDoubtful: true },
+      { executionId: id, timestamp: claimedTime, recordedAt: since, endRecordedAt: since, clockDoubtful: true },
     ]);
     expect(await exported({ until: since })).toEqual([]);
     expect(await exported({ since: until })).toEqual([]);
@@ -50,8 +50,8 @@ eachEngine("a runner's clock", (record) => {
     expect(await store.read.execution(id)).toMatchObject({ received_at: since, end_received_at: since });
     const stored = (await store.read.events(run_id, 0, 10)).filter(({ n }) => n !== null);
     expect(stored).toMatchObject([
-      { at: said, received_at: since },
-      { at: said, received_at: since },
+      { at: claimedTime, received_at: since },
+      { at: claimedTime, received_at: since },
     ]);
     const run = await store.read.run(run_id);
     expect(Date.parse(run!.started_at!)).toBeGreaterThanOrEqual(Date.parse(run!.claimed_at!));

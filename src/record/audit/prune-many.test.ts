@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { eachEngine, fromEndToEnd, watched } from "../../../test/fixtures/record/each-engine.ts";
+import { eachEngine, fromEndToEnd, captureQueries } from "../../../test/fixtures/record/each-engine.ts";
 import { recordRuns } from "../../../test/fixtures/record/sample.ts";
 import type { Engine } from "../engine.ts";
 import { type Query, write } from "../query.ts";
@@ -12,12 +12,15 @@ eachEngine("audit retention", (record) => {
     record.advance(1000);
     const before = record.now();
     await recordRuns(store, 2);
-    const asks: Query[] = [];
-    const engine: Engine = { ...store.engine, write: (work) => store.engine.write(() => watched(work(), asks)) };
+    const queries: Query[] = [];
+    const engine: Engine = {
+      ...store.engine,
+      write: (work) => store.engine.write(() => captureQueries(work(), queries)),
+    };
     expect(await pruneAudit({ ...store, engine }, before)).toEqual({ rows: 10 });
     expect(await record.rows("select count(*) as count from audit_rows")).toEqual([{ count: 5 }]);
-    expect(asks.length).toBeGreaterThan(5);
-    for (const { text, values } of asks.filter((ask) => ask.text.includes(" where ")))
+    expect(queries.length).toBeGreaterThan(5);
+    for (const { text, values } of queries.filter((query) => query.text.includes(" where ")))
       expect([text, await record.plan(text, ...values)]).toEqual([text, expect.not.stringMatching(fromEndToEnd)]);
   });
 

@@ -17,7 +17,7 @@ export const partialNames = /^\.part-[0-9a-f]{16}$/;
 
 /**
  * Writes the content into a temporary file, hashes it on the way, and renames it to its hash once it is complete and durable.
- * It reads everything even if the content is already stored, because an upload proves that the sender has the bytes.
+ * Reads everything even if the content is already stored, because an upload proves that the sender has the bytes.
  */
 export async function putBlob(
   directory: string,

@@ -112,7 +112,7 @@ describe("a backup", () => {
     await expect(backupRecord(other, file, movableStore.now)).rejects.toMatchObject({ code: "DROVER-AUD-001" });
     await movableStore.inDatabase("update blob_parts set bytes = set_byte(bytes, 0, get_byte(bytes, 0) # 1)");
     await expect(backupRecord(movableStore.place, file, movableStore.now)).rejects.toThrow(
-      "were changed since they were stored",
+      "have changed since they were stored",
     );
     expect(readdirSync(movableStore.folder)).toEqual(["state"]);
     writeFileSync(file, "mine");

@@ -35,7 +35,7 @@ export async function copyContents(
   await to.flush();
   return copied;
 
-  /** Rejects contents that were changed since they were stored. */
+  /** Rejects contents that have changed since they were stored. */
   async function* checkPieces(
     name: string,
     sha256: string,
@@ -95,7 +95,7 @@ async function* readHashes(record: SourceRecord): AsyncGenerator<string> {
   for (let after = ""; ;) {
     const page = await record.runWork(readHashesAfter(after));
     for (const sha256 of page) {
-      // It becomes a file name.
+      // The hash becomes a file name.
       if (!isSha256(sha256)) throw changedContent(record.name, sha256.slice(0, 64));
       yield sha256;
     }

@@ -10,7 +10,7 @@ export function targetNotEmpty(name: string, table: string): RequestError {
   });
 }
 
-/** `what` is a table or contents. Errors that already have a Drover code are returned unchanged. */
+/** `what` starts the message, for example "The table runs". Errors that already have a Drover code are returned unchanged. */
 export function toCopyError(what: string, error: unknown): unknown {
   const code: unknown = error instanceof Error ? Reflect.get(error, "code") : null;
   if (typeof code === "string" && code.startsWith("DROVER-")) return error;
@@ -35,7 +35,7 @@ export function copyDiffers(name: string, differences: number, first: string): H
 export function changedContent(name: string, sha256: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
-    message: `The contents of the file ${sha256} in ${name} were changed since they were stored.`,
+    message: `The contents of the file ${sha256} in ${name} have changed since they were stored.`,
     field: sha256,
     next: "Restore that file from a backup. If there is none, move it away: its run then has a file without contents. Nothing was changed.",
   });

@@ -19,7 +19,7 @@ describe("a killed migration leaves nothing behind and can be repeated, when it"
   for (const words of [["copying", "events"], ["copying", "contents"], ["comparing", "contents"], ["verifying"]]) {
     it(`was ${words.join(" ")}`, async () => {
       const migrator = start([movableStore.directory, movableStore.url, ...words]);
-      await migrator.said(1);
+      await migrator.waitForLines(1);
       expect(migrator.lines).toEqual(["there"]);
       const store = await movableStore.open(50);
       await expect(recordRuns(store, 1)).rejects.toMatchObject({ code: "DROVER-STA-003" });
@@ -78,7 +78,7 @@ describe("leaves the target empty and the source unchanged when", () => {
 
   it("contents were changed before", async () => {
     appendFileSync(someContent(), "x");
-    await expect(movableStore.move()).rejects.toThrow("were changed since they were stored");
+    await expect(movableStore.move()).rejects.toThrow("have changed since they were stored");
   });
 
   it("the chain is broken", async () => {

@@ -83,11 +83,11 @@ export interface HiddenColumns {
   timeoutSeconds: number | null;
   blockedBy: string | null;
   inPlace: boolean;
-  /** Its agent has a daily budget. */
+  /** Whether the run's agent has a daily budget. */
   budgeted: boolean;
-  /** Its agent has an on_finish chain. */
+  /** Whether the run's agent has an on_finish chain. */
   chained: boolean;
-  /** Some of its parameters are stored encrypted. */
+  /** Whether some of the run's parameters are stored encrypted. */
   sealed: boolean;
 }
 

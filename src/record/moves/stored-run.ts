@@ -24,11 +24,11 @@ export interface StoredRun extends RunPosition {
   directory: string | null;
   /** Number of lost attempts that did not use up an attempt, see ./lose-run.ts. */
   continued: number;
-  /** Its demands once any runner may take it, as JSON. null if it does not wait for its session's runner. */
+  /** The run's demands once any runner may take it, as JSON. null if it does not wait for its session's runner. */
   demands_after: string | null;
   /** 1 if its questions go to people. */
   attended: number;
-  /** 1 if it has asked a question. */
+  /** 1 if the run has asked a question. */
   asked: number;
   /** 1 if a person wants it to continue, so that it does not wait for a slot, cap or budget. */
   resumed: number;

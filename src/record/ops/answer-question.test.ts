@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { agentNamed, output } from "../../../test/fixtures/dispatch/drive.ts";
-import { eachEngine, type EachRecord, watched } from "../../../test/fixtures/record/each-engine.ts";
+import { eachEngine, type EachRecord, captureQueries } from "../../../test/fixtures/record/each-engine.ts";
 import { exportFrom } from "../audit/export.ts";
 import type { Query } from "../query.ts";
 import { pruneDispatch } from "../retention-dispatch.ts";
@@ -67,10 +67,10 @@ eachEngine("an answer", (record) => {
         changes: { runs: new Set<string>(), claimable: [], ordered: new Set<string>() },
       };
       const events = [{ n: 1, at: now().toISOString(), event: output("x") }];
-      const asks: Query[] = [];
+      const queries: Query[] = [];
       const op = { op: "append_events", run_id, attempt: 1, runner, events } as const;
-      await store.engine.write(() => watched(appendEvents(tx, op), asks));
-      return asks.length;
+      await store.engine.write(() => captureQueries(appendEvents(tx, op), queries));
+      return queries.length;
     };
     const plain = await statements(false);
     expect(plain).toBe(3);

@@ -20,13 +20,13 @@ export function* enterDirectory(tx: Transaction, runner: StoredRunner, head: Que
   const [holder] = yield first(selectHolder, directory);
   const isBusy = holder !== undefined;
   yield write(isBusy ? blockRun : setDirectory, directory, head.run_no);
-  // It had been released for a directory on another host, so release that directory for the next run.
+  // The run was unblocked for a directory on another host but will not use it: unblock the next run that waits for it.
   if (head.directory !== null && head.directory !== directory)
     yield* releaseDirectory(tx, { directory: head.directory, blocked_by: null });
   return !isBusy;
 }
 
-/** Identifies a directory on a host. Its parts are encoded texts. */
+/** Identifies a directory on a host. Both parts come from columns and are still in their stored encoding. */
 function toDirectoryKey({ row }: StoredRunner, { project_dir }: QueueHead): string {
   return JSON.stringify([row["hostname"], project_dir ?? row["project_dir"]]);
 }

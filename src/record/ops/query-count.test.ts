@@ -1,22 +1,24 @@
 import { expect, it } from "vitest";
 import { agentNamed } from "../../../test/fixtures/dispatch/drive.ts";
-import { eachEngine, watched } from "../../../test/fixtures/record/each-engine.ts";
+import { eachEngine, captureQueries } from "../../../test/fixtures/record/each-engine.ts";
 import type { Query } from "../query.ts";
 import { claimRuns } from "./claim-runs.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { stopRuns } from "./stop-runs.ts";
 
 eachEngine("one operation", (record) => {
-  it("takes one query per run that it stops before a runner has it", async () => {
+  it("uses one query per run to stop runs that no runner has claimed", async () => {
     const { d, store, now } = record;
     const run_ids = [];
     for (let i = 0; i < 10; i += 1) run_ids.push(await d.submit({ session_id: `s${i}` }));
-    const asks: Query[] = [];
+    const queries: Query[] = [];
     const changes = { runs: new Set<string>(), claimable: [], ordered: new Set<string>() };
     const tx = { now: now(), audit: [], changes };
     const op = { op: "stop_runs", run_ids, reason: "user", by: "ann" } as const;
-    expect(await store.engine.write(() => watched(stopRuns(tx, op), asks))).toMatchObject({ cancelled: run_ids });
-    expect(asks.filter(({ returns }) => returns !== "none")).toHaveLength(10);
+    expect(await store.engine.write(() => captureQueries(stopRuns(tx, op), queries))).toMatchObject({
+      cancelled: run_ids,
+    });
+    expect(queries.filter(({ returns }) => returns !== "none")).toHaveLength(10);
   });
 
   it("releases the agent's cap and the session of a stopped run", async () => {
@@ -24,16 +26,16 @@ eachEngine("one operation", (record) => {
     const chat = agentNamed("chat", { type: "autonomous", command: null, max_concurrent: 1 });
     const first = await d.submit({ session_id: "s" }, chat);
     const second = await d.submit({ session_id: "s", mode: "resume" }, chat);
-    const heard: unknown[] = [];
-    store.changes(({ claimable }) => heard.push(...claimable));
+    const claimableAgain: unknown[] = [];
+    store.changes(({ claimable }) => claimableAgain.push(...claimable));
     await store.apply([{ op: "stop_runs", run_ids: [first], reason: "user", by: "ann" }]);
-    expect(heard.length).toBeGreaterThan(0);
+    expect(claimableAgain.length).toBeGreaterThan(0);
     expect(await d.claim(await d.register("r"))).toEqual([second]);
   });
 
-  it("takes no more queries for ten runs that it hands out, or that are held, than for one", async () => {
+  it("uses the same number of queries to claim ten runs as to claim one, and likewise for their heartbeat", async () => {
     const { d, store, now } = record;
-    const asked = async (runs: number): Promise<number[]> => {
+    const countQueries = async (runs: number): Promise<number[]> => {
       const runner = await d.register(`r${runs}`);
       for (let i = 0; i < runs; i += 1) await d.submit();
       const tx = () => ({
@@ -43,18 +45,18 @@ eachEngine("one operation", (record) => {
       });
       const [claims, beats]: Query[][] = [[], []];
       const claim = { op: "claim_runs", ...runner, claim_id: "c", want: 50, ack_order: 0, lease_ms: 10_000 } as const;
-      const claimed = await store.engine.write(() => watched(claimRuns(tx(), claim), claims!));
+      const claimed = await store.engine.write(() => captureQueries(claimRuns(tx(), claim), claims!));
       if (!("claims" in claimed)) throw new Error("nothing was claimed");
       expect(claimed.claims).toHaveLength(runs);
       const held = claimed.claims.map(({ run_id, attempt }): [string, number] => [run_id, attempt]);
       const beat = { op: "heartbeat", ...runner, held, as_of_claim: null, lease_ms: 10_000 } as const;
-      await store.engine.write(() => watched(heartbeat(tx(), beat), beats!));
-      return [claims!, beats!].map((asks) => asks.filter(({ returns }) => returns !== "none").length);
+      await store.engine.write(() => captureQueries(heartbeat(tx(), beat), beats!));
+      return [claims!, beats!].map((queries) => queries.filter(({ returns }) => returns !== "none").length);
     };
-    expect(await asked(10)).toEqual(await asked(1));
+    expect(await countQueries(10)).toEqual(await countQueries(1));
   });
 
-  it("gives a runner the same invocation whether its runs have one demand or several", async () => {
+  it("gives each run its own invocation when one claim covers runs with different demands", async () => {
     const { d } = record;
     const both = [];
     for (const tags of [[], ["fast"]])

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { agentNamed } from "../../../test/fixtures/dispatch/drive.ts";
-import { eachEngine, type EachRecord, watched } from "../../../test/fixtures/record/each-engine.ts";
+import { eachEngine, type EachRecord, captureQueries } from "../../../test/fixtures/record/each-engine.ts";
 import type { Query } from "../query.ts";
 import { rescue } from "./rescue.ts";
 
@@ -65,6 +65,6 @@ async function loseRun({ d, store, advance }: EachRecord, count: number): Promis
 async function recordQueries({ store, now }: EachRecord): Promise<Query[]> {
   const queries: Query[] = [];
   const tx = { now: now(), audit: [], changes: { runs: new Set<string>(), claimable: [], ordered: new Set<string>() } };
-  await store.engine.write(() => watched(rescue(tx, op), queries));
+  await store.engine.write(() => captureQueries(rescue(tx, op), queries));
   return queries;
 }

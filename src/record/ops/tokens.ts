@@ -55,10 +55,13 @@ export function* revokeToken(op: RevokeToken): Work<TokenResult> {
   return found === undefined ? { ok: false, conflict: "not_found" } : { ok: true, op: "revoke_token" };
 }
 
-/** Uses the store's time if it is earlier than `op.at`, so that a later rotation, which uses it too, sees the token as revoked. */
+/**
+ * Revokes at the earlier of the store's time and `op.at`. A later rotation checks at a time no earlier than the store's, so
+ * it sees the token as revoked.
+ */
 export function* revokeSubject({ now }: Transaction, op: RevokeSubject): Work<TokenResult> {
-  const stored = now.toISOString();
-  const at = stored < op.at ? stored : op.at;
+  const storeTime = now.toISOString();
+  const at = storeTime < op.at ? storeTime : op.at;
   const tokens = (yield all(selectOfSubject, toColumn(op.subject))).map(tokenFromRow);
   const toRevoke = tokens.filter((token) => op.roles.includes(token.role) && tokenRejection(token, at) === null);
   for (const { token_id } of toRevoke) yield* revokeWithDerived(token_id, at);
@@ -131,8 +134,8 @@ function pickEarlier(a: string | null, b: string | null): string | null {
 
 /** The later of both times: a coordinator whose clock is behind must not derive a new token from one that has ended. */
 function pickLater({ now }: Transaction, at: string): string {
-  const stored = now.toISOString();
-  return stored > at ? stored : at;
+  const storeTime = now.toISOString();
+  return storeTime > at ? storeTime : at;
 }
 
 export function tokenFromRow(row: Row): Token {

@@ -5,7 +5,7 @@ import { openPostgresEngine, type PostgresEngine } from "./engine.ts";
 import { requireRecord } from "./require-record.ts";
 import { walkStatements } from "./walk-statements.ts";
 
-const waitMs = 5000;
+const outageWaitMs = 5000;
 
 /** `head` is what an earlier verify printed. No head is stored beside the database, so without it a truncated chain goes unnoticed. */
 export function verifyPostgres(
@@ -26,7 +26,7 @@ export function exportPostgres(
 
 async function withEngine<T>(url: string, work: (engine: PostgresEngine) => Promise<T>): Promise<T> {
   await requireRecord(url);
-  const engine = openPostgresEngine(url, waitMs);
+  const engine = openPostgresEngine(url, outageWaitMs);
   try {
     return await work(engine);
   } finally {

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { buffer } from "node:stream/consumers";
 import { Readable } from "node:stream";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { fromEndToEnd, watched } from "../../../test/fixtures/record/each-engine.ts";
+import { fromEndToEnd, captureQueries } from "../../../test/fixtures/record/each-engine.ts";
 import { runWithFiles, hashBytes } from "../../../test/fixtures/record/files.ts";
 import { type FreshDatabase, freshDatabase } from "../../../test/postgres/fresh-database.ts";
 import { all, type Query } from "../query.ts";
@@ -103,16 +103,16 @@ it("scans no whole table while others wait for the lock", async () => {
   await makeOld("blobs");
   await client.exec("insert into blob_parts (upload_id, part, stored_at, bytes) values ('left', 0, 0, '')");
   const engine = openPostgresEngine(database.url, 5000);
-  const asks: Query[] = [];
+  const queries: Query[] = [];
   try {
-    const write: typeof engine.write = (work) => engine.write(() => watched(work(), asks));
+    const write: typeof engine.write = (work) => engine.write(() => captureQueries(work(), queries));
     expect(await prunePostgresBlobs({ ...engine, write }, null)).toEqual({ blobs: 1 });
   } finally {
     engine.close();
   }
-  expect(asks.length).toBeGreaterThan(2);
+  expect(queries.length).toBeGreaterThan(2);
   await client.exec("set enable_seqscan = off; set enable_bitmapscan = off");
-  for (const { text, values } of asks) {
+  for (const { text, values } of queries) {
     const plan = (await client.query(all(`explain ${text}`, ...values))).map((row) => row["QUERY PLAN"]).join("\n");
     expect([text, plan]).toEqual([text, expect.not.stringMatching(fromEndToEnd)]);
   }

@@ -7,50 +7,50 @@ import type { RecordStore } from "../record-store.ts";
 import { emptyNotice, openChanges } from "./changes.ts";
 import { connect } from "./connection.ts";
 
-const at = ownDatabase();
+const database = ownDatabase();
 
 /** Collects the changes from here on. The first one a new store reports is that anything may have changed. */
 async function listen(store: RecordStore): Promise<Change[]> {
-  const heard: Change[] = [];
-  store.changes((change) => heard.push(change));
-  await expect.poll(() => heard.length).toBe(1);
-  expect(heard.splice(0)).toMatchObject([{ runs: null, foreign: true }]);
-  return heard;
+  const received: Change[] = [];
+  store.changes((change) => received.push(change));
+  await expect.poll(() => received.length).toBe(1);
+  expect(received.splice(0)).toMatchObject([{ runs: null, foreign: true }]);
+  return received;
 }
 
 test("notifies other stores of a commit, with the names of what changed", async () => {
-  const other = await at.open();
-  const heard = await listen(other);
-  const one = await at.open();
+  const other = await database.open();
+  const received = await listen(other);
+  const one = await database.open();
   const run = sampleRun({ run_id: sampleId() });
   await one.apply([create(run)]);
   await expect
-    .poll(() => heard)
+    .poll(() => received)
     .toEqual([{ runs: new Set([run.run_id]), claimable: [], resumed: [], ordered: new Set(), foreign: false }]);
 });
 
-test("delivers a broadcast to the others once, and stores it nowhere", async () => {
-  const [one, other] = [await at.open(), await at.open()];
-  const heard: string[] = [];
-  other.onBroadcast((text) => heard.push(text));
-  one.onBroadcast((text) => heard.push(`again ${text}`));
-  await expect.poll(() => (one.broadcast("hello \0 \ud800 ü"), heard.length)).toBeGreaterThan(0);
-  expect(new Set(heard)).toEqual(new Set(["hello \0 \ud800 ü"]));
+test("delivers a broadcast to other stores, but not to its sender", async () => {
+  const [one, other] = [await database.open(), await database.open()];
+  const received: string[] = [];
+  other.onBroadcast((text) => received.push(text));
+  one.onBroadcast((text) => received.push(`again ${text}`));
+  await expect.poll(() => (one.broadcast("hello \0 \ud800 ü"), received.length)).toBeGreaterThan(0);
+  expect(new Set(received)).toEqual(new Set(["hello \0 \ud800 ü"]));
 });
 
-test("reports that anything changed when there is too much to name", async () => {
-  const other = await at.open();
-  const heard = await listen(other);
-  const one = await at.open();
+test("reports that anything may have changed when there are too many changes to list", async () => {
+  const other = await database.open();
+  const received = await listen(other);
+  const one = await database.open();
   await one.apply(Array.from({ length: 400 }, () => create()));
   await expect
-    .poll(() => heard)
+    .poll(() => received)
     .toEqual([{ runs: null, claimable: [], resumed: [], ordered: new Set(), foreign: false }]);
 });
 
 test("orders cursors by commit even with several writers, so that a follower misses nothing", async () => {
-  const stores = [await at.open(), await at.open(), await at.open()];
-  const reader = await at.open();
+  const stores = [await database.open(), await database.open(), await database.open()];
+  const reader = await database.open();
   const seen: number[] = [];
   let writing = true;
   const following = (async () => {
@@ -77,10 +77,10 @@ test("orders cursors by commit even with several writers, so that a follower mis
 });
 
 test("tolerates foreign notifications on its channel", async () => {
-  const store = await at.open();
+  const store = await database.open();
   const received = await listen(store);
-  const other = await connect(at.url);
-  at.afterwards(() => other.end());
+  const other = await connect(database.url);
+  database.afterwards(() => other.end());
   for (const text of ["not JSON", "5", "null", '{"no":"x"}', "{}"])
     for (const channel of ["drover", "drover_live"]) await other.exec(`select pg_notify('${channel}', '${text}')`);
   await expect.poll(() => received.filter(({ foreign }) => foreign).length).toBe(10);
@@ -88,7 +88,7 @@ test("tolerates foreign notifications on its channel", async () => {
 });
 
 test("counts a commit without changes too", async () => {
-  const [store, other] = [await at.open(), await at.open()];
+  const [store, other] = [await database.open(), await database.open()];
   const received = await listen(other);
   await store.apply([create()]);
   await store.engine.write(function* () {
@@ -100,25 +100,25 @@ test("counts a commit without changes too", async () => {
 });
 
 test("notices lost notifications, even if it received none or was behind before", async () => {
-  await (await at.open()).close();
+  await (await database.open()).close();
   const faults: unknown[] = [];
-  const changes = openChanges(at.url, "me", (fault) => faults.push(fault));
-  at.afterwards(() => changes.stop());
+  const changes = openChanges(database.url, "me", (fault) => faults.push(fault));
+  database.afterwards(() => changes.stop());
   const received: Change[] = [];
   changes.listen((change) => received.push(change));
   await expect.poll(() => received.length).toBe(1);
   changes.compare(5);
   expect(received).toHaveLength(2);
-  const other = await connect(at.url);
-  at.afterwards(() => other.end());
-  const hear = async (no: number): Promise<void> => {
+  const other = await connect(database.url);
+  database.afterwards(() => other.end());
+  const notifyAndWait = async (no: number): Promise<void> => {
     const before = received.length;
     await other.exec(`select pg_notify('drover', '${emptyNotice("other", no)}')`);
     await expect.poll(() => received.length).toBe(before + 1);
   };
   changes.compare(6);
-  await hear(6);
-  await hear(7);
+  await notifyAndWait(6);
+  await notifyAndWait(7);
   // One more than was received, twice: the first time it may still be on its way.
   changes.compare(8);
   expect(faults).toEqual([]);

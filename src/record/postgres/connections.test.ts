@@ -7,40 +7,40 @@ import { openLink } from "./link.ts";
 import { openPostgresStore } from "./open.ts";
 import { commit, lockForWriting, wasCommitted } from "./write-lock.ts";
 
-const at = ownDatabase();
+const database = ownDatabase();
 
 test("reconnects after a broken connection and does what was requested meanwhile exactly once", async () => {
-  const { url, cut } = await wireTo(at);
-  const store = await at.open(url);
+  const { url, cut } = await wireTo(database);
+  const store = await database.open(url);
   const runs = Array.from({ length: 40 }, () => sampleRun({ run_id: sampleId() }));
-  const asked = runs.map((run) => store.apply([create(run)]));
+  const pending = runs.map((run) => store.apply([create(run)]));
   cut();
-  const answers = await Promise.all(asked);
+  const answers = await Promise.all(pending);
   expect(answers).toEqual(runs.map(() => [{ ok: true, last_n: 1 }]));
   expect((await store.read.runs({}, { limit: 100 })).length).toBe(40);
 });
 
 test("does not repeat a commit whose acknowledgement was lost", async () => {
-  const { url, swallowAnswers, cut } = await wireTo(at);
-  const store = await at.open(url);
+  const { url, swallowAnswers, cut } = await wireTo(database);
+  const store = await database.open(url);
   await store.apply([create()]);
-  const watcher = await connect(at.url);
-  at.afterwards(() => watcher.end());
+  const watcher = await connect(database.url);
+  database.afterwards(() => watcher.end());
   const swallowed = swallowAnswers();
   const run = sampleRun({ run_id: sampleId() });
-  const asked = store.apply([create(run)]);
+  const pending = store.apply([create(run)]);
   await swallowed;
   const stored = `select count(*) as n from runs where run_id = '${run.run_id}'`;
   await expect.poll(() => watcher.exec(stored)).toEqual([{ n: 1 }]);
   const [before] = await watcher.exec("select commits from store");
   cut();
-  expect(await asked).toEqual([{ ok: true, last_n: 1 }]);
+  expect(await pending).toEqual([{ ok: true, last_n: 1 }]);
   expect(await watcher.exec("select commits from store")).toEqual([before]);
 });
 
 test("repeats a commit that never arrived, although its number is the same", async () => {
-  const { url, cutBeforeCommit } = await wireTo(at);
-  const store = await at.open(url);
+  const { url, cutBeforeCommit } = await wireTo(database);
+  const store = await database.open(url);
   await store.apply([create()]);
   for (let round = 0; round < 3; round += 1) {
     cutBeforeCommit();
@@ -51,10 +51,10 @@ test("repeats a commit that never arrived, although its number is the same", asy
 });
 
 test("treats an unresponsive server as gone", async () => {
-  const { url, swallowAnswers } = await wireTo(at);
-  await (await at.open()).close();
+  const { url, swallowAnswers } = await wireTo(database);
+  await (await database.open()).close();
   const client = await connect(url, { responseMs: 3000 });
-  at.afterwards(() => client.end());
+  database.afterwards(() => client.end());
   void swallowAnswers();
   await client.exec("begin; commit").catch(() => undefined);
   await expect(client.exec("select 1")).rejects.toThrow();
@@ -62,26 +62,26 @@ test("treats an unresponsive server as gone", async () => {
 });
 
 test("a process that hangs in a transaction holds up the others for seconds, not forever", async () => {
-  const store = await at.open();
-  const hanging = await connect(at.url, { idleInTransactionMs: 500 });
-  at.afterwards(() => hanging.end());
+  const store = await database.open();
+  const hanging = await connect(database.url, { idleInTransactionMs: 500 });
+  database.afterwards(() => hanging.end());
   await hanging.exec("begin; update store set commits = commits + 1");
   expect(await store.apply([create()])).toEqual([{ ok: true, last_n: 1 }]);
   expect(hanging.broken).toBe(true);
 });
 
 test("a connection that is closed in the middle of statements soon disappears from the server too", async () => {
-  await (await at.open()).close();
-  const [holding, watching] = [await connect(at.url), await connect(at.url)];
-  at.afterwards(() => (holding.end(), watching.end()));
+  await (await database.open()).close();
+  const [holding, watching] = [await connect(database.url), await connect(database.url)];
+  database.afterwards(() => (holding.end(), watching.end()));
   await holding.exec("begin; lock table uploads in access exclusive mode");
   for (const statements of [1, 3]) {
-    const left = await connect(at.url);
-    const asked = Array.from({ length: statements }, () => left.exec("select * from uploads"));
+    const left = await connect(database.url);
+    const pending = Array.from({ length: statements }, () => left.exec("select * from uploads"));
     if (statements > 1) left.end();
     else await expect.poll(() => watching.exec(waitingForLocks)).toEqual([{ n: 1 }]);
     left.end();
-    expect((await Promise.allSettled(asked)).map(({ status }) => status)).toEqual(asked.map(() => "rejected"));
+    expect((await Promise.allSettled(pending)).map(({ status }) => status)).toEqual(pending.map(() => "rejected"));
   }
 });
 
@@ -89,10 +89,10 @@ const waitingForLocks =
   "select count(*) as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
 
 test("a connection that no longer reads the server's responses soon disappears from the server too", async () => {
-  const { url, stall } = await wireTo(at);
-  const store = await at.open();
+  const { url, stall } = await wireTo(database);
+  const store = await database.open();
   const hanging = await connect(url, { idleInTransactionMs: 500 });
-  at.afterwards(() => hanging.end());
+  database.afterwards(() => hanging.end());
   await hanging.exec("begin; update store set commits = commits + 1");
   stall();
   hanging.exec("select repeat('x', 100000000) as much").catch(() => undefined);
@@ -100,15 +100,15 @@ test("a connection that no longer reads the server's responses soon disappears f
 });
 
 test("retries a refused connection", async () => {
-  const name = `${new URL(at.url).pathname.slice(1)}_later`;
-  const link = openLink({ url: at.url.replace(/[^/]+$/, name), waitMs: 1000 });
-  at.afterwards(() => link.close());
+  const name = `${new URL(database.url).pathname.slice(1)}_later`;
+  const link = openLink({ url: database.url.replace(/[^/]+$/, name), outageWaitMs: 1000 });
+  database.afterwards(() => link.close());
   const look = () => link.use((client) => client.exec("select 1 as one"));
   await expect(look()).rejects.toMatchObject({ code: "DROVER-STA-006" });
-  const admin = await connect(at.url);
-  at.afterwards(() => admin.end());
+  const admin = await connect(database.url);
+  database.afterwards(() => admin.end());
   await admin.exec(`create database ${name}`);
-  at.afterwards(async () => {
+  database.afterwards(async () => {
     link.close();
     await admin.exec(`drop database ${name} with (force)`);
   });
@@ -116,9 +116,9 @@ test("retries a refused connection", async () => {
 });
 
 test("identifies a commit by its mark, not by its number or its slot", async () => {
-  await (await at.open()).close();
-  const client = await connect(at.url);
-  at.afterwards(() => client.end());
+  await (await database.open()).close();
+  const client = await connect(database.url);
+  database.afterwards(() => client.end());
   const { no } = await lockForWriting(client, "ours");
   expect(await wasCommitted(client, no, "ours")).toBe(true);
   await client.exec("rollback");
@@ -132,16 +132,16 @@ test("identifies a commit by its mark, not by its number or its slot", async () 
 });
 
 test("retries work that took longer than the wait before its connection broke", async () => {
-  const { url, cut } = await wireTo(at);
-  const store = await openPostgresStore({ url, secret, waitMs: 300 });
-  at.afterwards(() => store.close());
-  const holder = await connect(at.url);
-  at.afterwards(() => holder.end());
+  const { url, cut } = await wireTo(database);
+  const store = await openPostgresStore({ url, secret, outageWaitMs: 300 });
+  database.afterwards(() => store.close());
+  const holder = await connect(database.url);
+  database.afterwards(() => holder.end());
   await holder.exec("begin; update store set commits = commits");
-  const asked = store.apply([create()]);
+  const pending = store.apply([create()]);
   const since = performance.now();
   await expect.poll(() => performance.now() - since).toBeGreaterThan(600);
   cut();
   await holder.exec("rollback");
-  expect(await asked).toEqual([{ ok: true, last_n: 1 }]);
+  expect(await pending).toEqual([{ ok: true, last_n: 1 }]);
 });

@@ -19,10 +19,15 @@ export interface PostgresEngine extends Engine {
 const readerCount = 3;
 
 /** `instanceId` tells other processes which commits are from this one. */
-export function openPostgresEngine(url: string, waitMs: number, instanceId = ""): PostgresEngine {
-  const readLinks = Array.from({ length: readerCount }, () => openLink({ url, waitMs }));
-  const pageLink = openLink({ url, waitMs });
-  const writeLink = openLink({ url, waitMs, idleInTransactionMs: idleTransactionMs, responseMs: maintenanceTimeoutMs });
+export function openPostgresEngine(url: string, outageWaitMs: number, instanceId = ""): PostgresEngine {
+  const readLinks = Array.from({ length: readerCount }, () => openLink({ url, outageWaitMs }));
+  const pageLink = openLink({ url, outageWaitMs });
+  const writeLink = openLink({
+    url,
+    outageWaitMs,
+    idleInTransactionMs: idleTransactionMs,
+    responseMs: maintenanceTimeoutMs,
+  });
   let nextReader = 0;
   const useReader: PostgresEngine["useReader"] = (work) => {
     nextReader = (nextReader + 1) % readerCount;

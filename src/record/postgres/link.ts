@@ -6,7 +6,7 @@ import { responseTimeoutMs, lockTimeoutMs } from "./limits.ts";
 export interface Link {
   /**
    * Retries the work over a new connection while the database is down, so the work must be safe to repeat. Callers that
-   * arrive later in an outage wait less, and after `waitMs` of outage not at all: a prompt error is better than a late
+   * arrive later in an outage wait less, and after `outageWaitMs` of outage not at all: a prompt error is better than a late
    * response that nobody waits for any more.
    */
   use<T>(work: (connection: Connection) => Promise<T>): Promise<T>;
@@ -15,14 +15,14 @@ export interface Link {
 
 interface LinkOptions {
   url: string;
-  waitMs: number;
+  outageWaitMs: number;
   idleInTransactionMs?: number;
   byIndexOnly?: true;
   /** If the server does not respond within this time, it counts as down. */
   responseMs?: number;
 }
 
-export function openLink({ url, waitMs, responseMs = responseTimeoutMs, ...options }: LinkOptions): Link {
+export function openLink({ url, outageWaitMs, responseMs = responseTimeoutMs, ...options }: LinkOptions): Link {
   let connecting: Promise<Connection> | null = null;
   let closed = false;
   let outage: { since: number; last: number } | null = null;
@@ -50,15 +50,15 @@ export function openLink({ url, waitMs, responseMs = responseTimeoutMs, ...optio
   };
 
   /**
-   * Whether a failed attempt started after the outage had lasted for `waitMs`. An outage starts when the first attempt fails,
-   * and ends if nothing was attempted for `waitMs`. A caller that slept meanwhile, for example because this process was
+   * Whether a failed attempt started after the outage had lasted for `outageWaitMs`. An outage starts when the first attempt fails,
+   * and ends if nothing was attempted for `outageWaitMs`. A caller that slept meanwhile, for example because this process was
    * suspended, gets one more attempt.
    */
   function hasTimedOut(startedAt: number): boolean {
     const now = performance.now();
-    const since = outage === null || startedAt - outage.last > waitMs ? now : outage.since;
+    const since = outage === null || startedAt - outage.last > outageWaitMs ? now : outage.since;
     outage = { since, last: now };
-    return startedAt - since >= waitMs;
+    return startedAt - since >= outageWaitMs;
   }
 
   function reconnect(): Promise<Connection> {

@@ -25,7 +25,7 @@ export interface PostgresOptions {
   now?: () => Date;
   redactor?: Redactor;
   /** How long to wait while the database is down. */
-  waitMs?: number;
+  outageWaitMs?: number;
   /** Errors of the connection that listens to other coordinators' commits. It reconnects by itself. */
   onError?(error: unknown): void;
 }
@@ -34,18 +34,18 @@ const checkEveryMs = 2000;
 
 /** Opens the record of a fleet. Any number of processes may open it at the same time. Nothing is stored on their disks. */
 export async function openPostgresStore(options: PostgresOptions): Promise<RecordStore> {
-  const { url, secret, redactor, waitMs = 5000 } = options;
+  const { url, secret, redactor, outageWaitMs = 5000 } = options;
   const onError = (error: unknown): void => options.onError?.(toHostError(error, url));
   await migrate(url);
   const now = options.now ?? (() => new Date());
   const instanceId = randomBytes(8).toString("hex");
-  const engine = openPostgresEngine(url, waitMs, instanceId);
+  const engine = openPostgresEngine(url, outageWaitMs, instanceId);
   const seal = { mac: hmacWith(secret), openHead: () => null };
   if (!(await engine.read(() => isSealedWith(seal.mac)))) {
     engine.close();
     throw wrongSecret(url);
   }
-  const link = openLink({ url, waitMs, idleInTransactionMs: idleTransactionMs, byIndexOnly: true });
+  const link = openLink({ url, outageWaitMs, idleInTransactionMs: idleTransactionMs, byIndexOnly: true });
   const changes = openChanges(url, instanceId, onError);
   const writer = openWriter(seal, changes.publish, (work) =>
     groupCommit({ ...work, link, notice: changes.notice, ...(options.now ? { now: options.now } : {}) }),

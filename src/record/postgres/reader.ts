@@ -8,12 +8,12 @@ export interface RecordReader extends Pick<Store, "read" | "blobs" | "apply"> {
   close(): void;
 }
 
-const waitMs = 5000;
+const outageWaitMs = 5000;
 
 /** Opens the record of a fleet for a command that only reads. It does not listen for changes, and refuses all operations. */
 export async function openPostgresReader(url: string): Promise<RecordReader> {
   await requireRecord(url);
-  const engine = openPostgresEngine(url, waitMs);
+  const engine = openPostgresEngine(url, outageWaitMs);
   return {
     read: createReads(engine, false),
     blobs: postgresBlobs(engine),

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { agentNamed } from "../../../test/fixtures/dispatch/drive.ts";
-import { eachEngine, fromEndToEnd, watched } from "../../../test/fixtures/record/each-engine.ts";
+import { eachEngine, fromEndToEnd, captureQueries } from "../../../test/fixtures/record/each-engine.ts";
 import { pickRuns } from "../ops/pick-runs.ts";
 import { findRunner } from "../ops/runner-row.ts";
 import type { Query, Work } from "../query.ts";
@@ -10,9 +10,11 @@ import { readSessions } from "./sessions.ts";
 eachEngine("among many runs", (record) => {
   const chat = agentNamed("chat", { type: "autonomous", command: null });
   async function explainQueries<T>(work: () => Work<T>, about: RegExp): Promise<string> {
-    const asks: Query[] = [];
-    await record.store.engine.read(() => watched(work(), asks));
-    const plans = asks.filter(({ text }) => about.test(text)).map(({ text, values }) => record.plan(text, ...values));
+    const queries: Query[] = [];
+    await record.store.engine.read(() => captureQueries(work(), queries));
+    const plans = queries
+      .filter(({ text }) => about.test(text))
+      .map(({ text, values }) => record.plan(text, ...values));
     return (await Promise.all(plans)).join("\n");
   }
 
@@ -49,8 +51,8 @@ eachEngine("among many runs", (record) => {
       ["d", "ann", chat],
     ] as const)
       await d.submit({ session_id, created_by }, agent);
-    const found = async (...asked: Parameters<typeof store.read.sessions>) =>
-      (await store.read.sessions(...asked)).map(({ session_id }) => session_id).join("");
+    const found = async (...filter: Parameters<typeof store.read.sessions>) =>
+      (await store.read.sessions(...filter)).map(({ session_id }) => session_id).join("");
     expect(await found({}, { limit: 10 })).toBe("dcba");
     expect(await found({}, { limit: 2, before: "d" })).toBe("cb");
     expect(await found({ created_by: "ann" }, { limit: 10 })).toBe("dca");

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { eachEngine, fromEndToEnd, watched } from "../../../test/fixtures/record/each-engine.ts";
+import { eachEngine, fromEndToEnd, captureQueries } from "../../../test/fixtures/record/each-engine.ts";
 import type { Engine } from "../engine.ts";
 import type { Query, Work } from "../query.ts";
 import { write } from "../query.ts";
@@ -30,14 +30,17 @@ eachEngine("statistics", (record) => {
     await store.engine.write(() => insertMany(20_000, store.engine));
     await d.register("r");
     await d.submit({ created_by: "ann" });
-    const asks: Query[] = [];
-    const engine: Engine = { ...store.engine, read: (work) => store.engine.read(() => watched(work(), asks)) };
+    const queries: Query[] = [];
+    const engine: Engine = {
+      ...store.engine,
+      read: (work) => store.engine.read(() => captureQueries(work(), queries)),
+    };
     const until = now().toISOString();
     const since = new Date(now().getTime() - 90 * 86_400_000).toISOString();
     for (const created_by of ["ann", "bob"]) await readStats(engine, { since, until, created_by });
     expect(await readStats(engine, { since, until })).toMatchObject({ now: { pending: 1 } });
     // There are few runners, and they are always read completely.
-    const about = asks.filter(
+    const about = queries.filter(
       ({ text }) => /from (runs|run_counts|usage_days|demands)\b/.test(text) && !/runners/.test(text),
     );
     expect(about.length).toBeGreaterThan(10);

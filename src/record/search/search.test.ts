@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { eachEngine, fromEndToEnd, watched } from "../../../test/fixtures/record/each-engine.ts";
+import { eachEngine, fromEndToEnd, captureQueries } from "../../../test/fixtures/record/each-engine.ts";
 import { buildFinish, numbered, sampleRun } from "../../../test/fixtures/record/sample.ts";
 import type { Engine } from "../engine.ts";
 import { type Query, write } from "../query.ts";
@@ -90,11 +90,16 @@ eachEngine("the search index", (record) => {
   it("finds words and events by an index, and scans no whole table", async () => {
     const { store } = record;
     await keep("badger");
-    const asks: Query[] = [];
-    const engine: Engine = { ...store.engine, read: (work) => store.engine.read(() => watched(work(), asks)) };
+    const queries: Query[] = [];
+    const engine: Engine = {
+      ...store.engine,
+      read: (work) => store.engine.read(() => captureQueries(work(), queries)),
+    };
     await search(engine, true, "badger", { created_by: "someone" }, page);
     // store and demands have one row each, which PostgreSQL reads completely.
-    const about = asks.filter(({ text }) => /from (runs|events)\b/.test(text) && !/from store|join demands/.test(text));
+    const about = queries.filter(
+      ({ text }) => /from (runs|events)\b/.test(text) && !/from store|join demands/.test(text),
+    );
     expect(about.length).toBeGreaterThan(2);
     for (const { text, values } of about) expect(await record.plan(text, ...values), text).not.toMatch(fromEndToEnd);
   });

@@ -30,7 +30,7 @@ const defaultIdleMs = 60_000;
 
 export function createLargeBodies(startThread: () => Promise<Worker>, idleMs = defaultIdleMs): LargeBodies {
   const pending = new Map<number, PendingBody>();
-  /** Each caller's bodies are read one after the other, so that none of them delays another caller by more than one. */
+  /** Each caller's bodies are read one after the other, so that one caller delays another by at most one body. */
   const queues = new Map<string, Promise<unknown>>();
   let thread: Promise<Worker> | null = null;
   let openBodies = 0;

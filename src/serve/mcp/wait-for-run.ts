@@ -30,8 +30,8 @@ export async function waitForRun(
 
 export async function fetchRun(client: ApiClient, run_id: string): Promise<RunSnapshot> {
   const run = await client.runs.get(run_id);
-  const asks = run.status === "waiting" || run.status === "parked";
-  return { run, questions: asks ? await openQuestions(client, run_id) : [] };
+  const mayHaveQuestions = run.status === "waiting" || run.status === "parked";
+  return { run, questions: mayHaveQuestions ? await openQuestions(client, run_id) : [] };
 }
 
 async function openQuestions(client: ApiClient, run_id: string): Promise<Question[]> {

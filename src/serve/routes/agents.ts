@@ -7,14 +7,14 @@ import { omitUndefined } from "../omit-undefined.ts";
 import { parsePage } from "../page.ts";
 import { notFound, Refusal, tooManyChecks } from "../refusal.ts";
 import { routeWith } from "../route.ts";
-import { admins, anyone, getSubject } from "../rule.ts";
+import { admins, people, getSubject } from "../rule.ts";
 
 const route = routeWith<ApiDeps>();
 
 export const agentRoutes = [
   route("GET /agents", {
     // Everyone who may submit runs can see the agents.
-    rule: { roles: anyone, attempt: true },
+    rule: { roles: people, attempt: true },
     async handle({ deps, query: { limit, cursor } }) {
       const { before } = parsePage("agents", limit, cursor);
       const { items, next } = await deps.agents.page(
@@ -24,7 +24,7 @@ export const agentRoutes = [
     },
   }),
   route("GET /agents/{name}", {
-    rule: { roles: anyone, attempt: true },
+    rule: { roles: people, attempt: true },
     async handle({ deps, params: { name = "" } }) {
       const match = await deps.agents.find(name);
       if (match === null) throw notFound("agent", "path.name");

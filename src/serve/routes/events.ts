@@ -6,13 +6,13 @@ import type { RecordDeps, SystemDeps } from "../deps.ts";
 import { notFound } from "../refusal.ts";
 import { FeedReply, Reply } from "../reply.ts";
 import { routeWith } from "../route.ts";
-import { anyone, type Principal, canSee, visibleOwner } from "../rule.ts";
+import { people, type Principal, canSee, visibleOwner } from "../rule.ts";
 
 const route = routeWith<RecordDeps>();
 
 export const eventRoutes = [
   route("GET /runs/{run_id}/events", {
-    rule: { roles: anyone, object: "run", attempt: true },
+    rule: { roles: people, object: "run", attempt: true },
     async handle({ deps: { store }, object: { run_id, status }, query, headers, stream }) {
       if (!stream) {
         const items = await store.read.events(run_id, query.after ?? 0, query.limit, maxPageBytes);
@@ -28,7 +28,7 @@ export const eventRoutes = [
     },
   }),
   route("GET /events", {
-    rule: { roles: anyone },
+    rule: { roles: people },
     async handle({ deps: { store, owners }, principal, query, headers, stream }) {
       const owner = visibleOwner(principal);
       if (stream) {
@@ -51,7 +51,7 @@ export const eventRoutes = [
 
 export const followRoutes = [
   routeWith<SystemDeps>()("POST /events/follow", {
-    rule: { roles: anyone },
+    rule: { roles: people },
     async handle({ deps, principal, body: { stream, follow } }) {
       const runs = await filterVisible(follow, principal, deps.owners);
       if (!deps.hub.setPartials(scopeStreamName(principal, stream), runs)) throw notFound("stream", "body.stream");

@@ -3,17 +3,17 @@ import type { RecordDeps } from "../deps.ts";
 import { notFound, Refusal } from "../refusal.ts";
 import { BytesReply, Reply } from "../reply.ts";
 import { routeWith } from "../route.ts";
-import { anyone } from "../rule.ts";
+import { people } from "../rule.ts";
 
 const route = routeWith<RecordDeps>();
 
 export const fileRoutes = [
   route("GET /runs/{run_id}/files", {
-    rule: { roles: anyone, object: "run", attempt: true },
+    rule: { roles: people, object: "run", attempt: true },
     handle: async ({ deps, object }) => ({ items: await deps.store.read.files(object.run_id), next_cursor: null }),
   }),
   route("GET /runs/{run_id}/files/{path*}", {
-    rule: { roles: anyone, object: "run", attempt: true },
+    rule: { roles: people, object: "run", attempt: true },
     async handle({ deps, object, params: { path = "" }, headers }) {
       const file = await deps.store.read.file(object.run_id, path);
       if (file === null) throw notFound("file", "path.path");

@@ -6,7 +6,7 @@ import { omitUndefined } from "../omit-undefined.ts";
 import { parsePage } from "../page.ts";
 import { notFound, Refusal, tooManyChecks } from "../refusal.ts";
 import { routeWith } from "../route.ts";
-import { anyone, visibleOwner, getSubject, submitters } from "../rule.ts";
+import { people, visibleOwner, getSubject, submitters } from "../rule.ts";
 import { toCursor } from "../../show/cursor.ts";
 
 const route = routeWith<AnswerDeps>();
@@ -14,7 +14,7 @@ const route = routeWith<AnswerDeps>();
 /** Routes that need only the record. Without a coordinator, an answered run continues once one is running again. */
 export const questionRoutes = [
   route("GET /questions", {
-    rule: { roles: anyone },
+    rule: { roles: people },
     async handle({ deps, principal, query: { limit, cursor, ...filter } }) {
       const { before: after } = parsePage("questions", limit, cursor);
       const owner = visibleOwner(principal);
@@ -61,7 +61,7 @@ export const questionRoutes = [
     },
   }),
   route("GET /usage", {
-    rule: { roles: anyone },
+    rule: { roles: people },
     async handle({ deps, principal, query: { limit, ...filter } }) {
       const owner = visibleOwner(principal);
       return {

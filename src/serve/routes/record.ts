@@ -7,7 +7,7 @@ import { omitUndefined } from "../omit-undefined.ts";
 import { parsePage } from "../page.ts";
 import { notFound } from "../refusal.ts";
 import { routeWith } from "../route.ts";
-import { anyone, visibleOwner, getSubject, submitters } from "../rule.ts";
+import { people, visibleOwner, getSubject, submitters } from "../rule.ts";
 import { requireRun } from "../require-run.ts";
 
 const route = routeWith<RecordDeps>();
@@ -15,7 +15,7 @@ const route = routeWith<RecordDeps>();
 /** Routes that need only the record. Runners and coordinators learn from it which runs to stop and which runners drain. */
 export const recordRoutes = [
   route("GET /runs", {
-    rule: { roles: anyone },
+    rule: { roles: people },
     handle: ({ deps: { store }, principal, query: { limit, cursor, search, ...filter } }) =>
       search === undefined
         ? listRuns(store.read, omitUndefined(filter), parsePage("runs", limit, cursor), visibleOwner(principal))
@@ -28,11 +28,11 @@ export const recordRoutes = [
           ),
   }),
   route("GET /runs/{run_id}", {
-    rule: { roles: anyone, object: "run", attempt: true },
+    rule: { roles: people, object: "run", attempt: true },
     handle: ({ deps, object }) => requireRun(deps.store.read, object.run_id),
   }),
   route("GET /executions", {
-    rule: { roles: anyone },
+    rule: { roles: people },
     handle: ({ deps, principal, query: { limit, cursor, ...filter } }) =>
       listExecutions(
         deps.store.read,
@@ -43,11 +43,11 @@ export const recordRoutes = [
       ),
   }),
   route("GET /executions/{execution_id}", {
-    rule: { roles: anyone, object: "execution" },
+    rule: { roles: people, object: "execution" },
     handle: async ({ object }) => object,
   }),
   route("GET /stats", {
-    rule: { roles: anyone },
+    rule: { roles: people },
     async handle({ deps, principal, query }) {
       const until = query.until ?? new Date().toISOString();
       const since = query.since ?? new Date(Date.parse(until) - 86_400_000).toISOString();
@@ -89,7 +89,7 @@ export const recordRoutes = [
     },
   }),
   route("GET /runners", {
-    rule: { roles: anyone },
+    rule: { roles: people },
     async handle({ deps, principal, query: { limit, cursor } }) {
       const { before: after } = parsePage("runners", limit, cursor);
       const owner = visibleOwner(principal) ?? undefined;

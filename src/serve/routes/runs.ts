@@ -7,7 +7,7 @@ import { omitUndefined } from "../omit-undefined.ts";
 import { notFound, Refusal, refusalFromFault } from "../refusal.ts";
 import { Reply } from "../reply.ts";
 import { routeWith } from "../route.ts";
-import { anyone, type Principal, canSee, getSubject, submitters } from "../rule.ts";
+import { people, type Principal, canSee, getSubject, submitters } from "../rule.ts";
 import { requireRun } from "../require-run.ts";
 
 const route = routeWith<ApiDeps>();
@@ -45,7 +45,7 @@ export const runRoutes = [
     },
   }),
   route("GET /runs/{run_id}/why", {
-    rule: { roles: anyone, object: "run", attempt: true },
+    rule: { roles: people, object: "run", attempt: true },
     async handle({ deps, object }) {
       const why = isWaiting(object.status) ? await deps.dispatcher.why(object.run_id) : [];
       return { status: object.status, why };

@@ -5,13 +5,13 @@ import { parsePage } from "../page.ts";
 import { refusalFromFault } from "../refusal.ts";
 import { Reply } from "../reply.ts";
 import { routeWith } from "../route.ts";
-import { anyone, visibleOwner, getSubject, submitters } from "../rule.ts";
+import { people, visibleOwner, getSubject, submitters } from "../rule.ts";
 
 const route = routeWith<ApiDeps>();
 
 export const scheduleRoutes = [
   route("GET /schedules", {
-    rule: { roles: anyone },
+    rule: { roles: people },
     async handle({ deps, principal, query: { limit, cursor, ...filter } }) {
       const { before: after } = parsePage("schedules", limit, cursor);
       const owner = visibleOwner(principal);
@@ -34,7 +34,7 @@ export const scheduleRoutes = [
     },
   }),
   route("POST /schedules/preview", {
-    rule: { roles: anyone },
+    rule: { roles: people },
     async handle({ deps, body: { from, count, ...timing } }) {
       const previewed = deps.schedules.preview(
         omitUndefined(timing),
@@ -46,7 +46,7 @@ export const scheduleRoutes = [
     },
   }),
   route("GET /schedules/{schedule_id}", {
-    rule: { roles: anyone, object: "schedule" },
+    rule: { roles: people, object: "schedule" },
     handle: async ({ deps, object }) => deps.schedules.show(object),
   }),
   route("PATCH /schedules/{schedule_id}", {
@@ -74,7 +74,7 @@ export const scheduleRoutes = [
     },
   }),
   route("GET /schedules/{schedule_id}/history", {
-    rule: { roles: anyone, object: "schedule" },
+    rule: { roles: people, object: "schedule" },
     async handle({ deps, object: { schedule_id }, query: { limit, cursor } }) {
       const { before } = parsePage("slots", limit, cursor);
       const slots = await deps.store.read.slots(schedule_id, omitUndefined({ limit: limit + 1, before }));

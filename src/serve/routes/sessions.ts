@@ -5,13 +5,13 @@ import { omitUndefined } from "../omit-undefined.ts";
 import { parsePage } from "../page.ts";
 import { notFound, Refusal } from "../refusal.ts";
 import { routeWith } from "../route.ts";
-import { anyone, visibleOwner, submitters } from "../rule.ts";
+import { people, visibleOwner, submitters } from "../rule.ts";
 
 const route = routeWith<RecordDeps>();
 
 export const sessionRoutes = [
   route("GET /sessions", {
-    rule: { roles: anyone },
+    rule: { roles: people },
     handle: ({ deps, principal, query: { limit, cursor, ...filter } }) =>
       listSessions(
         deps.store.read,
@@ -21,7 +21,7 @@ export const sessionRoutes = [
       ),
   }),
   route("GET /sessions/{session_id}", {
-    rule: { roles: anyone, object: "session" },
+    rule: { roles: people, object: "session" },
     handle: async ({ deps, object, principal }) => ({
       ...object,
       versions: await deps.store.read.versions(object.session_id),

@@ -3,7 +3,7 @@ import type { SystemDeps } from "../deps.ts";
 import { Refusal } from "../refusal.ts";
 import { created, Reply } from "../reply.ts";
 import { routeWith } from "../route.ts";
-import { anyone, authOffId, type Principal } from "../rule.ts";
+import { people, authOffId, type Principal } from "../rule.ts";
 import { hashToken, newTokenText } from "../token-text.ts";
 
 const route = routeWith<SystemDeps>();
@@ -13,7 +13,7 @@ const sessionMs = 30 * 86_400_000;
 
 export const signInRoutes = [
   route("GET /me", {
-    rule: { roles: anyone },
+    rule: { roles: people },
     async handle({ deps: { version, engine, startedAt }, principal }) {
       const { subject, role, token_id } = requireTokenPrincipal(principal);
       const by = token_id === authOffId ? "auth_off" : isBrowserToken(token_id) ? "browser" : "bearer";
@@ -21,7 +21,7 @@ export const signInRoutes = [
     },
   }),
   route("POST /sign-in/links", {
-    rule: { roles: anyone },
+    rule: { roles: people },
     async handle({ deps, principal }) {
       const { subject, role, token_id } = requireTokenPrincipal(principal);
       if (token_id === authOffId) return created({ code: null, expires_at: null });
@@ -74,7 +74,7 @@ export const signInRoutes = [
     },
   }),
   route("DELETE /sign-in", {
-    rule: { roles: anyone },
+    rule: { roles: people },
     async handle({ deps, principal }) {
       const { token_id } = requireTokenPrincipal(principal);
       if (isBrowserToken(token_id)) {

@@ -11,7 +11,7 @@ import { parsePage } from "../page.ts";
 import { notFound, Refusal } from "../refusal.ts";
 import { created } from "../reply.ts";
 import { routeWith } from "../route.ts";
-import { anyone, type Principal, visibleOwner, getSubject, submitters } from "../rule.ts";
+import { people, type Principal, visibleOwner, getSubject, submitters } from "../rule.ts";
 
 const route = routeWith<ApiDeps>();
 
@@ -21,7 +21,7 @@ const maxHookBytes = 64 * 1024;
 /** Managing hooks, webhooks and deliveries. ./receive.ts handles incoming deliveries. */
 export const triggerRoutes = [
   route("GET /hooks", {
-    rule: { roles: anyone },
+    rule: { roles: people },
     async handle({ deps, principal, query: { limit, cursor } }) {
       const { before: after } = parsePage("hooks", limit, cursor);
       const owner = visibleOwner(principal) ?? undefined;
@@ -44,7 +44,7 @@ export const triggerRoutes = [
     },
   }),
   route("GET /hooks/{name}", {
-    rule: { roles: anyone, object: "hook" },
+    rule: { roles: people, object: "hook" },
     handle: async ({ object }) => withoutSealed(object),
   }),
   route("PATCH /hooks/{name}", {
@@ -73,7 +73,7 @@ export const triggerRoutes = [
     },
   }),
   route("GET /webhooks", {
-    rule: { roles: anyone },
+    rule: { roles: people },
     async handle({ deps, principal, query: { limit, cursor } }) {
       const { before: after } = parsePage("webhooks", limit, cursor);
       const owner = visibleOwner(principal) ?? undefined;
@@ -127,7 +127,7 @@ export const triggerRoutes = [
     },
   }),
   route("GET /deliveries", {
-    rule: { roles: anyone },
+    rule: { roles: people },
     async handle({ deps, principal, query: { limit, cursor, ...filter } }) {
       const owner = visibleOwner(principal) ?? undefined;
       const page = parsePage("deliveries", limit, cursor);

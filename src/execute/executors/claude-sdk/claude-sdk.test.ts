@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { heard, newSession, openClaudeSdk } from "../../../../test/fixtures/execute/claude-sdk.ts";
+import { conversationText, newSession, openClaudeSdk } from "../../../../test/fixtures/execute/claude-sdk.ts";
 import type { RunEvent } from "../../../model/event.ts";
 
 const kit = openClaudeSdk([
@@ -83,7 +83,7 @@ describe("sessions", () => {
     const first = await run("write it", { invocation: { session_id } });
     const original = Buffer.from(first.state!.bytes);
     const file = transcriptPath(first.folder, session_id);
-    const onDisk = readFileSync(file);
+    const storedBytes = readFileSync(file);
 
     const forked = newSession();
     const fork = await run("and in a branch?", {
@@ -91,15 +91,15 @@ describe("sessions", () => {
       invocation: { mode: "fork", session_id: forked, forked_from: session_id },
     });
     expect(fork.outcome).toMatchObject({ status: "completed", text: "The same file." });
-    expect(heard(server.requests.at(-1)!)).toMatch(/write it[^]*hello\.txt is there\.[^]*and in a branch\?/);
+    expect(conversationText(server.requests.at(-1)!)).toMatch(/write it[^]*hello\.txt is there\.[^]*and in a branch\?/);
     expect(fork.events).toContainEqual(expect.objectContaining({ subtype: "init", executor_session_id: forked }));
     expect(Buffer.from(first.state!.bytes)).toEqual(original);
-    expect(readFileSync(file)).toEqual(onDisk);
+    expect(readFileSync(file)).toEqual(storedBytes);
 
     const second = await run("what was first?", { state: first.state, invocation: { mode: "resume", session_id } });
     expect(second.outcome).toMatchObject({ status: "completed", text: "A file." });
-    expect(heard(server.requests.at(-1)!)).toContain("hello.txt is there.");
-    expect(heard(server.requests.at(-1)!)).not.toContain("in a branch");
+    expect(conversationText(server.requests.at(-1)!)).toContain("hello.txt is there.");
+    expect(conversationText(server.requests.at(-1)!)).not.toContain("in a branch");
     // the SDK's totals cover the session, but each run counts only its own usage
     const cost = (result: typeof first): number => result.usage.reduce((sum, { cost_usd }) => sum + (cost_usd ?? 0), 0);
     expect(cost(second)).toBeLessThan(cost(first));
@@ -109,7 +109,7 @@ describe("sessions", () => {
       invocation: { mode: "resume", session_id: forked },
     });
     expect(third.outcome).toMatchObject({ status: "completed" });
-    expect(heard(server.requests.at(-1)!)).toContain("and in a branch?");
+    expect(conversationText(server.requests.at(-1)!)).toContain("and in a branch?");
   });
 
   test("fork at an earlier turn with only that turn, and refuse a turn that does not exist", async () => {
@@ -123,8 +123,8 @@ describe("sessions", () => {
         invocation: { mode: "fork", session_id: newSession(), forked_from: session_id, fork_at_turn },
       });
     expect((await fork(1)).outcome).toMatchObject({ status: "completed", text: "The same file." });
-    expect(heard(server.requests.at(-1)!)).toMatch(/what was first\?[^]*A file\.[^]*and in a branch\?/);
-    expect(heard(server.requests.at(-1)!)).not.toContain("write it");
+    expect(conversationText(server.requests.at(-1)!)).toMatch(/what was first\?[^]*A file\.[^]*and in a branch\?/);
+    expect(conversationText(server.requests.at(-1)!)).not.toContain("write it");
     const requestsBefore = server.requests.length;
     expect((await fork(3)).outcome).toMatchObject({
       status: "failed",
@@ -156,7 +156,7 @@ describe("sessions", () => {
       invocation: { session_id, continues: true, attempt: 2 },
     });
     expect(continued.outcome).toMatchObject({ status: "failed", reason: "provider_invalid_response" });
-    expect(heard(server.requests.at(-1)!)).toMatch(
+    expect(conversationText(server.requests.at(-1)!)).toMatch(
       /hello\.txt is there\.[^]*The run was interrupted and continues now/,
     );
   });
@@ -313,7 +313,7 @@ describe("stopping", () => {
     expect(result.outcome).toMatchObject({ status: "failed", reason: "timeout" });
     const next = await run("what was first?", { state: result.state, invocation: { mode: "resume", session_id } });
     expect(next.outcome).toMatchObject({ status: "completed" });
-    expect(heard(server.requests.at(-1)!)).toContain("wait for it");
+    expect(conversationText(server.requests.at(-1)!)).toContain("wait for it");
   });
 
   test("fails as max_turns after too many turns", async () => {

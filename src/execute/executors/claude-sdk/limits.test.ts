@@ -1,5 +1,10 @@
 import { afterAll, expect, test } from "vitest";
-import { heard, newSession, openClaudeSdk, type SdkRun } from "../../../../test/fixtures/execute/claude-sdk.ts";
+import {
+  conversationText,
+  newSession,
+  openClaudeSdk,
+  type SdkRun,
+} from "../../../../test/fixtures/execute/claude-sdk.ts";
 import type { Agent } from "../../../model/agent.ts";
 
 const resetsAt = 4_000_000_000;
@@ -69,7 +74,7 @@ test.each([
       invocation: { session_id, continues: true, attempt: 2 },
     });
     expect(continued.outcome).toMatchObject({ status: "completed", text: "I am done." });
-    expect(heard(continued.requests[0]!)).toMatch(/never end[^]*continues now/);
+    expect(conversationText(continued.requests[0]!)).toMatch(/never end[^]*continues now/);
   },
 );
 
@@ -107,7 +112,7 @@ test("parks a run until the account's usage limit resets, and continues it in it
     invocation: { session_id, continues: true, attempt: 2 },
   });
   expect(continued.outcome).toMatchObject({ status: "completed", text: "I am done." });
-  expect(heard(server.requests.at(-1)!)).toContain("be limited");
+  expect(conversationText(server.requests.at(-1)!)).toContain("be limited");
 });
 
 test("passes messages to the model while it works, in the same process if it still accepts them", async () => {

@@ -125,23 +125,23 @@ test("denies all tools of a server by a wildcard, and asks about tools that chan
   expect(denied.outcome).toMatchObject({ status: "failed", reason: "permission_denied" });
   expect(results(denied.events)).not.toContain("changed sheep");
   expect(unmatchedPatterns(denied.events)).toEqual([]);
-  const asked: unknown[] = [];
+  const questions: unknown[] = [];
   const ask = (allowed_tools: string[]) =>
     run("change", {
       agent: { mcp_servers: { notes: stdio }, permissions: { mode: "acceptEdits", allowed_tools } },
       invocation: { attended: true },
       context: {
         ask: async ({ tool, effect }) => {
-          asked.push([tool, effect]);
+          questions.push([tool, effect]);
           return { decision: "allow" };
         },
       },
     });
   expect(results((await ask([])).events)).toContain("changed sheep");
-  expect(asked).toEqual([["mcp__notes__change", "execute"]]);
+  expect(questions).toEqual([["mcp__notes__change", "execute"]]);
   // the whole server is allowed, so nobody is asked
   expect(results((await ask(["mcp__notes"])).events)).toContain("changed sheep");
-  expect(asked).toHaveLength(1);
+  expect(questions).toHaveLength(1);
 });
 
 test("converts an agent's servers to the SDK's format", () => {

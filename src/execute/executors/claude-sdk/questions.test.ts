@@ -1,5 +1,10 @@
 import { afterAll, expect, test } from "vitest";
-import { heard, newSession, openClaudeSdk, type SdkRun } from "../../../../test/fixtures/execute/claude-sdk.ts";
+import {
+  conversationText,
+  newSession,
+  openClaudeSdk,
+  type SdkRun,
+} from "../../../../test/fixtures/execute/claude-sdk.ts";
 import type { Answer, Question } from "../../../model/executor.ts";
 
 const run = (file: string) => ({
@@ -188,7 +193,7 @@ test("parks on a question of Claude Code itself, and keeps its answer", async ()
     state: parked.state,
     invocation: { session_id, continues: true, attempt: 2 },
   });
-  expect(heard(continued.requests[0]!)).toContain("The run was interrupted and continues now.");
+  expect(conversationText(continued.requests[0]!)).toContain("The run was interrupted and continues now.");
   expect(continued.questions[0]!.request_id).toBe(parked.questions[0]!.request_id);
   expect(await continued.read(".claude/settings.json")).toBe("{}");
 });

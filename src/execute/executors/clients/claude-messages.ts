@@ -107,7 +107,7 @@ function readUser(message: Fields, deniedTools: readonly string[]): ClientMessag
 
 /**
  * Returns the tool's name if a call failed because the tool is in denied_tools. Claude reports such a tool as unknown.
- * It gives the reason only for built-in tools, so MCP tools are matched against the agent's list.
+ * Claude gives the reason only for built-in tools, so MCP tools are matched against the agent's list.
  */
 function findDeniedTool(output: string, deniedTools: readonly string[]): string | undefined {
   const tool = /\bNo such tool available: ([\w-]+)/.exec(output)?.[1];

@@ -8,7 +8,7 @@ import type { Environment } from "../../../model/environment.ts";
 /** Everything specific to one agent client: a program that takes a prompt and prints its progress as JSON lines. */
 export interface ClientDefinition {
   name: string;
-  /** Its usual name on PATH. */
+  /** The program's usual name on PATH. */
   program: string;
   /** The runner's variable that overrides the program. */
   binVariable: string;

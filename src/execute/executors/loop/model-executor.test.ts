@@ -20,18 +20,18 @@ import {
 } from "../../../../test/fixtures/execute/model-run.ts";
 
 describeContract("the executor model", executorContract, async () => {
-  const server = await startModelServer((asked) => {
-    const hasAnswered = asked.messages.some(({ role }) => role === "assistant");
-    if (asked.messages.some(({ text }) => text.includes("fail"))) return { error: { status: 401, message: "no" } };
-    if (asked.messages.some(({ text }) => text.includes("endless")) && !hasAnswered)
+  const server = await startModelServer((request) => {
+    const hasAnswered = request.messages.some(({ role }) => role === "assistant");
+    if (request.messages.some(({ text }) => text.includes("fail"))) return { error: { status: 401, message: "no" } };
+    if (request.messages.some(({ text }) => text.includes("endless")) && !hasAnswered)
       return { tool: call("command_run", { command: "sleep 1000" }) };
-    if (asked.messages.some(({ text }) => text.includes("stubborn")) && !hasAnswered)
+    if (request.messages.some(({ text }) => text.includes("stubborn")) && !hasAnswered)
       return { tool: call("command_run", { command: "trap '' TERM; while :; do sleep 1; done" }) };
-    if (asked.messages.some(({ text }) => text.includes("hearing")))
-      return { text: `heard ${asked.messages.at(-1)?.text}` };
-    if (asked.messages.some(({ text }) => text.includes("asking")) && !hasAnswered)
+    if (request.messages.some(({ text }) => text.includes("hearing")))
+      return { text: `heard ${request.messages.at(-1)?.text}` };
+    if (request.messages.some(({ text }) => text.includes("asking")) && !hasAnswered)
       return { tool: call("command_run", { command: "echo did-$((40 + 1))" }) };
-    if (asked.messages.some(({ text }) => text.includes("leaving")) && !hasAnswered)
+    if (request.messages.some(({ text }) => text.includes("leaving")) && !hasAnswered)
       return { tool: call("command_run", { command: "sleep 1000 >/dev/null 2>&1 & echo left" }) };
     return { text: "done" };
   });
@@ -44,7 +44,7 @@ describeContract("the executor model", executorContract, async () => {
     endless: invocation(server, { permissions }, { prompt: "endless" }),
     stubborn: invocation(server, { permissions }, { prompt: "stubborn" }),
     leaving: invocation(server, { permissions }, { prompt: "leaving" }),
-    hearing: invocation(server, {}, { prompt: "hearing" }),
+    receivingInput: invocation(server, {}, { prompt: "hearing" }),
     asking: { invocation: invocation(server, {}, { prompt: "asking" }), edited: { command: "echo did-$((40 + 2))" } },
     async open() {
       const opened = await openContext();
