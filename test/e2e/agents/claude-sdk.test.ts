@@ -1,17 +1,18 @@
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { RunEvent } from "../../../src/model/event.ts";
 import type { Run } from "../../../src/model/run.ts";
+import { readPage } from "../../docs/page.ts";
 import { type ModelServer, startModelServer } from "../../model-server/server.ts";
 import { drover, folder, root } from "../drover.ts";
 import { keepRunning, runToEnd, serve, type Serving } from "../serving.ts";
 import { eventsOf, show, submit } from "./place.ts";
 
-const page = readFileSync(join(root, "docs", "claude-sdk.md"), "utf8");
-/** The agents shown on the page: a file name in backquotes, then its content. */
-const agents = [...page.matchAll(/^`(agents\/[\w-]+\.yaml)`[^\n]*:\n\n```yaml\n(.*?)^```$/gms)].map(
-  ([, path = "", text = ""]) => ({ path, text }),
+const page = readPage("docs/claude-sdk.md");
+/** The agents shown on the page. */
+const agents = page.blocks.flatMap(({ file, text, isHidden }) =>
+  file?.startsWith("agents/") && !isHidden ? [{ path: file, text }] : [],
 );
 
 let model: ModelServer;
@@ -86,7 +87,7 @@ test("without the package, drover doctor prints the install command and everythi
     const { stdout } = await drover(["doctor", "--json"], { cwd: alone, env });
     return (JSON.parse(stdout) as { clients: Record<string, object> }).clients["claude-sdk"];
   };
-  const install = /^npm install (\S+)/m.exec(page)![0];
+  const install = /npm install [^\s`]+/.exec(page.text)![0];
   expect(await sdk()).toMatchObject({ found: false, next: expect.stringContaining(install) as string });
   expect(await drover(["run", "echo", "--message", "hi"], { cwd: alone, env })).toMatchObject({ code: 0 });
 
