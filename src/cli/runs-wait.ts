@@ -1,6 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { RequestError } from "../model/errors.ts";
 import type { Run } from "../model/run.ts";
+import { isProcedural } from "../model/session.ts";
 import { isTerminal as isFinal } from "../model/states.ts";
 import type { ApiClient, FlatAgent } from "../wire/client.ts";
 import { findRunId } from "./find-id.ts";
@@ -32,11 +33,11 @@ export const runsWait: CommandSpec = {
 async function waitForRuns(input: CommandInput): Promise<number> {
   const timeout = seconds(input.options, "timeout");
   const deadline = timeout === undefined ? Infinity : performance.now() + timeout * 1000;
-  const exitCode = await withHistory(input, async (client, isLive) => {
+  const exitCode = await withHistory(input, async (client) => {
     const ids: string[] = [];
     // Finds all runs before it waits for the first, so that a wrong id is reported at once.
     for (const query of input.positionals) ids.push(await findRunId(client, query));
-    const codes = await Promise.all(ids.map((id) => waitForRun(client, isLive, id, { deadline, input })));
+    const codes = await Promise.all(ids.map((id) => waitForRun(client, id, { deadline, input })));
     return codes.find((code) => code !== 0) ?? 0;
   });
   return exitCode ?? 1;
@@ -45,7 +46,6 @@ async function waitForRuns(input: CommandInput): Promise<number> {
 /** Waits until the run has ended or is parked, prints it, and returns its exit code. */
 async function waitForRun(
   client: ApiClient,
-  isLive: boolean,
   run_id: string,
   { deadline, input }: { deadline: number; input: CommandInput },
 ): Promise<number> {
@@ -53,7 +53,7 @@ async function waitForRun(
     const run = await withRetries(() => client.runs.get(run_id));
     if (isFinal(run.status) || run.status === "parked") {
       write(1, input.options["json"] ? jsonLine(run) : `${run_id}\t${run.status}\n`);
-      return toExitCode(run, isLive ? await findAgentType(client, run) : null, await findSignal(client, run));
+      return toExitCode(run, await findAgentType(client, run), await findSignal(client, run));
     }
     const remainingMs = deadline - performance.now();
     if (remainingMs <= 0) {
@@ -65,10 +65,11 @@ async function waitForRun(
   }
 }
 
-/** Returns null for an agent that no longer exists, and for commands of `drover exec`. */
-async function findAgentType(client: ApiClient, { agent_name }: Run): Promise<FlatAgent["type"] | null> {
+/** The type of the agent when the run was submitted. null for a command of `drover exec`, and for a deleted session. */
+async function findAgentType({ sessions }: ApiClient, { session_id }: Run): Promise<FlatAgent["type"] | null> {
+  if (session_id === null) return null;
   try {
-    return (await withRetries(() => client.agents.get(agent_name))).type;
+    return isProcedural(await withRetries(() => sessions.get(session_id))) ? "procedural" : "autonomous";
   } catch (error) {
     if (error instanceof RequestError) return null;
     throw error;

@@ -29,6 +29,11 @@ export const sessionSchema = z.object({
 });
 export type Session = z.infer<typeof sessionSchema>;
 
+/** Whether the session belongs to a procedural agent. The record gives such a session its own id instead of the executor's. */
+export function isProcedural({ session_id, executor_session_id }: Session): boolean {
+  return executor_session_id === session_id;
+}
+
 /** One run of a session. `parent` is the previous run, or the last run of the session it was forked from. */
 export const sessionVersionSchema = z.object({
   run_id: z.string(),

@@ -86,6 +86,32 @@ it("says what a pending run waits for, and `runs wait` ends at its timeout or wi
   expect(quiet.stderr).not.toContain("waiting");
 });
 
+it("exits like `drover run` from `runs wait` without a coordinator: an autonomous run fails with 1, a command with its code", async () => {
+  const { run, cwd } = place();
+  for (const directory of ["profiles", "agents-frail"]) mkdirSync(join(cwd, directory));
+  const module = `export const createExecutor = () => ({
+    name: "frail",
+    can: { resume: false, fork: false, ask: false, input: false },
+    run: async () => ({ status: "failed", reason: "exit_nonzero", message: "It gave up.", exit_code: 7 }),
+  });`;
+  writeFileSync(join(cwd, "frail.mjs"), module);
+  const profile = { type: "frail", module: "./frail.mjs", agents_dir: "./agents-frail" };
+  writeFileSync(join(cwd, "profiles", "frail.json"), JSON.stringify(profile));
+  writeFileSync(join(cwd, "agents-frail", "frail.yaml"), "name: frail\ntype: autonomous\nexecutor: frail\n");
+  mkdirSync(join(cwd, "agents"));
+  writeFileSync(join(cwd, "agents", "seven.yaml"), `name: seven\ncommand: sh -c "exit 7"\n`);
+  for (const [args, code] of [
+    [["run", "frail", "--prompt", "try"], 1],
+    [["run", "seven"], 7],
+    [["exec", "exit 7"], 7],
+  ] as const) {
+    expect((await run(...args)).code).toBe(code);
+    const waited = await run("runs", "wait", "last", "--json");
+    expect(waited.code).toBe(code);
+    expect(JSON.parse(waited.stdout)).toMatchObject({ status: "failed", exit_code: 7 });
+  }
+});
+
 onTerminal("`runs list --watch` survives a restart of the coordinator, and ends with 130 on Ctrl-C", async () => {
   const cwd = folder();
   const port = String(await reservePort());
