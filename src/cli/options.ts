@@ -26,6 +26,8 @@ export interface OptionSpec {
   repeat?: boolean;
   /** The values it accepts, for shell completion. Without them any value may be valid. */
   choices?: readonly string[];
+  /** Accepts several choices separated by commas. */
+  severalChoices?: true;
   /** One letter, e.g. "x" for -x. */
   short?: string;
   about: string;

@@ -19,7 +19,12 @@ const idFilters = {
 /** The options of `drover runs list` that choose runs. */
 export const filterOptions: Record<string, OptionSpec> = {
   search: { value: "TEXT", about: 'words in prompt, result, error or tool input; "quotes" for a phrase' },
-  status: { value: "S", about: `one of ${runStatuses.join(", ")}, or several separated by commas` },
+  status: {
+    value: "S",
+    choices: runStatuses,
+    severalChoices: true,
+    about: `one of ${runStatuses.join(", ")}, or several separated by commas`,
+  },
   agent: { value: "NAME", about: "runs of this agent" },
   "parent-run-id": { value: "ID", about: "child runs of this run" },
   ...Object.fromEntries(Object.entries(idFilters).map(([name, about]) => [name, { value: "ID", about }])),

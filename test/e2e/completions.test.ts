@@ -110,6 +110,19 @@ describe("drover completions", () => {
       expect(await complete("completions", "")).toEqual(["bash", "zsh", "fish"]);
     });
 
+    it("completes the statuses of `runs list`, also after a comma", async () => {
+      expect(await complete("runs", "list", "--status", "p")).toEqual(["pending", "parked"]);
+      expect(await complete("runs", "list", "--status", "failed,c")).toEqual([
+        "failed,claimed",
+        "failed,completed",
+        "failed,cancelled",
+      ]);
+      expect(await complete("runs", "list", "--status=failed,fa")).toEqual([]);
+      expect(await complete("runs", "list", "--status=failed,run")).toEqual(["--status=failed,running"]);
+      const words = ["drover", "runs", "list", "--status", "=", "failed,st"];
+      expect(await inBash("drover runs list --status=failed,st", words, cwd, env)).toEqual(["failed,stopping"]);
+    });
+
     it("completes agents, their parameters and the values of an enum", async () => {
       expect(await complete("run", "pa")).toEqual(["paint"]);
       expect(await complete("runs", "list", "--agent", "pa")).toEqual(["paint"]);

@@ -87,11 +87,12 @@ async function findInCommand(
   const options = { ...spec.options, ...commonOptions };
   const { positionals, used, open } = scanArguments(args, options);
   const agent = spec.takesExtraOptions && /^AGENT\b/.test(spec.takes) ? positionals[0] : undefined;
-  const findValues = (name: string): Promise<Candidate[]> => findOptionValues(name, options[name], agent, reader);
-  if (open !== null) return findValues(open);
-  const attached = /^(--([^=]+)=)/.exec(current);
+  const findValues = (name: string, typed: string): Promise<Candidate[]> =>
+    findOptionValues(name, options[name], typed, agent, reader);
+  if (open !== null) return findValues(open, current);
+  const attached = /^(--([^=]+)=)(.*)/.exec(current);
   if (attached) {
-    const values = await findValues(attached[2]!);
+    const values = await findValues(attached[2]!, attached[3]!);
     return values.map(({ value, ...rest }) => ({ value: `${attached[1]}${value}`, ...rest }));
   }
   if (!current.startsWith("-")) return findPositionals(spec, positionals.length, reader);
@@ -133,14 +134,22 @@ function scanArguments(args: readonly string[], options: Readonly<Record<string,
 async function findOptionValues(
   name: string,
   option: OptionSpec | undefined,
+  typed: string,
   agent: string | undefined,
   reader: ValueReader,
 ): Promise<Candidate[]> {
   if (option === undefined) return agent === undefined ? [] : reader.parameterValues(agent, name);
-  if (option.choices) return option.choices.map((value) => ({ value }));
+  if (option.choices) return listChoices(option.choices, option.severalChoices ? typed : "");
   if (/^(?:DIR|FILE|P)$/.test(option.value ?? "")) return [fileNames];
   const kind = optionKinds[name];
   return kind === undefined ? [] : reader.list(kind);
+}
+
+/** Completes the choice after the last comma of a list, without those that the list has already. */
+function listChoices(choices: readonly string[], typed: string): Candidate[] {
+  const chosen = typed.split(",").slice(0, -1);
+  const start = chosen.map((choice) => `${choice},`).join("");
+  return choices.filter((choice) => !chosen.includes(choice)).map((choice) => ({ value: `${start}${choice}` }));
 }
 
 const optionKinds: Record<string, ValueKind | undefined> = {

@@ -33,7 +33,9 @@ _drover() {
       return
     fi
     value=\${value#"$joined"}
-    COMPREPLY+=("$(printf '%q' "$value")")
+    # printf would also quote a comma, and the next completion of the same word would quote it again.
+    case $value in *[!A-Za-z0-9_.,:=/@%+-]*) value=$(printf '%q' "$value") ;; esac
+    COMPREPLY+=("$value")
   done < <("$command" __complete "\${words[@]:1}" 2>/dev/null)
 }
 complete -F _drover drover
