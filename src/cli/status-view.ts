@@ -1,10 +1,12 @@
 import type { RunRow } from "../model/store.ts";
+import { statusCell, timeCell } from "./cells.ts";
 import { droverCommand } from "./drover-command.ts";
 import { columns } from "./help.ts";
 import { write } from "./io.ts";
 import { shortInput } from "./question-view.ts";
 import type { Activity } from "./read-activity.ts";
-import { formatAge, writeTable } from "./table.ts";
+import { createIdShortener } from "./short-ids.ts";
+import { type Cell, formatAge, writeTable } from "./table.ts";
 import { createStyleFor } from "./terminal/style.ts";
 
 export interface Status {
@@ -64,27 +66,28 @@ function summarize({ running, pending, questions, parked, failed }: Activity): s
 
 function showActivity({ runners, running, pending, questions, parked, failed }: Activity, now: Date): void {
   const drover = droverCommand();
+  const shortenId = createIdShortener(parked.items.map(({ run_id }) => run_id));
   showSection(
     "Runners",
     ["ID", "STATUS", "PROFILE", "HOST", "SLOTS USED", "SEEN"],
     runners.map((runner) => [
-      runner.runner_id,
-      runner.status,
+      { id: runner.runner_id },
+      statusCell(runner.status),
       runner.executor_profile,
       runner.hostname,
       `${runner.running} of ${runner.slots}`,
-      formatAge(runner.last_seen_at, now),
+      timeCell(runner.last_seen_at, now),
     ]),
   );
   showSection(
     "Running",
     ["RUN", "AGENT", "STATUS", "STARTED", "RUNNER"],
     running.items.map((row) => [
-      row.run_id,
+      { id: row.run_id },
       row.agent_name,
-      row.status,
-      formatAge(row.started_at ?? row.created_at, now),
-      row.runner_id ?? "-",
+      statusCell(row.status),
+      timeCell(row.started_at ?? row.created_at, now),
+      row.runner_id === null ? "-" : { id: row.runner_id },
     ]),
     running.count,
     `${drover} runs list --status claimed,running,stopping`,
@@ -93,9 +96,9 @@ function showActivity({ runners, running, pending, questions, parked, failed }: 
     "Pending",
     ["RUN", "AGENT", "SUBMITTED", "WAITS FOR"],
     pending.items.map((row) => [
-      row.run_id,
+      { id: row.run_id },
       row.agent_name,
-      formatAge(row.created_at, now),
+      timeCell(row.created_at, now),
       row.why.map(({ demand, detail }) => `${demand}: ${detail}`).join("; ") || "a free slot of a runner",
     ]),
     pending.count,
@@ -105,9 +108,9 @@ function showActivity({ runners, running, pending, questions, parked, failed }: 
     "Waiting for an answer",
     ["RUN", "AGENT", "ASKED", "TOOL", "ASKS"],
     questions.items.map(({ run_id, agent_name, asked_at, tool, input }) => [
-      run_id,
+      { id: run_id },
       agent_name,
-      formatAge(asked_at, now),
+      timeCell(asked_at, now),
       tool,
       shortInput(input),
     ]),
@@ -117,7 +120,12 @@ function showActivity({ runners, running, pending, questions, parked, failed }: 
   showSection(
     "Parked",
     ["RUN", "AGENT", "REASON", "CONTINUES"],
-    parked.items.map((row) => [row.run_id, row.agent_name, describeParkReason(row), describeContinuation(row, now)]),
+    parked.items.map((row) => [
+      { id: row.run_id },
+      row.agent_name,
+      describeParkReason(row),
+      continuationCell(row, shortenId, now),
+    ]),
     parked.count,
     `${drover} runs list --status parked`,
   );
@@ -125,10 +133,10 @@ function showActivity({ runners, running, pending, questions, parked, failed }: 
     "Failed in the last 24 h",
     ["RUN", "AGENT", "REASON", "ENDED", "SUMMARY"],
     failed.items.map((row) => [
-      row.run_id,
+      { id: row.run_id },
       row.agent_name,
-      row.reason ?? "-",
-      formatAge(row.finished_at ?? row.created_at, now),
+      row.reason === null ? "-" : { shown: row.reason, piped: row.reason, tone: "red" },
+      timeCell(row.finished_at ?? row.created_at, now),
       row.error ?? row.summary ?? "",
     ]),
     failed.count,
@@ -140,7 +148,7 @@ function showActivity({ runners, running, pending, questions, parked, failed }: 
 function showSection(
   title: string,
   header: readonly string[],
-  rows: readonly (readonly string[])[],
+  rows: readonly (readonly Cell[])[],
   count = rows.length,
   more = "",
 ): void {
@@ -157,9 +165,14 @@ function describeParkReason({ parked_why, waiting_for }: RunRow): string {
   return waiting_for ? `${reason}: ${waiting_for}` : reason;
 }
 
-function describeContinuation({ run_id, parked_why, parked_until }: RunRow, now: Date): string {
+/** When the run continues by itself, or the command that continues it, with an id as short as the table's on a terminal. */
+function continuationCell(
+  { run_id, parked_why, parked_until }: RunRow,
+  shortenId: (id: string) => string,
+  now: Date,
+): Cell {
   if (parked_why === "approval") return "when it is answered";
-  if (parked_until === null) return `${droverCommand()} runs resume ${run_id}`;
-  const minutes = Math.max(0, Math.ceil((Date.parse(parked_until) - now.getTime()) / 60_000));
-  return `by itself in ${minutes} min`;
+  if (parked_until !== null) return timeCell(parked_until, now);
+  const command = `${droverCommand()} runs resume`;
+  return { shown: `${command} ${shortenId(run_id)}`, piped: `${command} ${run_id}` };
 }

@@ -1,8 +1,10 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { atTerminal, onTerminal } from "./at-terminal.ts";
 import { drover, folder, root } from "./drover.ts";
 import { place } from "./place.ts";
+import { scriptedProject } from "./scripted-project.ts";
 import { keepRunning, offer, runToEnd, serve, type Serving } from "./serving.ts";
 
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
@@ -19,7 +21,68 @@ async function startFleet(): Promise<{ cwd: string; serving: Serving }> {
   return { cwd, serving };
 }
 
+const makeFile = { name: "command.run", input: { command: "touch made.txt" } };
+
+/** A project with a run that is parked until its question is answered, and one that is parked because its budget is spent. */
+async function parkRuns() {
+  const project = scriptedProject([{ text: "May I?", tools: [makeFile] }, { text: "Thank you." }], {
+    park_after_seconds: 0.2,
+  });
+  const spender = {
+    name: "spender",
+    system_prompt: "You spend.",
+    permissions: { mode: "bypassPermissions" },
+    budget: { turns: 1 },
+  };
+  writeFileSync(join(project.cwd, "agents", "model", "spender.json"), JSON.stringify(spender));
+  const run = (...args: string[]) => drover(args, project);
+  for (const args of [
+    ["run", "talker", "--attended"],
+    ["run", "spender"],
+  ]) {
+    const { code, stderr } = await run(...args, "--prompt", "go");
+    expect(code, stderr).toBe(75);
+  }
+  const listed = (await run("runs", "list", "--json")).stdout.trim().split("\n");
+  const [spent, asking] = listed.map((line) => (JSON.parse(line) as { run_id: string }).run_id);
+  return { ...project, run, spent: spent!, asking: asking! };
+}
+
 describe("drover status", () => {
+  it("shows open questions and parked runs, with what continues them", async () => {
+    const { run, spent, asking } = await parkRuns();
+    const { stdout } = await run("status");
+    expect(stdout).toContain("1 open question, 2 parked");
+    expect(stdout).toMatch(
+      new RegExp(`Waiting for an answer\n${asking}\ttalker\t20\\S+Z\tcommand.run\ttouch made.txt\n`),
+    );
+    const parked = stdout.split("Parked\n")[1]!.trim().split("\n");
+    expect(parked.map((line) => line.split("\t"))).toEqual([
+      [spent, "spender", expect.stringMatching(/^budget spent/), `drover runs resume ${spent}`],
+      [asking, "talker", expect.stringMatching(/^waits for an answer/), "when it is answered"],
+    ]);
+    expect(JSON.parse((await run("status", "--json")).stdout).activity).toMatchObject({
+      questions: { count: 1, items: [{ run_id: asking, tool: "command.run" }] },
+      parked: { count: 2, items: [{ run_id: spent, parked_why: "budget" }, { parked_why: "approval" }] },
+    });
+  });
+
+  onTerminal("has short ids, relative times and colours on a terminal", async () => {
+    const { run, cwd, env, spent, asking } = await parkRuns();
+    await run("exec", "exit 3");
+    const terminal = atTerminal(["status"], { cwd, env, columns: 160 });
+    expect(await terminal.exitCode).toBe(1);
+    const shown = terminal.shown();
+    const cyan = (text: string): string => `\u001b[36m${text}\u001b[39m`;
+    for (const id of [spent, asking]) {
+      expect(shown).toContain(cyan(id.slice(-8)));
+      expect(shown).not.toContain(id);
+    }
+    expect(shown).toContain(`drover runs resume ${spent.slice(-8)}`);
+    expect(shown).toMatch(/\[2m\d+[sm] ago/);
+    expect(shown).toContain("\u001b[31mexit_nonzero\u001b[39m");
+  });
+
   it("says what serves, who runs what, what is pending and why, and what failed", async () => {
     const { cwd, serving } = await startFleet();
     const env = { DROVER_STATE_DIR: serving.state };
@@ -40,7 +103,7 @@ describe("drover status", () => {
     expect(stdout).toContain("1 running, 1 pending, 0 open questions, 0 parked, 1 failed in the last 24 h");
     expect(stdout).toMatch(/^\S*procedural\S*\tonline\tprocedural\t\S+\t1 of 1\t/m);
     expect(stdout).toContain(`Running\n${first.run_id}\tlong\trunning\t`);
-    expect(stdout).toMatch(new RegExp(`Pending\n${second.run_id}\tlong\t\\d+s ago\t\\S+`));
+    expect(stdout).toMatch(new RegExp(`Pending\n${second.run_id}\tlong\t20\\d\\d-\\S+Z\t\\S+`));
     expect(stdout).toContain(`${failed.run_id}\tfail\texit_nonzero\t`);
     const json = JSON.parse((await drover(["status", "--json"], { cwd, env })).stdout);
     expect(json).toMatchObject({
