@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { announcementFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
@@ -30,6 +30,23 @@ describe("run without a coordinator", () => {
     expect(refused.stderr).toContain("Error: Unknown parameter: --unknown");
     expect((await run("runs", "list", "--agent", "echo")).stdout.trim().split("\n")).toHaveLength(2);
     expect((await run("audit", "verify")).code).toBe(0);
+  });
+
+  it("names the directory it searched for an agent's script, and the profile that it suggests finds the script", async () => {
+    const { run, cwd } = place();
+    for (const directory of ["agents", "scripts", "profiles"]) mkdirSync(join(cwd, directory));
+    writeFileSync(join(cwd, "agents", "greet.yaml"), "name: greet\ncommand: scripts/greet.sh\n");
+    writeFileSync(join(cwd, "scripts", "greet.sh"), "#!/bin/sh\necho welcome\n", { mode: 0o755 });
+    const missing = await run("run", "greet");
+    expect(missing.code).toBe(127);
+    expect(missing.stderr).toContain(
+      "Command not found: scripts/greet.sh. The path is relative to the runner's directory",
+    );
+    const [, file, profile] = /(profiles\/\S+) with (\{.*?\})/.exec(missing.stderr)!;
+    writeFileSync(join(cwd, file!), profile!);
+    mkdirSync(join(cwd, "agents", "tools"));
+    renameSync(join(cwd, "agents", "greet.yaml"), join(cwd, "agents", "tools", "greet.yaml"));
+    expect(await run("run", "greet")).toMatchObject({ code: 0, stdout: "welcome\n" });
   });
 
   it("prints the command's bytes unchanged, and exits with the code of the signal that killed it", async () => {

@@ -3,7 +3,15 @@ import type { ListStyle } from "../../model/to-arguments.ts";
 import type { Variables } from "../../model/expand-agent.ts";
 import { buildArguments, findCommand } from "../executors/procedural/arguments.ts";
 
-export type ResolvedCommand = { ok: true; executable: string; arguments: string[] } | { ok: false; message: string };
+export type ResolvedCommand =
+  | {
+      ok: true;
+      executable: string;
+      arguments: string[];
+      /** Where the program was searched and what to do about it. null if it was found. */
+      missing: string | null;
+    }
+  | { ok: false; message: string };
 
 export interface ResolveOptions {
   /** Searched for the program before PATH. */
@@ -28,7 +36,15 @@ export function resolveCommand(
     };
   const [program, ...rest] = built.argv;
   const search = findCommand(program, runnerDirectory, variables.env["PATH"]);
-  // if the program is missing, return the path that was searched: starting it reports the error
-  const missing = program.includes("/") && !isAbsolute(program) ? join(runnerDirectory, program) : program;
-  return { ok: true, executable: "found" in search ? search.found : missing, arguments: rest };
+  if ("found" in search) return { ok: true, executable: search.found, arguments: rest, missing: null };
+  // return the path that was searched: starting it reports the error
+  const executable = program.includes("/") && !isAbsolute(program) ? join(runnerDirectory, program) : program;
+  return { ok: true, executable, arguments: rest, missing: describeMissing(program, runnerDirectory) };
+}
+
+function describeMissing(program: string, runnerDirectory: string): string {
+  if (isAbsolute(program)) return `Command not found: ${program}. The file does not exist: correct the path.`;
+  if (!program.includes("/"))
+    return `Command not found: ${program}. It is neither in the runner's directory, ${runnerDirectory}, nor in a directory of PATH: check the spelling, or install it.`;
+  return `Command not found: ${program}. The path is relative to the runner's directory, ${runnerDirectory}, which does not have this file. Correct the path, or offer the agent from the project that has the file: move the agent to agents/tools/ and add profiles/tools.json with {"type": "procedural", "agents_dir": "./agents/tools"}. See docs/profiles.md.`;
 }

@@ -123,6 +123,20 @@ test("reports the first 500 characters of stderr as the error, without secrets",
   expect(outcome.message.startsWith("[redacted:APP_TOKEN] x")).toBe(true);
 });
 
+test("says where it searched for a command that does not exist, and what to do", async () => {
+  const runnerDirectory = "/opt/tools";
+  const messageOf = async (command: string) =>
+    (await run({ command }, {}, { runnerDirectory })).outcome as { reason: string; message: string };
+  const relative = await messageOf("scripts/none.sh --fast");
+  expect(relative.reason).toBe("command_not_found");
+  expect(relative.message).toContain("Command not found: scripts/none.sh.");
+  expect(relative.message).toContain("relative to the runner's directory, /opt/tools");
+  expect(relative.message).toContain('profiles/tools.json with {"type": "procedural", "agents_dir": "./agents/tools"}');
+  const named = await messageOf("no-such-program");
+  expect(named.message).toContain("neither in the runner's directory, /opt/tools, nor in a directory of PATH");
+  expect((await messageOf("/none/at/all")).message).toContain("/none/at/all. The file does not exist");
+});
+
 test("distinguishes a death by signal, a missing command and one that cannot be executed", async () => {
   expect((await run({ command: "sh -c 'kill -9 $$'" })).outcome).toMatchObject({
     reason: "signalled",

@@ -37,7 +37,9 @@ export function createProceduralExecutor(options: ProceduralOptions): Executor {
       if (!command.ok) return failed("refused", `The command cannot take these parameters: ${command.message}.`);
       const running = await startOrRefuse({ executable: command.executable, arguments: command.arguments }, context);
       if ("status" in running) return running;
-      return readResult(running, invocation, context, options);
+      const outcome = await readResult(running, invocation, context, options);
+      const isNotFound = outcome.status === "failed" && outcome.reason === "command_not_found";
+      return isNotFound && command.missing !== null ? { ...outcome, message: command.missing } : outcome;
     },
   };
 }
