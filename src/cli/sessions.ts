@@ -1,6 +1,14 @@
-import type { Session, SessionVersion } from "../model/session.ts";
+import type { SessionVersion } from "../model/session.ts";
 import type { Output } from "../wire/contracts.ts";
 import { statusCell, timeCell } from "./cells.ts";
+import { connect } from "./connect.ts";
+import {
+  type ContinuableSession,
+  describeContinuation,
+  judgeSessions,
+  listAgentsHere,
+  readSessionPage,
+} from "./continuable-sessions.ts";
 import { columns } from "./help.ts";
 import { findSession } from "./find-id.ts";
 import { withHistory } from "./history.ts";
@@ -15,7 +23,7 @@ import { droverCommand } from "./drover-command.ts";
 
 export const sessionsList: CommandSpec = {
   name: "sessions list",
-  summary: "list sessions, newest first",
+  summary: "list sessions, newest first, and whether they can be continued",
   takes: "",
   arity: [0, 0],
   examples: [
@@ -54,18 +62,18 @@ async function listSessions(input: CommandInput): Promise<number> {
   const { options } = input;
   const agent = text(options, "agent");
   const limit = readLimit(options, "sessions list");
-  const page = await withHistory(input, ({ sessions }) =>
-    sessions.list({ agent_name: agent, limit, cursor: text(options, "cursor") }),
-  );
+  const query = { agent_name: agent, limit, cursor: text(options, "cursor") };
+  const page = await withHistory(input, (client, isLive) => readSessionPage(client, isLive, query));
   if (!page) return 0;
-  if (options["json"]) for (const session of page.items) write(1, jsonLine(session));
-  else {
-    const now = new Date();
+  const agents = page.agents ?? (await listAgentsHere(input, (await connect(input)).local));
+  const now = new Date();
+  const sessions = judgeSessions({ ...page, agents }, now);
+  if (options["json"]) for (const session of sessions) write(1, jsonLine(session));
+  else
     writeTable(
-      ["ID", "AGENT", "RUNS", "USED", "HOST", "WHERE"],
-      page.items.map((session) => cells(session, now)),
+      ["ID", "AGENT", "RUNS", "LAST RUN", "USED", "CONTINUE", "HOST", "WHERE"],
+      sessions.map((session) => cells(session, now)),
     );
-  }
   if (page.next_cursor && !options["quiet"]) {
     const agentOption = agent ? ` --agent ${shellQuote(agent)}` : "";
     write(
@@ -76,12 +84,15 @@ async function listSessions(input: CommandInput): Promise<number> {
   return 0;
 }
 
-function cells(session: Session, now: Date): Cell[] {
+function cells(session: ContinuableSession, now: Date): Cell[] {
+  const { last_run } = session;
   return [
     { id: session.session_id },
     session.agent_name,
     String(session.run_count),
+    last_run === null ? "-" : statusCell(last_run.status),
     timeCell(session.last_used_at, now),
+    describeContinuation(session),
     session.hostname ?? "-",
     session.project_dir ?? "-",
   ];

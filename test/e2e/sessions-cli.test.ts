@@ -1,7 +1,8 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { atTerminal, onTerminal } from "./at-terminal.ts";
 import { bin, drover, folder } from "./drover.ts";
 import { asFiles, writeScribe } from "./scribe.ts";
 import { offer, serve } from "./serving.ts";
@@ -76,6 +77,86 @@ describe("sessions", () => {
       JSON.parse((await run("sessions", "show", id, "--json")).stdout).versions[1].run_id,
     );
     expect((await run("runs", "show", forked.run_id)).stdout).toMatch(new RegExp(`forked from +${id}`));
+  });
+
+  it("are listed with their last run and whether they can be resumed or forked", async () => {
+    const { run, json } = await place();
+    const newest = async (agent: string) => {
+      const { stdout } = await run("sessions", "list", "--agent", agent, "--limit", "1", "--json", "--quiet");
+      return JSON.parse(stdout);
+    };
+    const scribe = await json("run", "scribe", ...order({ remember: "one" }));
+    const last_run = { run_id: scribe.run_id, status: "completed", reason: null };
+    expect(await newest("scribe")).toMatchObject({
+      session_id: scribe.session_id,
+      last_run,
+      can_resume: true,
+      can_fork: true,
+      obstacle: null,
+    });
+    await json("run", "stiff", ...order({ remember: "one" }));
+    expect(await newest("stiff")).toMatchObject({ can_resume: true, can_fork: false, obstacle: null });
+    await json("run", "plain");
+    expect(await newest("plain")).toMatchObject({
+      can_resume: false,
+      can_fork: false,
+      obstacle: expect.stringMatching(/^procedural/),
+    });
+    const active = (await run("run", "scribe", ...order({ wait: true }), "--detach", "--quiet")).stdout.trim();
+    await expect
+      .poll(() => newest("scribe"), { interval: 500 })
+      .toMatchObject({
+        last_run: { run_id: active, status: "running" },
+        can_resume: true,
+        obstacle: "waits for its running run",
+      });
+    await run("runs", "stop", active);
+    await run("runs", "wait", active);
+    const [line] = (await run("sessions", "list", "--agent", "stiff")).stdout.split("\n");
+    expect(line!.split("\t").slice(1, 6)).toEqual(["stiff", "1", "completed", expect.stringMatching(/Z$/), "resume"]);
+  });
+
+  it("are listed as expired after the agent's session.timeout, also without a coordinator", async () => {
+    const cwd = folder();
+    writeScribe(cwd);
+    const brief = "name: brief\ntype: autonomous\nexecutor: scribe\nsession: { timeout: 1 }\n";
+    writeFileSync(join(cwd, "agents-scribe", "brief.yaml"), brief);
+    const env = { DROVER_STATE_DIR: join(cwd, "state") };
+    const run = (...args: string[]) => drover(args, { cwd, env });
+    await run("run", "scribe", ...order({ remember: "one" }));
+    await run("run", "brief", ...order({ remember: "one" }));
+    await run("run", "echo", "--message", "hello");
+    const list = async () => {
+      const { stdout } = await run("sessions", "list", "--json");
+      const sessions = stdout
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line));
+      return Object.fromEntries(sessions.map((session) => [session.agent_name, session]));
+    };
+    await expect.poll(list, { interval: 500 }).toMatchObject({
+      scribe: { can_resume: true, can_fork: true, obstacle: null },
+      brief: { can_resume: false, can_fork: false, obstacle: "expired: not used for 1 s (session.timeout)" },
+      echo: { can_resume: false, can_fork: false, obstacle: "procedural: a command has no conversation" },
+    });
+    const { brief: expired } = await list();
+    const resumed = await run("sessions", "resume", expired.session_id, ...order({}));
+    expect(resumed.stderr).toContain("DROVER-SUB-006");
+    rmSync(join(cwd, "agents-scribe", "scribe.yaml"));
+    expect((await list())["scribe"]).toMatchObject({
+      can_resume: false,
+      obstacle: "the agent scribe does not exist here",
+    });
+  });
+
+  onTerminal("are listed with short ids and coloured states on a terminal", async () => {
+    const { cwd, env, json } = await place();
+    const { session_id } = await json("run", "plain");
+    const list = atTerminal(["sessions", "list", "--agent", "plain", "--limit", "1"], { cwd, env, columns: 160 });
+    expect(await list.exitCode).toBe(0);
+    expect(list.shown()).toContain(`\u001b[36m${session_id.slice(-8)}\u001b[39m`);
+    expect(list.shown()).toContain("\u001b[32m✓ completed\u001b[39m");
+    expect(list.shown()).toContain("no: procedural");
   });
 
   it("are refused with a reason if they cannot be resumed", async () => {

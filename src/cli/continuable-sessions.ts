@@ -1,0 +1,122 @@
+import type { Local } from "../local.ts";
+import { type Agent, sessionTimeoutSeconds } from "../model/agent.ts";
+import { isProcedural, type Session } from "../model/session.ts";
+import { isTerminal } from "../model/states.ts";
+import type { RunRow } from "../model/store.ts";
+import type { ApiClient } from "../wire/client.ts";
+import type { Output } from "../wire/contracts.ts";
+import type { CommandInput } from "./options.ts";
+
+type Runner = Output<"GET /runners">["items"][number];
+
+/** A session, its last run, and whether it can be continued. */
+export interface ContinuableSession extends Session {
+  last_run: Pick<RunRow, "run_id" | "status" | "reason"> | null;
+  /** Without a coordinator nothing knows what an executor can do, so it may still refuse. */
+  can_resume: boolean;
+  can_fork: boolean;
+  /** The reason why it cannot be continued, or what a new run of it would wait for. null if it can be continued now. */
+  obstacle: string | null;
+}
+
+export interface SessionPage {
+  items: readonly Session[];
+  next_cursor: string | null;
+  lastRuns: ReadonlyMap<string, ContinuableSession["last_run"]>;
+  /** null without a coordinator: each command then has a runner of its own. */
+  runners: readonly Runner[] | null;
+  /** null if they are not known yet, because there is no coordinator. */
+  agents: readonly Agent[] | null;
+}
+
+/** How many requests for last runs are open at a time. */
+const concurrency = 8;
+
+export async function readSessionPage(
+  client: ApiClient,
+  isLive: boolean,
+  query: Parameters<ApiClient["sessions"]["list"]>[0],
+): Promise<SessionPage> {
+  const { items, next_cursor } = await client.sessions.list(query);
+  const [agents, runners] = isLive ? await Promise.all([client.agents.list(), client.runners.list()]) : [null, null];
+  const lastRuns = new Map<string, ContinuableSession["last_run"]>();
+  for (let start = 0; start < items.length; start += concurrency) {
+    const part = items.slice(start, start + concurrency);
+    await Promise.all(
+      part.map(async ({ session_id }) => lastRuns.set(session_id, await findLastRun(client, session_id))),
+    );
+  }
+  return { items, next_cursor, lastRuns, runners: runners?.items ?? null, agents: agents?.items ?? null };
+}
+
+async function findLastRun({ runs }: ApiClient, session_id: string): Promise<ContinuableSession["last_run"]> {
+  const [run] = (await runs.list({ session_id, limit: 1 })).items;
+  return run ? { run_id: run.run_id, status: run.status, reason: run.reason } : null;
+}
+
+/** The agents that `drover sessions resume` would find without a coordinator. null for the record of a fleet. */
+export async function listAgentsHere(input: CommandInput, local: Local): Promise<readonly Agent[] | null> {
+  if (input.env["DATABASE_URL"]) return null;
+  const { listLocalAgents } = await import("./local-agents.ts");
+  return listLocalAgents({ ...input, options: { ...input.options, quiet: true } }, local);
+}
+
+/** Adds to each session whether it can be continued. */
+export function judgeSessions({ items, lastRuns, runners, agents }: SessionPage, now: Date): ContinuableSession[] {
+  return items.map((session) => {
+    const last_run = lastRuns.get(session.session_id) ?? null;
+    const agent = agents?.find(({ name }) => name === session.agent_name) ?? null;
+    const isGone = agents !== null && agent === null;
+    return { ...session, last_run, ...judge({ session, last_run, agent, isGone, runners, now }) };
+  });
+}
+
+interface Facts {
+  session: Session;
+  last_run: ContinuableSession["last_run"];
+  agent: Agent | null;
+  /** The agents are known, and the session's is not among them. */
+  isGone: boolean;
+  runners: SessionPage["runners"];
+  now: Date;
+}
+
+type Judgement = Pick<ContinuableSession, "can_resume" | "can_fork" | "obstacle">;
+
+function judge({ session, last_run, agent, isGone, runners, now }: Facts): Judgement {
+  const never = (obstacle: string): Judgement => ({ can_resume: false, can_fork: false, obstacle });
+  const isActive = last_run !== null && !isTerminal(last_run.status);
+  if (isProcedural(session)) return never("procedural: a command has no conversation");
+  if (session.executor_session_id === null)
+    return never(isActive ? "its first run has not started a conversation yet" : "no run started a conversation");
+  if (isGone) return never(`the agent ${session.agent_name} does not exist here`);
+  const timeoutSeconds = agent ? sessionTimeoutSeconds(agent) : null;
+  if (timeoutSeconds !== null && now.getTime() - Date.parse(session.last_used_at) > timeoutSeconds * 1000)
+    return never(`expired: not used for ${timeoutSeconds} s (session.timeout)`);
+  const hosts = runners?.filter((runner) => canHost(runner, session)) ?? [];
+  const host = hosts.find(({ status }) => status === "online") ?? hosts[0];
+  const can = host?.executor.can;
+  const judgement = { can_resume: can?.resume !== false, can_fork: can?.fork !== false };
+  if (!judgement.can_resume && !judgement.can_fork) return never("its executor cannot continue sessions");
+  if (runners !== null && host?.status !== "online")
+    return { ...judgement, obstacle: `waits for a runner: ${describeHost(session)}` };
+  return { ...judgement, obstacle: isActive ? `waits for its ${last_run.status} run` : null };
+}
+
+/** Whether this runner has the session, as the coordinator decides when it assigns a run. */
+function canHost(runner: Runner, { portable, executor_profile, place_id, runner_id }: Session): boolean {
+  if (runner.executor_profile !== executor_profile) return false;
+  if (portable) return true;
+  return place_id === null ? runner.runner_id === runner_id : runner.place_id === place_id;
+}
+
+function describeHost({ portable, executor_profile, hostname, runner_id }: Session): string {
+  if (portable) return `any with the profile ${executor_profile}`;
+  return hostname === null ? (runner_id ?? "none yet") : `profile ${executor_profile} on ${hostname}`;
+}
+
+/** "resume, fork", "resume" or "no", with the obstacle if there is one. */
+export function describeContinuation({ can_resume, can_fork, obstacle }: Judgement): string {
+  const ways = [...(can_resume ? ["resume"] : []), ...(can_fork ? ["fork"] : [])].join(", ") || "no";
+  return obstacle === null ? ways : `${ways}: ${obstacle}`;
+}
