@@ -1,9 +1,11 @@
+import { existsSync } from "node:fs";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
-import { hostname, tmpdir } from "node:os";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import type { DatabaseSettings } from "../define/database-settings.ts";
 import { recordDirectory } from "../model/state-layout.ts";
 import { backupStore } from "../record/backup.ts";
+import { createDirectory } from "../record/state-directory.ts";
 import type { BackupFile } from "../serve/deps.ts";
 
 export interface Backups {
@@ -21,11 +23,11 @@ export interface BackupsOptions {
 /** A copy that runs on another thread cannot be interrupted. The next start removes an unfinished one. */
 const maxStopMs = 2000;
 
-/** Creates each backup in its own private directory, because it contains the key. First removes backups of dead processes. */
+/** Creates each backup in the record, where commands do not see the key in it. First removes backups of dead processes. */
 export async function openBackups({ stateDirectory, database }: BackupsOptions): Promise<Backups> {
   const record = recordDirectory(stateDirectory);
-  const parent = database ? tmpdir() : record;
-  await removeLeftovers(parent);
+  // With PostgreSQL the directory may not exist yet.
+  if (existsSync(record)) await removeLeftovers(record);
   let current: Promise<unknown> | null = null;
   return {
     make(signal) {
@@ -55,7 +57,8 @@ export async function openBackups({ stateDirectory, database }: BackupsOptions):
       }
     };
     try {
-      directory = await mkdtemp(join(parent, backupPrefix()));
+      createDirectory(record);
+      directory = await mkdtemp(join(record, backupPrefix()));
       const file = join(directory, "drover.db");
       if (database) {
         const { backupPostgres } = await import("../record/copy/backup-postgres.ts");
@@ -71,23 +74,14 @@ export async function openBackups({ stateDirectory, database }: BackupsOptions):
   }
 }
 
-/** Other machines and users may share the directory for temporary files, so the prefix contains host and process. */
+/** Coordinators on other machines may share the directory if the record is in PostgreSQL, so the prefix contains host and process. */
 const backupPrefix = (pid: number | string = process.pid): string => `drover-backup-${hostname()}-${pid}-`;
 
-async function removeLeftovers(parent: string): Promise<void> {
-  for (const name of await readdir(parent)) {
+async function removeLeftovers(record: string): Promise<void> {
+  for (const name of await readdir(record)) {
     const pid = /-(\d+)-\w+$/.exec(name)?.[1];
     if (pid === undefined || !name.startsWith(backupPrefix(pid)) || isAlive(Number(pid))) continue;
-    await removeBackup(join(parent, name));
-  }
-}
-
-async function removeBackup(directory: string): Promise<void> {
-  try {
-    await rm(directory, { recursive: true, force: true });
-  } catch (error) {
-    // it belongs to another user
-    if (!(error instanceof Error) || !["EACCES", "EPERM"].includes(String(Reflect.get(error, "code")))) throw error;
+    await rm(join(record, name), { recursive: true, force: true });
   }
 }
 

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,6 +7,7 @@ import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-database.ts";
+import { recordDirectory } from "../model/state-layout.ts";
 import { openDatabase } from "../record/sqlite/driver.ts";
 import { createClient } from "../wire/client.ts";
 
@@ -39,6 +40,15 @@ let unlock: (() => Promise<void>) | null = null;
 afterEach(async () => {
   await unlock?.();
   await expect.poll(copies).toEqual([]);
+});
+
+// It contains the key, and commands at level pid see the directory for temporary files.
+test("keeps an unfinished backup in the record, where commands do not see it", async () => {
+  await blockBackups();
+  const pending = await ask("gzip", here.adminToken);
+  expect(findCopies(directory)).toEqual([]);
+  expect(findCopies(recordDirectory(here.directory))).toHaveLength(1);
+  pending.disconnect();
 });
 
 test("a slow backup starts its response early and is complete", async () => {
@@ -115,18 +125,21 @@ test("removes leftovers of a killed coordinator at the next start, but no others
   const gone = `drover-backup-${hostname()}-999999999-abcdef`;
   const alive = `drover-backup-${hostname()}-${process.ppid}-abcdef`;
   const elsewhere = "drover-backup-another.host-999999999-abcdef";
+  const stateDirectory = join(directory, "killed");
+  const record = recordDirectory(stateDirectory);
   for (const name of [gone, alive, elsewhere]) {
-    mkdirSync(join(directory, name));
-    writeFileSync(join(directory, name, "drover.db"), "the key");
+    mkdirSync(join(record, name), { recursive: true });
+    writeFileSync(join(record, name, "drover.db"), "the key");
   }
-  const next = await startTestCoordinator(options());
+  const next = await startTestCoordinator({ ...options(), stateDirectory });
   await next.dispose();
-  expect(copies().sort()).toEqual([alive, elsewhere].sort());
-  for (const name of copies()) rmSync(join(directory, name), { recursive: true });
+  expect(findCopies(record).sort()).toEqual([alive, elsewhere].sort());
 });
 
 const copies = (): string[] =>
-  readdirSync(directory).filter((name) => name.includes("backup-") && !name.endsWith(".db"));
+  [here, there].flatMap((coordinator) => findCopies(recordDirectory(coordinator.directory)));
+const findCopies = (parent: string): string[] =>
+  (existsSync(parent) ? readdirSync(parent) : []).filter((name) => name.includes("backup-") && !name.endsWith(".db"));
 
 /** Locks a table that only a backup reads, to make it slow. Retention, which starts after a second, does not read it. */
 async function blockBackups(): Promise<void> {
