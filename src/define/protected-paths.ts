@@ -18,10 +18,12 @@ export function protectedPaths(
   const userDirectory = userStateDirectory(env);
   const cache = cacheDirectory(stateDirectory);
   const isInUserDirectory = userDirectory !== null && stateDirectory.startsWith(`${userDirectory}/`);
+  // The user state directory is hidden as a whole, with everything that is missing in it.
+  const create = isInUserDirectory ? (directory: string): string[] => [directory] : createForMount;
   return {
-    hide: [...hiddenFromCommands(stateDirectory), ...createForMount(userDirectory)],
+    hide: [...hiddenFromCommands(stateDirectory).flatMap(create), ...createForMount(userDirectory)],
     show: [runsDirectory(stateDirectory)],
-    readOnly: [...(isInUserDirectory ? [cache] : createForMount(cache)), ...createForMount(userConfigDirectory(env))],
+    readOnly: [...create(cache), ...createForMount(userConfigDirectory(env))],
   };
 }
 

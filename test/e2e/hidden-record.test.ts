@@ -1,7 +1,7 @@
-import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { recordDirectory } from "../../src/model/state-layout.ts";
+import { nestedDirectory, recordDirectory, runsDirectory } from "../../src/model/state-layout.ts";
 import { hostHas } from "../fixtures/process/host.ts";
 import { bin, drover, folder, isRoot, nobody, type Ran } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
@@ -71,6 +71,22 @@ describe.each(subjects)("at $isolation as $who", ({ isolation, uid }) => {
     const find = "find state '(' -name '*token*' -o -name 'audit.*' -o -name 'drover.db*' -o -name '*.lock' ')'";
     await exec("true");
     expect((await exec(find)).stdout).toBe("");
+  });
+
+  it("exec without the audit leaves no command a record or nested directory to create", async () => {
+    const { exec, run, record, write, cwd } = project(uid, isolation);
+    const nested = nestedDirectory(runsDirectory(dirname(record)));
+    rmSync(dirname(record), { recursive: true });
+    write("drover.yaml", "execution:\n  audit:\n    enabled: false\n");
+    await exec(
+      `mkdir -p ${record} ${dirname(nested)}; echo planted > ${record}/audit.key; ln -s ${cwd} ${nested}; echo planted > ${nested}/file`,
+    );
+    expect(readdirSync(record)).toEqual([]);
+    expect(lstatSync(nested).isDirectory()).toBe(true);
+    expect(readdirSync(nested)).toEqual([]);
+    rmSync(join(cwd, "drover.yaml"));
+    expect((await exec("true")).code).toBe(0);
+    expect((await run("audit", "verify")).code).toBe(0);
   });
 
   it("a run and the command of its on_finish find the record empty", async () => {
