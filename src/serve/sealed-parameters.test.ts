@@ -106,6 +106,18 @@ async function claim({ port }: TestCoordinator, runner_key = "one") {
 }
 
 describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
+  test("in an idempotency key is not stored, and a repeated request is still recognized", async () => {
+    const { coordinator } = await open();
+    closing.push(() => coordinator.dispose());
+    const { client } = coordinator;
+    await client.agents.put("deploy", agent);
+    const request = { agent_name: "deploy", idempotency_key: `deploy ${shaped}` };
+    const created = await client.submit(request);
+    expect((await client.submit(request)).run_id).toBe(created.run_id);
+    expect((await client.submit({ ...request, idempotency_key: `again ${shaped}` })).run_id).not.toBe(created.run_id);
+    expect(await dump(coordinator)).not.toContain(shaped);
+  });
+
   test("reaches its runner, is never shown, and is deleted when the run ends", async () => {
     const { coordinator } = await open();
     closing.push(() => coordinator.dispose());

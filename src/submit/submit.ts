@@ -116,7 +116,11 @@ export async function prepareRun(
       ...(idempotencyKey === undefined
         ? {}
         : {
-            idempotency: { subject: keyOwner(submitter), key: idempotencyKey, fingerprint: hashRequest(request, hash) },
+            idempotency: {
+              subject: keyOwner(submitter),
+              key: concealKey(idempotencyKey, deps.vault),
+              fingerprint: hashRequest(request, hash),
+            },
           }),
       ...(submitter.inside === undefined ? {} : { inside: submitter.inside }),
       ...(webhooks.length === 0 ? {} : { webhooks }),
@@ -130,6 +134,11 @@ const continueAtOnce = (): Promise<void> => Promise.resolve();
 /** A run has its own idempotency keys, so it can neither read nor use up the keys of its owner. No subject starts with a space. */
 function keyOwner({ subject, inside }: Submitter): string {
   return inside === undefined ? subject : ` run ${inside.run_id}`;
+}
+
+/** A key with a secret in it is stored as a keyed hash, which still recognizes a repeated request. */
+function concealKey(key: string, vault: Vault | undefined): string {
+  return vault === undefined || vault.redact(key) === key ? key : vault.fingerprint(key);
 }
 
 /** Restores the secrets of a schedule's request, which is stored without them. */
