@@ -123,7 +123,12 @@ async function openWorkDirectory(invocation: Invocation, options: OpenOptions): 
   if (!work.ok || kind === "plain") return work;
   const path = await realpath(work.path);
   const lock = await lockDirectory(path, invocation.run_id, options.lockOptions, options.signal, options.onWaiting);
-  return lock ? { ok: true, path, lock } : { ok: false, reason: null };
+  if (!lock) return { ok: false, reason: null };
+  // The run that held the directory may have replaced it by a symlink to a directory that is not allowed.
+  if ((await findRealPath(path)) === path) return { ok: true, path, lock };
+  await lock.release();
+  const message = `The directory ${path} was replaced or removed while the run waited for it. Retry the run if it is in its place again.`;
+  return { ok: false, reason: "refused", message };
 }
 
 /** Restores the saved files if the directory is missing or older than they are. */

@@ -172,6 +172,23 @@ test("runs in sibling directories do not wait, and waiting does not count toward
   expect(subtypes(second)).toContain(waiting);
 });
 
+test("a run does not start in a symlink that replaced its directory while it waited", async () => {
+  const { folder, submit, ended, subtypes } = await setUp();
+  const project_dir = join(folder, "p");
+  mkdirSync(join(project_dir, "sub"), { recursive: true });
+  const first = submit("while ! [ -e go ]; do sleep 0.02; done; rmdir sub; ln -s /usr sub", { project_dir });
+  await poll(() => subtypes(first)).toContain("environment");
+  const second = submit("pwd -P", { project_dir: join(project_dir, "sub") });
+  await poll(() => subtypes(second)).toContain(waiting);
+  writeFileSync(join(project_dir, "go"), "");
+  expect(await ended(second)).toMatchObject({
+    status: "failed",
+    reason: "refused",
+    message: expect.stringContaining("was replaced or removed while the run waited"),
+  });
+  expect(readdirSync(join(folder, "locks"))).toEqual([]);
+});
+
 test("a stop ends the wait for a directory", async () => {
   const { folder, coordinator, submit, ended, subtypes } = await setUp();
   const project_dir = folder;
