@@ -6,7 +6,7 @@ import { tryWrite } from "./cli/io.ts";
 import { shellQuote } from "./cli/shell-quote.ts";
 import { findLocations, type Locations } from "./define/locations.ts";
 import { rejectEarlierState } from "./compose/earlier-state.ts";
-import { isTrusted } from "./define/trust.ts";
+import { isEntryTrusted, isTrusted } from "./define/trust.ts";
 import { type Config, defaultConfig } from "./model/config.ts";
 import { createIds, type NewId } from "./model/ids.ts";
 import { recordDirectory } from "./model/state-layout.ts";
@@ -49,7 +49,7 @@ export async function findLocal(env: Environment, cwd: string): Promise<Local> {
 
 /** For a dangling link, checks the directory that contains it, so that a trusted project reports the broken link. */
 function isTrustedProject(configFile: string, env: Parameters<typeof isTrusted>[1]): boolean {
-  return isTrusted(existsSync(configFile) ? configFile : dirname(configFile), env);
+  return existsSync(configFile) ? isEntryTrusted(configFile, env) : isTrusted(dirname(configFile), env);
 }
 
 export function openLocalStore({ locations }: Local): Promise<SqliteStore> {

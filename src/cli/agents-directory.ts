@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { findPackageDirectory } from "../define/package-directory.ts";
-import { isTrusted } from "../define/trust.ts";
+import { isEntryTrusted } from "../define/trust.ts";
 import type { Local } from "../local.ts";
 import { type CommandInput, text } from "./options.ts";
 
@@ -10,7 +10,7 @@ export function findAgentsDirectory(input: CommandInput, local: Local): string |
   const configured = text(input.options, "agents") ?? local.config.agents;
   if (configured) return configured;
   const directory = defaultAgentsDirectory(input, local);
-  return directory !== null && isTrusted(directory, input.env) ? directory : null;
+  return directory !== null && isEntryTrusted(directory, input.env) ? directory : null;
 }
 
 /** The `agents` directory at the default location, trusted or not; null if it does not exist. */

@@ -2,7 +2,7 @@ import { readdirSync, readSync, realpathSync } from "node:fs";
 import { dirname, extname, join } from "node:path";
 import { isAgentFile } from "../define/load-agents.ts";
 import { requireErrorCode } from "../define/error-code.ts";
-import { declineTrust, isDecided, isTrusted, trustDirectory, trustProblem } from "../define/trust.ts";
+import { declineTrust, isDecided, isEntryTrusted, isTrusted, trustDirectory, trustProblem } from "../define/trust.ts";
 import { findLocal, type Local } from "../local.ts";
 import { defaultAgentsDirectory } from "./agents-directory.ts";
 import { canAsk } from "./can-ask.ts";
@@ -61,14 +61,19 @@ export function findUntrusted(
     if (contents.length > 0) untrusted.set(directory, [...(untrusted.get(directory) ?? []), ...contents]);
   };
   const { configFile } = local.locations;
-  if (configFile) add(dirname(realPathOrSame(configFile)), local.ignoredKeys);
+  if (configFile) {
+    const isTargetTrusted = isTrusted(configFile, input.env);
+    const directory = isTargetTrusted ? realPathOrSame(dirname(configFile)) : dirname(realPathOrSame(configFile));
+    add(directory, local.ignoredKeys);
+  }
   const check = (directory: string, kind: string, matches: (name: string) => boolean): void => {
     const names = listNames(directory).filter(matches);
-    if (names.length === 0 || isTrusted(directory, input.env)) return;
+    if (names.length === 0 || isEntryTrusted(directory, input.env)) return;
     const parent = realPathOrSame(dirname(directory));
     const realPath = realPathOrSame(directory);
-    // For a symbolic link the target has to be trusted: trusting its parent directory would not help.
-    add(realPath === join(parent, kind) ? parent : realPath, [`${kind}/ (${names.length})`]);
+    // The target of a symbolic link has to be trusted first: trusting the directory that contains the link would not help.
+    const isTargetTrusted = isTrusted(directory, input.env);
+    add(isTargetTrusted || realPath === join(parent, kind) ? parent : realPath, [`${kind}/ (${names.length})`]);
   };
   if (scope.profiles && local.config.profiles === null)
     check(join(input.cwd, "profiles"), "profiles", (name) => [".json", ".yaml", ".yml"].includes(extname(name)));

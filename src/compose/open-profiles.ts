@@ -2,7 +2,7 @@ import { existsSync, realpathSync } from "node:fs";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import { openSchemaChecker, type SchemaChecker } from "../define/json-schema/checker.ts";
 import { findPackageDirectory } from "../define/package-directory.ts";
-import { isTrusted } from "../define/trust.ts";
+import { isEntryTrusted } from "../define/trust.ts";
 import { findProfiles, type LoadedProfile, loadProfile, type ProfileHost } from "../define/profiles.ts";
 import type { AgentGate } from "../define/agent-gate.ts";
 import { watchAgents } from "../define/watch-agents.ts";
@@ -66,7 +66,7 @@ export function findProfileDirectories(
   const packaged = [findPackageDirectory("bundled"), withExamples ? findPackageDirectory("examples") : null];
   const local = join(cwd, "profiles");
   // trust applies to the real path, so paths in the profiles are relative to that and not to a link
-  const custom = profiles ?? (isTrusted(local, env) ? realpathSync.native(local) : null);
+  const custom = profiles ?? (isEntryTrusted(local, env) ? realpathSync.native(local) : null);
   const directories = [custom, ...packaged.map((directory) => directory && join(directory, "profiles"))];
   return directories.flatMap((directory) => (directory && existsSync(directory) ? [directory] : []));
 }

@@ -23,6 +23,15 @@ export function isTrusted(directory: string, env: Environment): boolean {
   return decision?.trusted === true && belongsToOwner(realDirectory, decision);
 }
 
+/**
+ * Whether a file or directory that Drover found by its name is trusted. A symlink must be in a trusted directory too.
+ * Otherwise a repository could apply the settings and agents of another project.
+ */
+export function isEntryTrusted(path: string, env: Environment): boolean {
+  if (!isTrusted(path, env)) return false;
+  return dirname(realPath(path) ?? path) === realPath(dirname(path)) || isTrusted(dirname(path), env);
+}
+
 /** Whether a user already trusted or declined this directory or one above it. If so, Drover does not ask again. */
 export function isDecided(directory: string, env: Environment): boolean {
   const realDirectory = realPath(directory);

@@ -169,6 +169,29 @@ describe("an untrusted drover.yaml", () => {
     expect(await here("exec", "true")).toMatchObject({ code: 125 });
   });
 
+  it("does not take over the settings and agents of a trusted project through links", async () => {
+    put("project/drover.yaml", "execution:\n  audit:\n    enabled: false\n");
+    put("project/agents/mine.yaml", "name: mine\ncommand: sh mine.sh\n");
+    put("stranger/mine.sh", `touch ${join(cwd, "it-ran")}`);
+    await here("trust", "project");
+    const stranger = join(cwd, "stranger");
+    for (const name of ["drover.yaml", "agents"]) symlinkSync(join("..", "project", name), join(stranger, name));
+    const there = (...args: string[]): Promise<Ran> => drover(args, { cwd: stranger, env });
+    const message = (what: string): string =>
+      `drover: ${stranger} is not trusted: ignored ${what}. Trust it with: drover trust ${stranger}\n`;
+    expect(await there("exec", "true")).toMatchObject({
+      code: 0,
+      stderr: message("execution.audit.enabled of drover.yaml"),
+    });
+    expect((await there("runs", "list", "--quiet")).stdout.trim().split("\n")).toHaveLength(1);
+    const run = await there("run", "mine");
+    expect(run).toMatchObject({ code: 2, stderr: expect.stringContaining("agents/ (1)") });
+    expect(ran()).toBe(false);
+    await here("trust", "stranger");
+    expect(await there("run", "mine")).toMatchObject({ code: 0, stderr: "" });
+    expect(ran()).toBe(true);
+  });
+
   it("above a trusted directory stays untrusted, and a link counts as its target", async () => {
     put("drover.yaml", "isolation: none\n");
     mkdirSync(join(cwd, "below"));
