@@ -75,7 +75,7 @@ function exampleLine(name: string, parameters: readonly Parameter[], takesPrompt
     "drover run",
     shellQuote(name),
     ...(takesPrompt ? ['--prompt "..."'] : []),
-    ...shown.map((parameter) => `--${parameter.name} ${shellQuote(exampleValue(parameter))}`),
+    ...shown.map((parameter) => `${shellQuote(`--${parameter.name}`)} ${shellQuote(exampleValue(parameter))}`),
   ].join(" ");
 }
 
