@@ -46,7 +46,7 @@ it("takes `last` as the newest object of the caller, not of others", async () =>
   const { submit, run, serving } = await serveWithoutRunner();
   const none = await run(["runs", "show", "last"]);
   expect(none).toMatchObject({ code: 2 });
-  expect(none.stderr).toContain("no run of yours");
+  expect(none.stderr).toContain("You have no runs yet");
   const own = await submit();
   const token = (await run(["tokens", "create", "ann", "--role", "user"])).stdout.trim();
   const anns = await submit(token);
