@@ -64,6 +64,15 @@ test("fails the bodies of a thread that dies and starts another one", async () =
   expect(threads).toHaveLength(2);
 });
 
+test("fails a body whose thread died before the body was complete", async () => {
+  start();
+  await send(request("first"));
+  const body = bodies.open("a", "POST /runner/sessions");
+  body.push(Buffer.from('{"runner_id": "r"'));
+  await threads[0]!.terminate();
+  await expect(body.end()).rejects.toThrow("has ended");
+});
+
 test("starts a thread again after it could not be started", async () => {
   let isBroken = true;
   bodies = createLargeBodies(() => (isBroken ? Promise.reject(new Error("no threads left")) : startThread(bodyThread)));

@@ -22,7 +22,7 @@ export interface LargeBody {
 
 interface PendingBody {
   resolve(value: unknown): void;
-  reject(error: Error): void;
+  reject(error: unknown): void;
 }
 
 /** The thread ends when no large body has arrived for this long. It holds about 20 MB. */
@@ -32,6 +32,7 @@ export function createLargeBodies(startThread: () => Promise<Worker>, idleMs = d
   const pending = new Map<number, PendingBody>();
   /** Each caller's bodies are read one after the other, so that one caller delays another by at most one body. */
   const queues = new Map<string, Promise<unknown>>();
+  const endedThreads = new WeakSet<Worker>();
   let thread: Promise<Worker> | null = null;
   let openBodies = 0;
   let lastId = 0;
@@ -47,7 +48,10 @@ export function createLargeBodies(startThread: () => Promise<Worker>, idleMs = d
     };
     starting.then((worker) => {
       worker.on("message", onReply).on("error", discard);
-      worker.on("exit", () => discard(new Error("the thread that reads large bodies has ended")));
+      worker.on("exit", () => {
+        endedThreads.add(worker);
+        discard(threadEnded());
+      });
       // The requests that wait for it keep the process alive.
       worker.unref();
     }, discard);
@@ -75,7 +79,11 @@ export function createLargeBodies(startThread: () => Promise<Worker>, idleMs = d
         ? Promise.reject<Worker>(new Error("the coordinator has stopped"))
         : (thread ??= start());
       const send = (message: BodyMessage, transfer: ArrayBuffer[] = []): Promise<void> =>
-        worker.then((to) => to.postMessage(message, transfer));
+        worker.then((to) => {
+          // A thread that has ended takes messages and never responds.
+          if (endedThreads.has(to)) throw threadEnded();
+          to.postMessage(message, transfer);
+        });
       const close = (): void => {
         openBodies -= 1;
         if (openBodies === 0) idleTimer = setTimeout(() => void terminate(), idleMs).unref();
@@ -83,7 +91,10 @@ export function createLargeBodies(startThread: () => Promise<Worker>, idleMs = d
       const read = (): Promise<unknown> =>
         new Promise((resolve, reject) => {
           pending.set(id, { resolve, reject });
-          send({ type: "end", id, route }).catch(reject);
+          send({ type: "end", id, route }).catch((error: unknown) => {
+            pending.delete(id);
+            reject(error);
+          });
         });
       return {
         push(bytes) {
@@ -111,6 +122,10 @@ export function createLargeBodies(startThread: () => Promise<Worker>, idleMs = d
       await terminate();
     },
   };
+}
+
+function threadEnded(): Error {
+  return new Error("the thread that reads large bodies has ended");
 }
 
 /** Only a whole buffer can be transferred. Node gives each chunk of a body a buffer of its own. */
