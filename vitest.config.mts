@@ -38,6 +38,7 @@ export default defineConfig({
           include: [
             "src/**/*.test.ts",
             "scripts/**/*.test.ts",
+            "web/data/*.test.ts",
             "test/contract/**/*.test.ts",
             "test/model-server/*.test.ts",
             "test/postgres/*.test.ts",

@@ -22,9 +22,9 @@ const bareWords = {
 type Name = keyof typeof bareWords;
 const names = ["claude", "codex"] as const satisfies readonly Name[];
 
-/** One turn with a tool that writes a file: with the bare client, and through Drover from submit to finished. */
+/** One turn with a tool that writes a file, with the bare client and through Drover from submit to finished. */
 async function main(): Promise<void> {
-  const place = mkdtempSync(join(tmpdir(), "drover-bench-"));
+  const directory = mkdtempSync(join(tmpdir(), "drover-bench-"));
   const tool = { name: "write_file", input: { path: "hello.txt", content: "hi" } };
   const model = await startModelServer([{ when: prompt, turns: [{ tool }, { text: "Done." }] }]);
   try {
@@ -32,22 +32,22 @@ async function main(): Promise<void> {
     process.stdout.write(
       `Node ${process.version}, Linux ${release()}, ${cpus().length} x ${cpus()[0]?.model}, load ${loads.join(" ")}\n`,
     );
-    for (const name of names) await measure(name, place, model.url);
+    for (const name of names) await measure(name, directory, model.url);
   } finally {
     await model.stop();
-    rmSync(place, { recursive: true, force: true, maxRetries: 5 });
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
   }
   process.exit(0);
 }
 
-async function measure(name: Name, place: string, url: string): Promise<void> {
-  const home = join(place, `home-${name}`);
+async function measure(name: Name, directory: string, url: string): Promise<void> {
+  const home = join(directory, `home-${name}`);
   mkdirSync(home);
   const prepared = prepareClient(name, { home, url, directory: join(root, "test", "clients") });
-  const drover = await startDrover(name, place, prepared);
+  const drover = await startDrover(name, directory, prepared);
   const bare = `bare ${name}`;
   const ours = `${name} by Drover, submit to finished`;
-  const ways = [
+  const variants = [
     { name: bare, once: () => runBare(name, prepared) },
     {
       name: ours,
@@ -60,14 +60,21 @@ async function measure(name: Name, place: string, url: string): Promise<void> {
     },
   ];
   try {
-    const taken = await interleave(ways, rounds, perRound);
-    const middle = (way: string): string => ms(taken.get(way)!.toSorted((a, b) => a - b)[rounds >> 1]!);
+    const durations = await interleave(variants, rounds, perRound);
+    const formatMedian = (variant: string): string =>
+      ms(durations.get(variant)!.toSorted((a, b) => a - b)[rounds >> 1]!);
     printTable(
       `${name}: one turn with a tool, audited, PID namespace`,
       ["what", "median", "against the bare client", "more", "goal"],
       [
-        [bare, middle(bare), "1x", "", ""],
-        [ours, middle(ours), times(ratio(taken, ours, bare)), added(difference(taken, ours, bare)), "<= 1.15x"],
+        [bare, formatMedian(bare), "1x", "", ""],
+        [
+          ours,
+          formatMedian(ours),
+          times(ratio(durations, ours, bare)),
+          added(difference(durations, ours, bare)),
+          "<= 1.15x",
+        ],
       ],
     );
   } finally {
@@ -81,8 +88,8 @@ function runBare(name: Name, { bin, env }: PreparedClient): Promise<void> {
   for (const directory of [cwd, tmp]) mkdirSync(directory);
   const child = spawn(bin, bareWords[name], { cwd, env: { PATH: process.env["PATH"] ?? "", TMPDIR: tmp, ...env } });
   child.stdin.on("error", () => undefined).end(prompt);
-  let said = "";
-  child.stdout.on("data", (chunk: Buffer) => (said = (said + chunk.toString("utf8")).slice(-2000)));
+  let output = "";
+  child.stdout.on("data", (chunk: Buffer) => (output = (output + chunk.toString("utf8")).slice(-2000)));
   child.stderr.resume();
   return new Promise((done, reject) => {
     child.once("error", reject);
@@ -90,28 +97,28 @@ function runBare(name: Name, { bin, env }: PreparedClient): Promise<void> {
       const wrote = existsSync(join(cwd, "hello.txt"));
       rmSync(own, { recursive: true, force: true });
       if (code === 0 && wrote) done();
-      else reject(new Error(`${name} ended with ${code} and wrote ${wrote ? "the file" : "no file"}: ${said}`));
+      else reject(new Error(`${name} ended with ${code} and wrote ${wrote ? "the file" : "no file"}: ${output}`));
     });
   });
 }
 
-async function startDrover(name: Name, place: string, { bin, env }: PreparedClient) {
+async function startDrover(name: Name, directory: string, { bin, env }: PreparedClient) {
   const bundled = join(root, "bundled");
   const profile = JSON.parse(readFileSync(join(bundled, "profiles", `${name}.json`), "utf8")) as { agents_dir: string };
-  const file = join(place, "profiles", `${name}.json`);
+  const file = join(directory, "profiles", `${name}.json`);
   mkdirSync(dirname(file), { recursive: true });
-  mkdirSync(join(place, "agents"), { recursive: true });
+  mkdirSync(join(directory, "agents"), { recursive: true });
   writeFileSync(file, JSON.stringify({ ...profile, agents_dir: resolve(bundled, profile.agents_dir) }));
-  const coordinator = await startCoordinator(root, place, `state-${name}`);
+  const coordinator = await startCoordinator(root, directory, `state-${name}`);
   const runner = owned(
     spawn(process.execPath, [join(root, "bin", "drover.js"), "runner", "-x", file, "--quiet"], {
-      cwd: place,
+      cwd: directory,
       env: {
         PATH: process.env["PATH"] ?? "",
-        DROVER_TRUST: place,
+        DROVER_TRUST: directory,
         ...env,
         [`${name.toUpperCase()}_BIN`]: bin,
-        DROVER_STATE_DIR: join(place, `state-${name}`),
+        DROVER_STATE_DIR: join(directory, `state-${name}`),
         DROVER_API_URL: coordinator.url,
         DROVER_API_KEY: coordinator.token,
       },

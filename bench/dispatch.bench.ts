@@ -5,7 +5,7 @@ import { openStore } from "../src/record/open.ts";
 import { ownedDirectory } from "./dispatch/children.ts";
 import { droverResult, droverStart } from "./dispatch/drover-starts.ts";
 import { droverIntake, droverSide, storeIntake } from "./dispatch/drover-sides.ts";
-import { startCoordinator, startDrover, untilAllEnded } from "./dispatch/drover.ts";
+import { startCoordinator, startDrover, waitForAllEnded } from "./dispatch/drover.ts";
 import { growth } from "./dispatch/growth.ts";
 import { idleMemory } from "./dispatch/memory.ts";
 import { noDatabaseRole, postRuns } from "./dispatch/post-runs.ts";
@@ -17,47 +17,47 @@ import { batchSubmits, singleSubmits } from "./dispatch/submits.ts";
 import { listenForJobTimes, type JobTimes } from "./dispatch/job-times.ts";
 import { throughput } from "./dispatch/throughput.ts";
 import { type Bull, bullIntake, bullWorker, openBull } from "./peers/bull.ts";
-import { loadNow, machine, roundsOf, runBench, wants } from "./run-bench.ts";
+import { loadNow, machine, chooseRounds, runBench, isRequested } from "./run-bench.ts";
 
 const [, , benchDirectory = ""] = process.argv;
 const root = dirname(benchDirectory);
-const rounds = roundsOf(5);
+const rounds = chooseRounds(5);
 const durability = "yes: SQLite, synchronous=FULL";
 
 /** Compares Drover on SQLite with BullMQ on Redis, and measures Drover by itself. */
 async function main(): Promise<void> {
-  const place = ownedDirectory(mkdtempSync(join(tmpdir(), "drover-bench-")));
-  const jobTimesPath = join(place, "job-times.sock");
+  const directory = ownedDirectory(mkdtempSync(join(tmpdir(), "drover-bench-")));
+  const jobTimesPath = join(directory, "job-times.sock");
   const jobTimes = await listenForJobTimes(jobTimesPath);
-  const always = await openBull(benchDirectory, place, "always", jobTimesPath);
-  const snapshots = await openBull(benchDirectory, place, "snapshots", jobTimesPath);
-  const bulls = always && snapshots ? [always, snapshots] : [];
+  const always = await openBull(benchDirectory, directory, "always", jobTimesPath);
+  const snapshots = await openBull(benchDirectory, directory, "snapshots", jobTimesPath);
+  const bullVersions = always && snapshots ? [always, snapshots] : [];
   process.stdout.write(`${machine()}\n`);
   process.stdout.write(
     always
       ? `SQLite synchronous=FULL; ${always.label} on ${always.server}, once durable and once not\n`
       : "Skipping BullMQ: redis-server is not installed (Debian: apt-get install redis-server; macOS: brew install redis)\n",
   );
-  await measureWork(place, jobTimes, jobTimesPath, bulls);
-  if (["singles", "batch"].some(wants)) await measureIntake(place, bulls);
-  for (const bull of bulls) await bull.close();
-  if (wants("post")) await postRuns(root, place, rounds, 8000);
-  if (wants("sse")) await sse(root, place, jobTimes, jobTimesPath, rounds);
-  if (wants("growth")) await growth(place, rounds, 400);
+  await measureWork(directory, jobTimes, jobTimesPath, bullVersions);
+  if (["singles", "batch"].some(isRequested)) await measureIntake(directory, bullVersions);
+  for (const bull of bullVersions) await bull.close();
+  if (isRequested("post")) await postRuns(root, directory, rounds, 8000);
+  if (isRequested("sse")) await sse(root, directory, jobTimes, jobTimesPath, rounds);
+  if (isRequested("growth")) await growth(directory, rounds, 400);
   process.stdout.write(`\nLoad at the end: ${loadNow()}\n`);
   jobTimes.close();
 }
 
 async function measureWork(
-  place: string,
+  directory: string,
   jobTimes: JobTimes,
   jobTimesPath: string,
-  bulls: readonly Bull[],
+  bullVersions: readonly Bull[],
 ): Promise<void> {
-  const drover = await startDrover(root, place, jobTimesPath);
-  if (wants("memory")) await idleMemory(drover, "SQLite");
-  if (wants("submit")) {
-    const starts = bulls.map((bull) => ({
+  const drover = await startDrover(root, directory, jobTimesPath);
+  if (isRequested("memory")) await idleMemory(drover, "SQLite");
+  if (isRequested("submit")) {
+    const starts = bullVersions.map((bull) => ({
       ...bull,
       submit: (id: string) => bull.add("noop", id),
       reached: jobTimes.started,
@@ -70,7 +70,7 @@ async function measureWork(
       goal: "<= 0.8x where durable",
     });
     const result = droverResult(drover, durability);
-    const results = bulls.map((bull) => ({
+    const results = bullVersions.map((bull) => ({
       ...bull,
       label: `${bull.label}: until completed, the processor spawns /bin/true`,
       submit: (id: string) => bull.add("true", id),
@@ -83,23 +83,26 @@ async function measureWork(
       samples: 30,
     });
     result.stop();
-    await untilAllEnded(drover);
+    await waitForAllEnded(drover);
   }
-  if (wants("rate"))
-    await throughput([droverSide(drover, durability), ...bulls], jobTimes, rounds, 2000, ">= 1x, then 2x");
-  if (wants("stop")) await stopToDead(drover, place, rounds);
+  if (isRequested("rate"))
+    await throughput([droverSide(drover, durability), ...bullVersions], jobTimes, rounds, 2000, ">= 1x, then 2x");
+  if (isRequested("stop")) await stopToDead(drover, directory, rounds);
   await drover.stop();
 }
 
 /** Measures submits only, without workers. */
-async function measureIntake(place: string, bulls: readonly Bull[]): Promise<void> {
-  const coordinator = await startCoordinator(root, place, "intake");
+async function measureIntake(directory: string, bullVersions: readonly Bull[]): Promise<void> {
+  const coordinator = await startCoordinator(root, directory, "intake");
   const http = droverIntake(coordinator, durability, coordinator.stop);
-  const directory = join(place, "intake-store");
-  const store = storeIntake(await openStore({ directory, now: () => new Date(), createIfMissing: true }), durability);
-  const peers = bulls.map(bullIntake);
-  if (wants("singles")) await singleSubmits({ ours: [http, store], peers, rounds });
-  if (wants("batch")) await batchSubmits({ ours: [store], peers, rounds });
+  const storeDirectory = join(directory, "intake-store");
+  const store = storeIntake(
+    await openStore({ directory: storeDirectory, now: () => new Date(), createIfMissing: true }),
+    durability,
+  );
+  const peers = bullVersions.map(bullIntake);
+  if (isRequested("singles")) await singleSubmits({ ours: [http, store], peers, rounds });
+  if (isRequested("batch")) await batchSubmits({ ours: [http, store], peers, rounds });
   await http.close();
   await store.close();
 }

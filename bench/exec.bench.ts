@@ -23,8 +23,8 @@ import { currentOwner } from "../src/record/audit/owner.ts";
 import { openStore } from "../src/record/open.ts";
 import { createRedactor } from "../src/redact/redactor.ts";
 import { benchHide, startOnce, startOnceRole } from "./exec/hide.ts";
-import { wants } from "./run-bench.ts";
-import { added, difference, interleave, median, ms, printTable, ratio, times, type Way } from "./rounds.ts";
+import { isRequested } from "./run-bench.ts";
+import { added, difference, interleave, median, ms, printTable, ratio, times, type Variant } from "./rounds.ts";
 
 const benchDirectory = process.argv[2] ?? "";
 const root = dirname(benchDirectory);
@@ -41,7 +41,7 @@ async function main(): Promise<void> {
     process.stdout.write(`Node ${process.version}, Linux ${release()}, ${cpus().length} x ${cpus()[0]?.model}\n`);
     const hide = (): Promise<void> => benchHide(state, join(root, "bin", "drover.js"), capture);
     const parts = { spawn: benchSpawn, hide, capture: benchCapture, audit: benchAudit, cold: benchCold, run: benchRun };
-    for (const [name, part] of Object.entries(parts)) if (wants(name)) await part(state);
+    for (const [name, part] of Object.entries(parts)) if (isRequested(name)) await part(state);
   } finally {
     rmSync(state, { recursive: true, force: true });
   }
@@ -58,7 +58,7 @@ async function benchSpawn(state: string): Promise<void> {
   const { execa } = (await load("execa")) as { execa: (file: string) => Promise<unknown> };
   const { x } = (await load("tinyexec")) as { x: (file: string) => Promise<unknown> };
   const nanoSpawn = ((await load("nano-spawn")) as { default: (file: string) => Promise<unknown> }).default;
-  const ways: Way[] = [
+  const variants: Variant[] = [
     { name: "raw", once: rawSpawn },
     { name: "none", once: run(execute, "none") },
     { name: "group", once: run(execute, "group") },
@@ -69,7 +69,7 @@ async function benchSpawn(state: string): Promise<void> {
     { name: "tinyexec", once: async () => void (await x("/bin/true")) },
     { name: "nano-spawn", once: async () => void (await nanoSpawn("/bin/true")) },
   ];
-  const result = await interleave(ways, 9, 60);
+  const result = await interleave(variants, 9, 60);
   await store.close();
   const row = (name: string, label: string, goal: string, shown: string): string[] => [
     label,
@@ -241,11 +241,11 @@ async function benchRun(state: string): Promise<void> {
       const { status, stderr } = spawnSync(process.execPath, command, { env, cwd: state });
       if (status !== 0) throw new Error(stderr.toString("utf8"));
     };
-  const ways = [
+  const variants = [
     { name: "exec", once: drover("exec", "--", join(root, "bundled", "scripts", "echo", "echo")) },
     { name: "run", once: drover("run", "echo") },
   ];
-  const [wall, cpu] = [await interleave(ways, 9, 5), await interleave(ways, 9, 5, childCpuMs)];
+  const [wall, cpu] = [await interleave(variants, 9, 5), await interleave(variants, 9, 5, childCpuMs)];
   const row = (name: string, label: string, goal: string): string[] => [
     label,
     ms(median(wall.get(name)!)),

@@ -9,24 +9,24 @@ import { droverIntake, droverSide, storeIntake } from "./dispatch/drover-sides.t
 import { startCoordinator, startDrover, writeDefinitions } from "./dispatch/drover.ts";
 import { idleMemory } from "./dispatch/memory.ts";
 import type { Intake, Side } from "./dispatch/side.ts";
-import { type StartWay, submitToStart } from "./dispatch/submit-to-start.ts";
+import { type StartVariant, submitToStart } from "./dispatch/submit-to-start.ts";
 import { batchSubmits, singleSubmits } from "./dispatch/submits.ts";
 import { listenForJobTimes, type JobTimes } from "./dispatch/job-times.ts";
 import { throughput } from "./dispatch/throughput.ts";
 import { type Server, startServer } from "./fleet/postgres.ts";
 import { bossWorker, openBossIntake, openBossSide } from "./peers/boss.ts";
-import { graphileWorker, openGraphileIntake, openGraphileSide } from "./peers/graphile.ts";
-import { machine, runBench, loadNow, roundsOf, wants } from "./run-bench.ts";
+import { runGraphileWorker, openGraphileIntake, openGraphileSide } from "./peers/graphile.ts";
+import { machine, runBench, loadNow, chooseRounds, isRequested } from "./run-bench.ts";
 
 const [, , benchDirectory = ""] = process.argv;
 const root = dirname(benchDirectory);
-const rounds = roundsOf(5);
+const rounds = chooseRounds(5);
 const durability = "yes: the same PostgreSQL";
 const secret = randomBytes(32).toString("hex");
 
 /** Compares Drover on PostgreSQL with the queues that use it, all on the same server, each in its own database. */
 async function main(): Promise<void> {
-  const place = ownedDirectory(mkdtempSync(join(tmpdir(), "drover-bench-")));
+  const directory = ownedDirectory(mkdtempSync(join(tmpdir(), "drover-bench-")));
   let server: Server;
   try {
     server = await startServer(root);
@@ -39,26 +39,26 @@ async function main(): Promise<void> {
     return;
   }
   process.stdout.write(`${machine()}\n${server.about}\n`);
-  const jobTimesPath = join(place, "job-times.sock");
+  const jobTimesPath = join(directory, "job-times.sock");
   const jobTimes = await listenForJobTimes(jobTimesPath);
-  if (["memory", "submit", "rate"].some(wants)) await measureWork(server, place, jobTimes, jobTimesPath);
-  if (["singles", "batch"].some(wants)) await measureIntake(server, place, jobTimesPath);
+  if (["memory", "submit", "rate"].some(isRequested)) await measureWork(server, directory, jobTimes, jobTimesPath);
+  if (["singles", "batch"].some(isRequested)) await measureIntake(server, directory, jobTimesPath);
   process.stdout.write(`\nLoad at the end: ${loadNow()}\n`);
   jobTimes.close();
   await server.stop();
 }
 
-async function measureWork(server: Server, place: string, jobTimes: JobTimes, jobTimesPath: string): Promise<void> {
-  const drover = await startDrover(root, place, jobTimesPath, { url: await server.createDatabase(), secret });
+async function measureWork(server: Server, directory: string, jobTimes: JobTimes, jobTimesPath: string): Promise<void> {
+  const drover = await startDrover(root, directory, jobTimesPath, { url: await server.createDatabase(), secret });
   // Before anyone else uses the server.
-  if (wants("memory")) await idleMemory(drover, "PostgreSQL", server.cpuMs);
+  if (isRequested("memory")) await idleMemory(drover, "PostgreSQL", server.cpuMs);
   const sides: Side[] = [
     droverSide(drover, durability, server.cpuMs),
     await openBossSide(benchDirectory, await server.createDatabase(), jobTimesPath, server.cpuMs),
     await openGraphileSide(benchDirectory, await server.createDatabase(), jobTimesPath, server.cpuMs),
   ];
-  if (wants("submit")) {
-    const peers = await Promise.all(sides.slice(1).map((side) => startOf(side, jobTimes)));
+  if (isRequested("submit")) {
+    const peers = await Promise.all(sides.slice(1).map((side) => toStartVariant(side, jobTimes)));
     await submitToStart([droverStart(drover, jobTimes, durability), ...peers], {
       title: "Submit to start",
       rounds,
@@ -66,20 +66,20 @@ async function measureWork(server: Server, place: string, jobTimes: JobTimes, jo
       samples: 100,
     });
   }
-  if (wants("rate")) await throughput(sides, jobTimes, rounds, 2000);
+  if (isRequested("rate")) await throughput(sides, jobTimes, rounds, 2000);
   for (const side of sides) await side.close();
 }
 
-async function startOf(side: Side, jobTimes: JobTimes): Promise<StartWay> {
+async function toStartVariant(side: Side, jobTimes: JobTimes): Promise<StartVariant> {
   const [caller] = await side.callers(1);
   return { ...side, submit: side.submitSoon ?? caller!.submit, reached: jobTimes.started };
 }
 
 /** Measures submits only, without workers. */
-async function measureIntake(server: Server, place: string, jobTimesPath: string): Promise<void> {
-  writeDefinitions(root, place, jobTimesPath);
+async function measureIntake(server: Server, directory: string, jobTimesPath: string): Promise<void> {
+  writeDefinitions(root, directory, jobTimesPath);
   const database = { url: await server.createDatabase(), secret };
-  const coordinator = await startCoordinator(root, place, "intake", database);
+  const coordinator = await startCoordinator(root, directory, "intake", database);
   const http = droverIntake(coordinator, durability, coordinator.stop);
   const store = storeIntake(
     await openPostgresStore({ url: await server.createDatabase(), secret: Buffer.from(secret, "hex") }),
@@ -89,12 +89,12 @@ async function measureIntake(server: Server, place: string, jobTimesPath: string
     await openBossIntake(benchDirectory, await server.createDatabase()),
     await openGraphileIntake(benchDirectory, await server.createDatabase()),
   ];
-  if (wants("singles")) await singleSubmits({ ours: [http, store], peers, rounds, goal: ">= 5x" });
-  if (wants("batch")) await batchSubmits({ ours: [store], peers, rounds, goal: ">= 1x" });
+  if (isRequested("singles")) await singleSubmits({ ours: [http, store], peers, rounds, goal: ">= 5x" });
+  if (isRequested("batch")) await batchSubmits({ ours: [store], peers, rounds, goal: ">= 1x" });
   for (const intake of [http, store, ...peers]) await intake.close();
 }
 
 runBench(main, {
   "boss-worker": (options) => bossWorker(benchDirectory, options),
-  "graphile-worker": (options) => graphileWorker(benchDirectory, options),
+  "graphile-worker": (options) => runGraphileWorker(benchDirectory, options),
 });

@@ -9,32 +9,32 @@ import { start } from "../src/process/start.ts";
 import { callTool, fileTools } from "../src/tools/file-tools.ts";
 import { findRipgrep } from "../src/tools/ripgrep.ts";
 import { openWorkspace } from "../src/tools/workspace.ts";
-import { invocationOf } from "../test/fixtures/execute/memory-port.ts";
+import { createInvocation } from "../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../test/fixtures/execute/open-context.ts";
-import { added, difference, interleave, median, ms, printTable, ratio, times, type Way } from "./rounds.ts";
-import { machine, roundsOf, runBench, wants } from "./run-bench.ts";
+import { added, difference, interleave, median, ms, printTable, ratio, times, type Variant } from "./rounds.ts";
+import { machine, chooseRounds, runBench, isRequested } from "./run-bench.ts";
 
 const files = 10_000;
 const turns = 50;
 
 /** Measures the executor `model` with a model without latency, and the file tools against the functions they use. */
 async function main(): Promise<void> {
-  const place = mkdtempSync(join(tmpdir(), "drover-bench-"));
+  const directory = mkdtempSync(join(tmpdir(), "drover-bench-"));
   process.stdout.write(`${machine()}\n`);
   try {
-    if (wants("turns")) await measureTurns(place);
-    if (wants("tools")) await measureTools(place);
+    if (isRequested("turns")) await measureTurns(directory);
+    if (isRequested("tools")) await measureTools(directory);
   } finally {
-    rmSync(place, { recursive: true, force: true });
+    rmSync(directory, { recursive: true, force: true });
   }
 }
 
 /** Measures from one answer of the model to the next: events, a tool that reads one line, and the saved state. */
-async function measureTurns(place: string): Promise<void> {
-  const script = join(place, "script.json");
+async function measureTurns(directory: string): Promise<void> {
+  const script = join(directory, "script.json");
   const tools = (line: number) => [{ name: "file.read", input: { path: "lines.txt", offset: line, limit: 1 } }];
-  const said = Array.from({ length: turns }, (_, at) => ({ text: `line ${at}`, tools: tools(at + 1) }));
-  writeFileSync(script, JSON.stringify({ turns: [...said, { text: "done" }] }));
+  const scriptedTurns = Array.from({ length: turns }, (_, at) => ({ text: `line ${at}`, tools: tools(at + 1) }));
+  writeFileSync(script, JSON.stringify({ turns: [...scriptedTurns, { text: "done" }] }));
   const executor = createModelExecutor({
     env: {},
     newId: () => "bench",
@@ -42,7 +42,7 @@ async function measureTurns(place: string): Promise<void> {
     checkInput: async () => [],
   });
   const perRound: number[] = [];
-  for (let round = -1; round < roundsOf(15); round += 1) {
+  for (let round = -1; round < chooseRounds(15); round += 1) {
     const at: number[] = [];
     const opened = await openContext({
       async emit(event) {
@@ -51,7 +51,7 @@ async function measureTurns(place: string): Promise<void> {
     });
     writeFileSync(join(opened.context.dirs.work, "lines.txt"), "a line of text\n".repeat(turns));
     const config = { executor_config: { provider: "scripted", script }, prompt: "go" };
-    const outcome = await executor.run(invocationOf("r", { type: "autonomous" }, config), opened.context);
+    const outcome = await executor.run(createInvocation("r", { type: "autonomous" }, config), opened.context);
     if (outcome.status !== "completed") throw new Error(JSON.stringify(outcome));
     if (round >= 0) perRound.push(median(at.slice(1).map((time, turn) => time - at[turn]!)));
     await opened.close();
@@ -63,19 +63,25 @@ async function measureTurns(place: string): Promise<void> {
   );
 }
 
-async function measureTools(place: string): Promise<void> {
-  const root = join(place, "workspace");
+async function measureTools(directory: string): Promise<void> {
+  const root = join(directory, "workspace");
   fill(root);
   const tools = fileTools(await openWorkspace(root));
   const { signal } = new AbortController();
   const context = { signal, start: async (command: Parameters<typeof start>[0]) => start(command, {}, signal) };
   const call = async (input: object): Promise<void> => expectOk(await callTool(tools, input, context));
-  const compare = async (ours: Way, peer: Way, rounds: number, perRound: number) => {
-    const taken = await interleave([ours, peer], roundsOf(rounds), perRound);
-    const middle = (way: Way): string => ms(median(taken.get(way.name)!));
+  const compare = async (ours: Variant, peer: Variant, rounds: number, perRound: number) => {
+    const durations = await interleave([ours, peer], chooseRounds(rounds), perRound);
+    const formatMedian = (variant: Variant): string => ms(median(durations.get(variant.name)!));
     return {
-      taken,
-      row: [ours.name, middle(ours), peer.name, middle(peer), times(ratio(taken, ours.name, peer.name))],
+      taken: durations,
+      row: [
+        ours.name,
+        formatMedian(ours),
+        peer.name,
+        formatMedian(peer),
+        times(ratio(durations, ours.name, peer.name)),
+      ],
     };
   };
   const big = join(root, "big.txt");

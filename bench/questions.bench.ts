@@ -3,21 +3,22 @@ import type { Answer, Executor, RunContext } from "../src/model/executor.ts";
 import { type Host, openHost, sampleAgent } from "../test/fixtures/dispatch/host.ts";
 import { runnerFixture } from "../test/fixtures/execute/open-runner.ts";
 import { median, ms, printTable } from "./rounds.ts";
-import { machine, roundsOf, runBench, wants } from "./run-bench.ts";
+import { machine, chooseRounds, runBench, isRequested } from "./run-bench.ts";
 
 /** Measures from a person's answer until the run continues: the record, the order, the runner and the executor. */
 async function main(): Promise<void> {
   process.stdout.write(`${machine()}\n`);
   const rows: string[][] = [];
-  if (wants("alive")) rows.push(row("while it waits", await measure("alive", roundsOf(500)), "p99 <= 100 ms"));
-  if (wants("parked")) rows.push(row("from parked", await measure("parked", roundsOf(100)), "p99 <= 1.5 s"));
+  if (isRequested("alive"))
+    rows.push(row("while it waits", await measure("alive", chooseRounds(500)), "p99 <= 100 ms"));
+  if (isRequested("parked")) rows.push(row("from parked", await measure("parked", chooseRounds(100)), "p99 <= 1.5 s"));
   printTable("questions: answer to the run going on", ["what", "answers", "p50", "p99", "most", "goal"], rows);
 }
 
-function row(what: string, taken: readonly number[], goal: string): string[] {
-  const sorted = taken.toSorted((a, b) => a - b);
+function row(what: string, durations: readonly number[], goal: string): string[] {
+  const sorted = durations.toSorted((a, b) => a - b);
   const p99 = sorted[Math.ceil(sorted.length * 0.99) - 1]!;
-  return [what, String(taken.length), ms(median(sorted)), ms(p99), ms(sorted.at(-1)!), goal];
+  return [what, String(durations.length), ms(median(sorted)), ms(p99), ms(sorted.at(-1)!), goal];
 }
 
 /** Each run asks once. Answers are given one at a time, after the question is on record. */
@@ -26,27 +27,27 @@ async function measure(how: "alive" | "parked", answers: number): Promise<number
   await host.dispatcher.start();
   const park = how === "parked" ? { park_after_seconds: 0.001 } : {};
   host.agents.setFiles([sampleAgent({ name: "asking", type: "autonomous", ...park })]);
-  let wentOn: () => void = () => undefined;
-  const fixture = runnerFixture({ port: host.port, executor: asking(() => wentOn()) });
+  let continued: () => void = () => undefined;
+  const fixture = runnerFixture({ port: host.port, executor: asking(() => continued()) });
   const runner = await fixture.open();
-  const taken: number[] = [];
+  const durations: number[] = [];
   for (let at = 0; at < answers; at += 1) {
     const run_id = await host.submit({ agent_name: "asking", prompt: "go", attended: true });
     await waitForStatus(host, run_id, how === "alive" ? "waiting" : "parked");
-    const going = new Promise<void>((resolve) => (wentOn = resolve));
+    const going = new Promise<void>((resolve) => (continued = resolve));
     const from = performance.now();
     await host.store.apply([
       { op: "answer_question", run_id, request_id: "q", answer: { decision: "allow" }, by: "bench" },
     ]);
     await going;
-    taken.push(performance.now() - from);
+    durations.push(performance.now() - from);
     await waitForStatus(host, run_id, "completed");
   }
   await runner.stop();
   await host.close();
   await host.dispose();
   await fixture.remove();
-  return taken;
+  return durations;
 }
 
 function asking(onAllowed: () => void): Executor {

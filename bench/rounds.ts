@@ -1,5 +1,5 @@
 /** One of several variants of the same work, measured in turn so that machine noise hits all of them. */
-export interface Way {
+export interface Variant {
   name: string;
   once: () => Promise<void> | void;
 }
@@ -8,16 +8,16 @@ export type Times = Map<string, number[]>;
 
 /** In each round runs every variant `times` times, in an order that changes from round to round. */
 export async function interleave(
-  ways: readonly Way[],
+  variants: readonly Variant[],
   rounds: number,
   times: number,
   clock = (): number => performance.now(),
 ): Promise<Times> {
-  const result: Times = new Map(ways.map(({ name }) => [name, []]));
-  for (const { once } of ways) await once();
+  const result: Times = new Map(variants.map(({ name }) => [name, []]));
+  for (const { once } of variants) await once();
   for (let round = 0; round < rounds; round++) {
-    for (let at = 0; at < ways.length; at++) {
-      const { name, once } = ways[(at + round) % ways.length]!;
+    for (let at = 0; at < variants.length; at++) {
+      const { name, once } = variants[(at + round) % variants.length]!;
       const samples: number[] = [];
       for (let time = 0; time < times; time++) {
         const began = clock();
@@ -34,7 +34,7 @@ export async function interleave(
  * Runs a warm-up round, numbered -1, and then the requested rounds, or fewer (at least one) if the time is up. Returns
  * the number of rounds that count.
  */
-export async function inRounds(
+export async function runRounds(
   rounds: number,
   seconds: number,
   runRound: (round: number) => Promise<void>,
@@ -46,8 +46,8 @@ export async function inRounds(
   }
 }
 
-/** All items, starting with another one in each round. */
-export function inTurn<T>(all: readonly T[], round: number): T[] {
+/** Returns all items, starting with another one in each round. */
+export function rotate<T>(all: readonly T[], round: number): T[] {
   const first = Math.max(0, round) % all.length;
   return [...all.slice(first), ...all.slice(0, first)];
 }

@@ -1,14 +1,14 @@
 import { cpus, loadavg, release } from "node:os";
 
 /** DROVER_BENCH=submit,rate measures only these parts. */
-export function wants(part: string): boolean {
+export function isRequested(part: string): boolean {
   const requested = process.env["DROVER_BENCH"]?.split(",");
   return requested === undefined || requested.includes(part);
 }
 
 /** DROVER_BENCH_ROUNDS sets fewer rounds for a quick look. Published figures use at least the default. */
-export function roundsOf(usual: number): number {
-  return Number(process.env["DROVER_BENCH_ROUNDS"] ?? usual);
+export function chooseRounds(defaultRounds: number): number {
+  return Number(process.env["DROVER_BENCH_ROUNDS"] ?? defaultRounds);
 }
 
 export const loadNow = (): string =>

@@ -8,8 +8,8 @@ import { startCoordinator, type Database, waitUntil, writeDefinitions } from "./
 import { cpuMs, megabytes } from "./dispatch/processes.ts";
 import { type Server, startServer } from "./fleet/postgres.ts";
 import { median, printTable } from "./rounds.ts";
-import { loadNow, machine, runBench, wants } from "./run-bench.ts";
-import { heldMessage, simulatedRunners } from "./runners/simulated-runners.ts";
+import { loadNow, machine, runBench, isRequested } from "./run-bench.ts";
+import { heldMessage, simulateRunners } from "./runners/simulated-runners.ts";
 
 const [, , benchDirectory = ""] = process.argv;
 const root = dirname(benchDirectory);
@@ -23,13 +23,13 @@ const samples = 200;
 /** Measures what idle and busy runners cost one coordinator. */
 async function main(): Promise<void> {
   process.stdout.write(`${machine()}\n`);
-  const place = ownedDirectory(mkdtempSync(join(tmpdir(), "drover-bench-")));
-  writeDefinitions(root, place, join(place, "job-times.sock"));
+  const directory = ownedDirectory(mkdtempSync(join(tmpdir(), "drover-bench-")));
+  writeDefinitions(root, directory, join(directory, "job-times.sock"));
   const rows: string[][] = [];
-  if (wants("sqlite")) for (const count of counts) rows.push(await measure(place, count, null));
-  if (wants("postgres")) {
+  if (isRequested("sqlite")) for (const count of counts) rows.push(await measure(directory, count, null));
+  if (isRequested("postgres")) {
     const server = await startServer(root);
-    for (const count of counts) rows.push(await measure(place, count, server));
+    for (const count of counts) rows.push(await measure(directory, count, server));
     await server.stop();
   }
   printTable(
@@ -50,12 +50,12 @@ async function main(): Promise<void> {
   process.stdout.write(`\nLoad at the end: ${loadNow()}\n`);
 }
 
-async function measure(place: string, runners: number, server: Server | null): Promise<string[]> {
+async function measure(directory: string, runners: number, server: Server | null): Promise<string[]> {
   const engine = server ? "PostgreSQL" : "SQLite";
   const database: Database | null = server
     ? { url: await server.createDatabase(), secret: randomBytes(32).toString("hex") }
     : null;
-  const coordinator = await startCoordinator(root, place, `state-${engine}-${runners}`, database);
+  const coordinator = await startCoordinator(root, directory, `state-${engine}-${runners}`, database);
   const { client, url, token, pid } = coordinator;
   const all = await startRole("simulated-runners", { url, token, runners });
   const used = (seconds: number, what: () => number): Promise<string> => partOfCore(seconds, what);
@@ -97,7 +97,7 @@ async function partOfCore(seconds: number, what: () => number): Promise<string> 
 
 type Client = Awaited<ReturnType<typeof startCoordinator>>["client"];
 
-/** Measured by the record's own timestamps, from creation to claim. */
+/** Reads the time from creation to claim from the record's own timestamps. */
 async function claimTimes(client: Client): Promise<string> {
   const times: number[] = [];
   for (let at = 0; at < samples; at += 1) {
@@ -116,4 +116,4 @@ async function claimTimes(client: Client): Promise<string> {
   return `${median(times).toFixed(0)} / ${times[Math.floor(times.length * 0.99)]} ms`;
 }
 
-runBench(main, { "simulated-runners": simulatedRunners });
+runBench(main, { "simulated-runners": simulateRunners });

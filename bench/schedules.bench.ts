@@ -8,20 +8,20 @@ import { scheduleDefinitionSchema } from "../src/model/schedule.ts";
 import type { Op } from "../src/model/store.ts";
 import type { RecordStore } from "../src/record/record-store.ts";
 import { median, ms, printTable } from "./rounds.ts";
-import { machine, roundsOf, runBench, wants } from "./run-bench.ts";
+import { machine, chooseRounds, runBench, isRequested } from "./run-bench.ts";
 
 /** Measures what schedules cost while nothing is due, and how late slots fire, until the run is stored. */
 async function main(): Promise<void> {
   process.stdout.write(`${machine()}\n`);
-  if (wants("idle")) {
+  if (isRequested("idle")) {
     const rows: string[][] = [];
     for (const count of [0, 10_000]) rows.push([String(count), `${(await idleShare(count)).toFixed(3)} %`]);
     printTable("schedules: an idle coordinator, of one core", ["schedules", "of a core (goal: + 1 %)"], rows);
   }
-  if (wants("late")) {
+  if (isRequested("late")) {
     const rows: string[][] = [];
     for (const atOnce of [1, 20, 200]) {
-      const late = (await lateness(atOnce, roundsOf(3))).toSorted((a, b) => a - b);
+      const late = (await lateness(atOnce, chooseRounds(3))).toSorted((a, b) => a - b);
       const p99 = late[Math.ceil(late.length * 0.99) - 1] ?? 0;
       rows.push([
         String(atOnce),

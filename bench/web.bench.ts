@@ -2,8 +2,8 @@ import { dirname } from "node:path";
 import type { Browser, BrowserContext, Page } from "../test/browser/playwright.ts";
 import { percentile } from "./dispatch/figures.ts";
 import { median, ms, printTable } from "./rounds.ts";
-import { machine, roundsOf, runBench, wants } from "./run-bench.ts";
-import { launchChromium, type Place, startPlace } from "./web/place.ts";
+import { machine, chooseRounds, runBench, isRequested } from "./run-bench.ts";
+import { launchChromium, type Dashboard, startDashboard } from "./web/dashboard.ts";
 import { frames, inputDelays, scripts, tickAges } from "./web/in-page.ts";
 
 const root = dirname(process.argv[2] ?? "");
@@ -12,49 +12,53 @@ const lines = 200_000;
 
 /** Measures the built dashboard in a real Chromium against a `drover up` with a large record on the same machine. */
 async function main(): Promise<void> {
-  const rounds = roundsOf(5);
-  const place = await startPlace(root, runs, lines);
+  const rounds = chooseRounds(5);
+  const dashboard = await startDashboard(root, runs, lines);
   const browser = await launchChromium(root);
   process.stdout.write(`Chromium ${browser.version()}, ${machine()}, ${rounds} rounds\n`);
-  if (wants("load")) await firstLoads(place, browser);
+  if (isRequested("load")) await measureFirstLoads(dashboard, browser);
   const rows: string[][] = [];
-  const measured = async (what: string, goal: string, measure: () => Promise<number[]>): Promise<void> => {
-    const taken: number[][] = [];
-    for (let round = 0; round < rounds; round += 1) taken.push(await measure());
-    const tails = taken.map((samples) => percentile(samples, 0.95));
+  const measure = async (what: string, goal: string, sample: () => Promise<number[]>): Promise<void> => {
+    const durations: number[][] = [];
+    for (let round = 0; round < rounds; round += 1) durations.push(await sample());
+    const tails = durations.map((samples) => percentile(samples, 0.95));
     const spread = `${ms(median(tails))} (${ms(Math.min(...tails))}-${ms(Math.max(...tails))})`;
     rows.push([
       what,
-      String(taken.flat().length),
-      ms(median(taken.flat())),
+      String(durations.flat().length),
+      ms(median(durations.flat())),
       spread,
-      ms(Math.max(...taken.flat())),
+      ms(Math.max(...durations.flat())),
       goal,
     ]);
   };
-  if (wants("frame")) await measured("a frame of an empty page, to compare", "", () => emptyPage(browser));
-  if (wants("runs"))
-    await measured(`a frame, runs list of ${runs.toLocaleString("en")} runs`, "p95 <= 32 ms", () =>
-      scrollRuns(place, browser),
+  if (isRequested("frame"))
+    await measure("a frame of an empty page, as a baseline", "", () => scrollEmptyPage(browser));
+  if (isRequested("runs"))
+    await measure(`a frame, runs list of ${runs.toLocaleString("en")} runs`, "p95 <= 32 ms", () =>
+      scrollRuns(dashboard, browser),
     );
-  if (wants("log")) {
-    const run_id = await ended(place, "lines");
-    await measured(`a frame, log of ${lines.toLocaleString("en")} lines`, "p95 <= 32 ms", () =>
-      scrollLog(place, browser, run_id),
+  if (isRequested("log")) {
+    const run_id = await runToEnd(dashboard, "lines");
+    await measure(`a frame, log of ${lines.toLocaleString("en")} lines`, "p95 <= 32 ms", () =>
+      scrollLog(dashboard, browser, run_id),
     );
   }
-  if (wants("pixel"))
-    await measured("a printed line until it is painted", "p95 <= 100 ms", () => eventToPixel(place, browser));
-  if (wants("typing"))
-    await measured("a key in the chat while text streams, until it is handled", "< 50 ms", () =>
-      typing(place, browser),
+  if (isRequested("pixel"))
+    await measure("a printed line until it is painted", "p95 <= 100 ms", () => measureEventToPixel(dashboard, browser));
+  if (isRequested("typing"))
+    await measure("a key in the chat while text streams, until it is handled", "< 50 ms", () =>
+      measureTyping(dashboard, browser),
     );
-  printTable("web: responsiveness", ["what", "samples", "p50", "p95 (least-most of the rounds)", "most", "goal"], rows);
+  printTable("web: responsiveness", ["what", "samples", "p50", "p95 (min-max of the rounds)", "max", "goal"], rows);
   await browser.close();
-  await place.stop();
+  await dashboard.stop();
 }
 
-async function signedIn({ url, client }: Place, browser: Browser): Promise<{ page: Page; context: BrowserContext }> {
+async function openSignedInPage(
+  { url, client }: Dashboard,
+  browser: Browser,
+): Promise<{ page: Page; context: BrowserContext }> {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
   context.setDefaultTimeout(120_000);
   const page = await context.newPage();
@@ -65,7 +69,7 @@ async function signedIn({ url, client }: Place, browser: Browser): Promise<{ pag
 }
 
 /** What a browser with an empty cache downloads before the page is shown. */
-async function firstLoads(place: Place, browser: Browser): Promise<void> {
+async function measureFirstLoads(dashboard: Dashboard, browser: Browser): Promise<void> {
   const rows: string[][] = [];
   const routes = [
     "/runs",
@@ -79,12 +83,12 @@ async function firstLoads(place: Place, browser: Browser): Promise<void> {
     "/audit",
     "/settings",
   ];
-  for (const route of [...routes, `/runs/${await ended(place, "ticks")}`]) {
-    const { page, context } = await signedIn(place, browser);
+  for (const route of [...routes, `/runs/${await runToEnd(dashboard, "ticks")}`]) {
+    const { page, context } = await openSignedInPage(dashboard, browser);
     // Signing in has already loaded a page, so use another profile with the same cookie.
     const fresh = await browser.newContext({ storageState: await context.storageState() });
     const first = await fresh.newPage();
-    await first.goto(`${place.url}/ui${route}`);
+    await first.goto(`${dashboard.url}/ui${route}`);
     await first.locator("main :is(h1, h2)").first().waitFor({ state: "attached" });
     const { script, style, font, files } =
       await first.evaluate<Record<"script" | "style" | "font" | "files", number>>(scripts);
@@ -101,52 +105,52 @@ async function firstLoads(place: Place, browser: Browser): Promise<void> {
   );
 }
 
-async function emptyPage(browser: Browser): Promise<number[]> {
+async function scrollEmptyPage(browser: Browser): Promise<number[]> {
   const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
   await page.setContent('<div style="height: 1000000px"></div>');
-  const taken = await page.evaluate<number[]>(frames("document.scrollingElement", 600, 200));
+  const durations = await page.evaluate<number[]>(frames("document.scrollingElement", 600, 200));
   await page.close();
-  return taken;
+  return durations;
 }
 
-async function scrollRuns(place: Place, browser: Browser): Promise<number[]> {
-  const { page, context } = await signedIn(place, browser);
-  await page.goto(`${place.url}/ui/runs`);
+async function scrollRuns(dashboard: Dashboard, browser: Browser): Promise<number[]> {
+  const { page, context } = await openSignedInPage(dashboard, browser);
+  await page.goto(`${dashboard.url}/ui/runs`);
   await page.getByRole("table", { name: "Runs" }).waitFor();
   // Scroll down as fast as rows arrive, back up, and down again over loaded rows.
-  const taken: number[] = [];
+  const durations: number[] = [];
   for (const by of [400, -2000, 2000])
-    taken.push(...(await page.evaluate<number[]>(frames("document.scrollingElement", by, 300))));
+    durations.push(...(await page.evaluate<number[]>(frames("document.scrollingElement", by, 300))));
   await context.close();
-  return taken;
+  return durations;
 }
 
-async function scrollLog(place: Place, browser: Browser, run_id: string): Promise<number[]> {
-  const { page, context } = await signedIn(place, browser);
-  await page.goto(`${place.url}/ui/runs/${run_id}?tab=log`);
+async function scrollLog(dashboard: Dashboard, browser: Browser, run_id: string): Promise<number[]> {
+  const { page, context } = await openSignedInPage(dashboard, browser);
+  await page.goto(`${dashboard.url}/ui/runs/${run_id}?tab=log`);
   await page.getByText(`line ${lines} of a log`).first().waitFor();
-  const taken: number[] = [];
+  const durations: number[] = [];
   for (const by of [-400, -40_000, 40_000])
-    taken.push(...(await page.evaluate<number[]>(frames('document.querySelector("[role=log]")', by, 200))));
+    durations.push(...(await page.evaluate<number[]>(frames('document.querySelector("[role=log]")', by, 200))));
   await context.close();
-  return taken;
+  return durations;
 }
 
-async function eventToPixel(place: Place, browser: Browser): Promise<number[]> {
-  const { page, context } = await signedIn(place, browser);
-  const { run_id } = await place.client.submit({ agent_name: "ticks" });
-  await page.goto(`${place.url}/ui/runs/${run_id}?tab=log`);
+async function measureEventToPixel(dashboard: Dashboard, browser: Browser): Promise<number[]> {
+  const { page, context } = await openSignedInPage(dashboard, browser);
+  const { run_id } = await dashboard.client.submit({ agent_name: "ticks" });
+  await page.goto(`${dashboard.url}/ui/runs/${run_id}?tab=log`);
   await page.getByRole("log").waitFor();
   // Ignore lines that were there before the measurement started.
-  const taken = await page.evaluate<number[]>(tickAges(100));
+  const durations = await page.evaluate<number[]>(tickAges(100));
   await context.close();
-  for await (const _ of place.client.runs.follow(run_id)) void _;
-  return taken;
+  for await (const _ of dashboard.client.runs.follow(run_id)) void _;
+  return durations;
 }
 
-async function typing(place: Place, browser: Browser): Promise<number[]> {
-  const { page, context } = await signedIn(place, browser);
-  await page.goto(`${place.url}/ui/chat?agent=talker`);
+async function measureTyping(dashboard: Dashboard, browser: Browser): Promise<number[]> {
+  const { page, context } = await openSignedInPage(dashboard, browser);
+  await page.goto(`${dashboard.url}/ui/chat?agent=talker`);
   await page.getByLabel("Message").fill("talk");
   await page.keyboard.press("Enter");
   await page.getByText("point 3").waitFor();
@@ -156,16 +160,16 @@ async function typing(place: Place, browser: Browser): Promise<number[]> {
     await page.keyboard.press(key === " " ? "Space" : key);
     await new Promise((resolve) => setTimeout(resolve, 40));
   }
-  const taken = await page.evaluate<number[]>("window.inputDelays");
-  const open = await place.client.runs.list({ status: ["running"], limit: 10 });
+  const durations = await page.evaluate<number[]>("window.inputDelays");
+  const open = await dashboard.client.runs.list({ status: ["running"], limit: 10 });
   if (!open.items.some(({ agent_name }) => agent_name === "talker"))
     throw new Error("the text ended before the typing");
-  for (const { run_id } of open.items) await place.client.runs.stop(run_id);
+  for (const { run_id } of open.items) await dashboard.client.runs.stop(run_id);
   await context.close();
-  return taken;
+  return durations;
 }
 
-async function ended({ client }: Place, agent_name: string): Promise<string> {
+async function runToEnd({ client }: Dashboard, agent_name: string): Promise<string> {
   const { run_id } = await client.submit({ agent_name });
   for await (const _ of client.runs.follow(run_id)) void _;
   return run_id;

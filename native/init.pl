@@ -12,6 +12,7 @@ sub ECHILD ()  { 10 }
 sub EEXIST ()  { 17 }
 sub EINVAL ()  { 22 }
 sub ENOSYS ()  { 38 }
+sub ESTALE ()  { 116 }
 
 sub SIGFPE ()  { 8 }
 sub SIGKILL () { 9 }
@@ -55,7 +56,7 @@ my $all_signals = pack "Q", ~0;
 my $default_action = "\0" x 32;
 my %number = system_call_numbers();
 my %option = (
-    status_fd => -1, passed_fd => -1, level => "auto", limits => [], cgroups => [],
+    status_fd => -1, passed_fd => -1, lent_directory => -1, expected_directory => -1, level => "auto", limits => [], cgroups => [],
     hidden => [], shown => [], frozen => [], readonly => [],
 );
 
@@ -184,6 +185,43 @@ sub close_all_but {
         $first = $kept + 1;
     }
     close_span($first, 0xffffffff);
+}
+
+# --- the working directory, which another process may replace by a link meanwhile ------------------
+
+sub open_working_directory {
+    my $here = ".";
+    return sys("openat", AT_FDCWD, $here, O_PATH | O_CLOEXEC);
+}
+
+sub identity_of {
+    my ($fd) = @_;
+    my $status = "\0" x 144;
+    my $result = sys("fstat", $fd, $status);
+    return $result < 0 ? $result : join ":", unpack "QQ", $status;
+}
+
+# -ESTALE where the working directory is not the one of this descriptor.
+sub expect_directory {
+    my ($fd) = @_;
+    my $here = open_working_directory();
+    return $here if $here < 0;
+    my ($expected, $found) = (identity_of($fd), identity_of($here));
+    sys("close", $here);
+    return $expected =~ /:/ && $expected eq $found ? 0 : -ESTALE;
+}
+
+# For a sandbox inside, which binds directories by their paths: at a place that no other process can replace, and as a
+# descriptor with which the launcher in there checks where it is.
+sub lend_working_directory {
+    my ($fd, $point) = @_;
+    my $here = open_working_directory();
+    return $here if $here < 0;
+    my $from = ".";
+    my $result = sys("dup3", $here, $fd, 0);
+    sys("close", $here);
+    $result = sys("mount", $from, $point, 0, MS_BIND_REC, 0) if $result >= 0;
+    return $result;
 }
 
 # --- what the command must not reach or change, in a mount namespace it shares with its pid 1 -----
@@ -317,26 +355,48 @@ sub make_readonly {
     return 0;
 }
 
-# Hides and freezes. The working directory is opened anew: it may lead to what lies below a mount.
+# Hides and freezes. Nothing where that worked, else the step and its errno.
 sub protect_directories {
     my @hidden = @{ $option{hidden} };
     # What lies in a hidden one is out of the command's reach.
     my @around = grep { !is_below($_, @hidden) } @hidden, @{ $option{frozen} };
-    return 0 if !@around;
-    my $working_directory = "\0" x PATH_MAX;
-    my $result = sys("getcwd", $working_directory, PATH_MAX);
-    return $result if $result < 0;
+    return if !@around;
+    my $path = "\0" x PATH_MAX;
+    my $before = open_working_directory();
+    my $result = $before < 0 ? $before : sys("getcwd", $path, PATH_MAX);
+    return ("directory", -$result) if $result < 0;
+    $result = mount_protection(@around);
+    return ("hide", -$result) if $result < 0;
+    $path =~ s/\0.*//s;
+    my @failure = reopen_working_directory($path, $before);
+    sys("close", $before);
+    return @failure;
+}
+
+# It was opened before: it may lead to what lies below a mount. Its path may lead elsewhere by now, and must not.
+sub reopen_working_directory {
+    my ($path, $before) = @_;
+    my $to = $path;
+    my $result = sys("chdir", $to);
+    return ("hide", -$result) if $result < 0 && is_below($path, @{ $option{hidden} });
+    return if $result >= 0 && grep { $_ eq $path } @{ $option{hidden} };
+    $result = expect_directory($before) if $result >= 0;
+    return $result < 0 ? ("directory", -$result) : ();
+}
+
+sub mount_protection {
+    my @around = @_;
     my %fd;
     for my $path (@{ $option{shown} }, @{ $option{frozen} }) {
         my $opened = sys("openat", AT_FDCWD, $path, O_PATH | O_CLOEXEC);
         return $opened if $opened < 0;
         $fd{$path} = $opened;
     }
-    $result = pin_folders_around(@around);
+    my $result = pin_folders_around(@around);
     $result = hide_and_show(\%fd) if $result >= 0;
     for my $path (@{ $option{frozen} }) { $result = mount_again($fd{$path}, $path) if $result >= 0 }
     $result = make_readonly(@{ $option{frozen} }) if $result >= 0;
-    return $result < 0 ? $result : sys("chdir", $working_directory);
+    return $result;
 }
 
 # A user has no right to unmount in our user namespace; nor shall a program with file capabilities give it.
@@ -396,9 +456,12 @@ sub is_text {
     return index($start, "\0") < 0;
 }
 
+# Drover renamed the variables that would act on the programs before the command, and set PERL_BADLANG against
+# complaints about an unknown locale. Not in %ENV: until here, they must not act on this perl.
 sub execve {
     my ($path, @arguments) = @_;
-    my @variables = map { "$_=$ENV{$_}" } keys %ENV;
+    my @variables = map { "$_=$ENV{$_}" } grep { !$option{restore_names} || $_ ne "PERL_BADLANG" } keys %ENV;
+    if ($option{restore_names}) { s/^DROVER_KEEP_// for @variables }
     my $arguments = pack "(p)*", @arguments, undef;
     my $variables = pack "(p)*", @variables, undef;
     return sys("execve", $path, $arguments, $variables);
@@ -408,6 +471,9 @@ sub execve {
 sub become_command {
     my ($inherited, $in_namespace, $report_to) = @_;
     my $result;
+    if ($option{expected_directory} >= 0 && ($result = expect_directory($option{expected_directory})) < 0) {
+        return ("directory", -$result);
+    }
     for my $file (@{ $option{cgroups} }) {
         return ("cgroup", -$result) if ($result = write_file($file, "0")) < 0;
     }
@@ -421,7 +487,7 @@ sub become_command {
     }
     forbid_typing() if $in_namespace;
     # One that was open before may lead to what is hidden. Those we keep for ourselves are closed as it starts.
-    close_all_but(3, $option{status_fd}, $report_to, $option{passed_fd});
+    close_all_but(3, $option{status_fd}, $report_to, $option{passed_fd}, $option{lent_directory});
     # Perl ignores SIGFPE for itself.
     sys("rt_sigaction", SIGFPE, $default_action, 0, 8);
     sys("rt_sigaction", SIGCHLD, $inherited->{on_child}, 0, 8);
@@ -658,9 +724,14 @@ sub run_init {
     $result = make_private();
     my $own_proc = $result >= 0 && mount_own_proc() ? 1 : 0;
     if (@{ $option{hidden} } || @{ $option{frozen} } || @{ $option{readonly} }) {
-        $result = protect_directories() if $result >= 0;
-        $result = forbid_unmounting() if $result >= 0 && $identity;
         give_up($write_end, "hide", $result) if $result < 0;
+        if (my ($step, $error) = protect_directories()) { give_up($write_end, $step, -$error) }
+        $result = forbid_unmounting() if $identity;
+        give_up($write_end, "hide", $result) if $result < 0;
+    }
+    if ($option{lent_directory} >= 0) {
+        $result = lend_working_directory($option{lent_directory}, $option{lent_at}) if $result >= 0;
+        give_up($write_end, "bind", $result) if $result < 0;
     }
     send_message($write_end, "ready", "", $own_proc) or leave(125);
 
@@ -763,9 +834,12 @@ sub run_in_group {
 
 sub parse_value {
     my ($letter, $value) = @_;
-    if (my $number = { p => "parent", f => "status_fd", d => "passed_fd" }->{$letter}) {
+    if (my $number = { p => "parent", f => "status_fd", d => "passed_fd", w => "lent_directory", e => "expected_directory" }->{$letter}) {
         return 0 if $value !~ /^\d{1,9}\z/;
         $option{$number} = $value + 0;
+    }
+    elsif ($letter eq "b") {
+        $option{lent_at} = $value;
     }
     elsif ($letter eq "i") {
         return 0 if $value !~ /^(?:none|group|pid|auto)\z/;
@@ -787,7 +861,7 @@ sub parse_value {
 # Fills in what it understood even where it fails, so that -f is known for the complaint.
 sub parse_options {
     my @words = @_;
-    my %flag = (t => "on_terminal", m => "merge_output", k => "keep_leftovers");
+    my %flag = (t => "on_terminal", m => "merge_output", k => "keep_leftovers", u => "restore_names");
     while (@words && $words[0] ne "--") {
         shift(@words) =~ /^-(.)\z/s or return 0;
         if ($flag{$1}) { $option{ $flag{$1} } = 1 }
@@ -796,6 +870,7 @@ sub parse_options {
     shift @words;
     return 0 if @words < 2;
     $option{path_and_argv} = \@words;
+    return 0 if $option{lent_directory} >= 0 && !defined $option{lent_at};
     # A PID namespace cannot be left behind: its processes die with its pid 1.
     return 0 if $option{keep_leftovers} && $option{level} eq "pid";
     $option{level} = "group" if $option{keep_leftovers} && $option{level} eq "auto";
@@ -812,15 +887,6 @@ sub hide_status_fd {
     return 1;
 }
 
-# Variables that steer perl are for the command's perl, not for this one: Drover hands them over
-# under other names, and sets one of its own, against complaints about an unknown locale.
-sub restore_environment {
-    delete $ENV{PERL_BADLANG};
-    for my $kept (grep { /^DROVER_KEEP_PERL/ } keys %ENV) {
-        $ENV{ substr $kept, length "DROVER_KEEP_" } = delete $ENV{$kept};
-    }
-}
-
 sub main {
     my $inherited = { mask => "\0" x 8, on_child => "\0" x 32 };
     if (!%number) {
@@ -833,7 +899,6 @@ sub main {
     if (!hide_status_fd() || !$understood) {
         fail("usage", EINVAL, $option{status_fd} < 0 ? 2 : $option{status_fd});
     }
-    restore_environment();
     # Where it is ignored, the kernel reaps children itself and their status is lost.
     sys("rt_sigaction", SIGCHLD, $default_action, $inherited->{on_child}, 8);
     fail(become_command($inherited, 0, -1)) if $option{level} eq "none";
@@ -844,7 +909,8 @@ sub main {
 
     die_with_parent(SIGKILL);
     my @refused = run_in_namespace($inherited);
-    run_in_group($inherited) if $option{level} eq "auto";
+    # Whoever can replace the working directory must not choose the level by it.
+    run_in_group($inherited) if $option{level} eq "auto" && $refused[0] ne "directory";
     fail(@refused);
 }
 
@@ -862,7 +928,7 @@ sub system_call_numbers {
     my ($class, $machine) = unpack "x4 C x13 v", $header;
     return () if $class != 2;
     return (
-        read => 0, write => 1, close => 3, rt_sigaction => 13, rt_sigprocmask => 14, pwrite64 => 18,
+        read => 0, write => 1, close => 3, fstat => 5, rt_sigaction => 13, rt_sigprocmask => 14, pwrite64 => 18,
         clone => 56, execve => 59, kill => 62, fcntl => 72, ftruncate => 77, getcwd => 79, chdir => 80,
         fchdir => 81, getrusage => 98, setpgid => 109,
         rt_sigtimedwait => 128, prctl => 157, mount => 165, exit_group => 231, openat => 257, mkdirat => 258, faccessat => 269,
@@ -871,7 +937,7 @@ sub system_call_numbers {
     return (
         getcwd => 17, dup3 => 24, fcntl => 25, mkdirat => 34, mount => 40, ftruncate => 46, faccessat => 48, chdir => 49,
         fchdir => 50, openat => 56, close => 57, pipe2 => 59,
-        read => 63, write => 64, pwrite64 => 68, exit_group => 94, kill => 129, rt_sigaction => 134, rt_sigprocmask => 135,
+        read => 63, write => 64, pwrite64 => 68, fstat => 80, exit_group => 94, kill => 129, rt_sigaction => 134, rt_sigprocmask => 135,
         rt_sigtimedwait => 137, setpgid => 154, getrusage => 165, prctl => 167, clone => 220,
         execve => 221, prlimit64 => 261, seccomp => 277, close_range => 436,
     ) if $machine == 183;

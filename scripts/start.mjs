@@ -19,9 +19,15 @@ const up = spawn(process.execPath, [drover, "up", "--examples", ...process.argv.
   stdio: ["inherit", "inherit", "pipe"],
 });
 // Print the sign-in link last, where people look for it.
+let linesOfFirstRun = 0;
 createInterface({ input: up.stderr }).on("line", (line) => {
-  if (line.startsWith("Dashboard: ")) showFirstRun(line.slice("Dashboard: ".length));
-  else process.stderr.write(`${line}\n`);
+  if (line.startsWith("Dashboard: ")) {
+    showFirstRun(line.slice("Dashboard: ".length));
+    // The log reports its start and its end. They would follow the link.
+    linesOfFirstRun = 2;
+  } else if (linesOfFirstRun > 0 && / run \S+ of echo: /.test(line)) linesOfFirstRun--;
+  // npm passes only options after `--` to this script.
+  else process.stderr.write(`${line.replace("use another port: --port", "use another port: npm start -- --port")}\n`);
 });
 up.once("exit", (code, signal) => process.exit(code ?? (signal ? 1 : 0)));
 // A terminal sends Ctrl-C to the whole process group. SIGTERM reaches only this process, so pass it on.

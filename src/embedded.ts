@@ -184,8 +184,9 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
     // no process would wait for these runs
     if (createdRunIds.length > 0 && !isDamaged(error))
       await coordinator.dispatcher.stopRuns(createdRunIds, options.name);
-    // the unknown agent may belong to a profile whose program is not installed
-    if (error instanceof RequestError && error.code === "DROVER-SUB-001" && profiles && profiles.absent.length > 0)
+    // an unknown agent without a similar name may belong to a profile whose program is not installed
+    const isUnknown = error instanceof RequestError && error.code === "DROVER-SUB-001";
+    if (isUnknown && !error.message.includes("Did you mean") && profiles && profiles.absent.length > 0)
       onNotice(`not available, because a program is missing (run drover doctor for details): ${listAbsent(profiles)}`);
     throw error;
   } finally {

@@ -50,7 +50,7 @@ export interface Launched {
 }
 
 /** The parsed S line. */
-export function endOf({ lines }: Finished): {
+export function parseEnd({ lines }: Finished): {
   status: number;
   leftovers: number;
   userUs: number;
@@ -175,13 +175,13 @@ export function newMark(): string {
 }
 
 /** The pids of live processes with this mark among their arguments. */
-export function marked(mark: string): number[] {
+export function findMarked(mark: string): number[] {
   return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name) && argumentsOf(name).includes(mark))
+    .filter((name) => /^\d+$/.test(name) && readArguments(name).includes(mark))
     .map(Number);
 }
 
-function argumentsOf(pid: string): string[] {
+function readArguments(pid: string): string[] {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
   } catch (error) {
@@ -191,7 +191,7 @@ function argumentsOf(pid: string): string[] {
   }
 }
 
-export async function until(what: string, condition: () => boolean, milliseconds = 120_000): Promise<void> {
+export async function waitUntil(what: string, condition: () => boolean, milliseconds = 120_000): Promise<void> {
   const deadline = Date.now() + milliseconds;
   while (!condition()) {
     if (Date.now() > deadline) throw new Error(`timed out after ${milliseconds} ms waiting until ${what}`);
@@ -200,8 +200,8 @@ export async function until(what: string, condition: () => boolean, milliseconds
 }
 
 /** Resolves once stdout contains the word. */
-export async function says({ child }: Launched, word: string): Promise<void> {
+export async function waitForOutput({ child }: Launched, word: string): Promise<void> {
   let text = "";
   child.stdout?.on("data", (chunk: Buffer) => (text += chunk.toString()));
-  await until(`the command says ${word}`, () => text.includes(word));
+  await waitUntil(`the command says ${word}`, () => text.includes(word));
 }

@@ -4,6 +4,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 /** The slowest files on an idle machine, slowest first. Files not listed are fast. */
 const slow = [
   "test/browser/accessible.test.ts",
+  "test/e2e/deploy.test.ts",
   "test/e2e/gates.test.ts",
   "test/e2e/fleet.test.ts",
   "test/e2e/reliability.test.ts",

@@ -6,7 +6,7 @@ import { createHttpPort } from "../src/wire/http-port.ts";
 import { registration } from "../test/coordinator.ts";
 import { ask, type Ids, type Seen } from "./ask-route.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { endOne, enrolTwice, finishOne } from "./token-ends.ts";
 import { each, upTo } from "./wait.ts";
 
@@ -18,20 +18,20 @@ const lateMs = 2000;
  * coordinator (revoked, rotated, expired, used up, its run finished) is refused at the others by the time that call returns.
  */
 export async function accessRules({ rounds }: { rounds: number }, tools: Tools): Promise<Finding> {
-  return inPlace(tools, { leaseMs: 600_000, pollHoldMs: 2000 }, async (place) => {
-    const seen: Seen = { asked: 0, ended: 0, enrolled: 0, cutMs: [], broken: [] };
-    const ids = await makeObjects(place);
-    await callEveryRoute(place, ids, seen);
+  return withTestbed(tools, { leaseMs: 600_000, pollHoldMs: 2000 }, async (testbed) => {
+    const seen: Seen = { requests: 0, ended: 0, enrolled: 0, cutMs: [], broken: [] };
+    const ids = await makeObjects(testbed);
+    await callEveryRoute(testbed, ids, seen);
     await each(upTo(rounds), 4, async (round) => {
-      await endOne(place, ids, round, seen);
-      if (round % 10 === 0) await enrolTwice(place, round, seen);
-      if (round % 10 === 5) await finishOne(place, round, seen);
+      await endOne(testbed, ids, round, seen);
+      if (round % 10 === 0) await enrolTwice(testbed, round, seen);
+      if (round % 10 === 5) await finishOne(testbed, round, seen);
       if ((round + 1) % 50 === 0) tools.progress(`${round + 1} of ${rounds} tokens`);
     });
     const longest = largest(seen.cutMs);
     return {
       seen: {
-        requests: seen.asked,
+        requests: seen.requests,
         "tokens ended": seen.ended,
         "enrolments tried again": seen.enrolled,
         "answered otherwise": seen.broken.length,
@@ -44,7 +44,7 @@ export async function accessRules({ rounds }: { rounds: number }, tools: Tools):
 }
 
 /** Creates one object of each kind, all owned by ann. */
-async function makeObjects({ client, url, coordinators, putAgent }: Place): Promise<Ids> {
+async function makeObjects({ client, url, coordinators, putAgent }: Testbed): Promise<Ids> {
   await putAgent("work");
   const ann = await client.tokens.create({ role: "user", subject: "ann" });
   const runner = await client.tokens.create({ role: "runner", subject: "ann" });
@@ -77,7 +77,7 @@ async function makeObjects({ client, url, coordinators, putAgent }: Place): Prom
   };
 }
 
-async function callEveryRoute({ client, coordinators }: Place, ids: Ids, seen: Seen): Promise<void> {
+async function callEveryRoute({ client, coordinators }: Testbed, ids: Ids, seen: Seen): Promise<void> {
   const make = async (role: TokenRole, subject: string) => ({
     role,
     subject,

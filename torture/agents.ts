@@ -1,10 +1,10 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { homesDirectory, runsDirectory, tmpDirectory, workDirectory } from "../src/model/state-layout.ts";
-import { filesBelow, processesOf } from "../test/fixtures/e2e/left-over.ts";
+import { listFilesBelow, listRunProcesses } from "../test/fixtures/e2e/left-over.ts";
 import { startModelServer } from "../test/model-server/server.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { each, pause, upTo, waitFor } from "./wait.ts";
 
 /**
@@ -18,15 +18,15 @@ export async function agents({ runs, atOnce }: { runs: number; atOnce: number },
     { when: "work", turns: [{ tool: { name: "write_file", input: writtenFile } }, { text: "Done." }] },
   ]);
   try {
-    return await inPlace(tools, { leaseMs: 10_000, pollHoldMs: 5000 }, async (place) => {
-      const kinds = await startRunners(place, model.url, tools);
+    return await withTestbed(tools, { leaseMs: 10_000, pollHoldMs: 5000 }, async (testbed) => {
+      const kinds = await startRunners(testbed, model.url, tools);
       const ended: Ended[] = [];
       await each(upTo(runs), atOnce, async (at) => {
         const kind = at % 10 === 0 && kinds.includes("real") ? "real" : "cheap";
-        ended.push(await runOne(place, kind, at % 3 === 0));
+        ended.push(await runOne(testbed, kind, at % 3 === 0));
         if (ended.length % 20 === 0) tools.progress(`${ended.length} of ${runs} runs`);
       });
-      return judge(place, ended);
+      return judge(testbed, ended);
     });
   } finally {
     await model.stop();
@@ -37,21 +37,21 @@ const writtenFile = { path: "made.txt", content: "made" };
 
 type Kind = "real" | "cheap";
 
-async function startRunners(place: Place, modelUrl: string, tools: Tools): Promise<Kind[]> {
+async function startRunners(testbed: Testbed, modelUrl: string, tools: Tools): Promise<Kind[]> {
   const claude = join(
     tools.root,
     "test/clients/node_modules/@anthropic-ai",
     `claude-agent-sdk-${process.platform}-${process.arch}`,
     "claude",
   );
-  const cheap = join(place.directory, "cheap-client");
+  const cheap = join(testbed.directory, "cheap-client");
   writeFileSync(cheap, cheapClient(join(tools.root, "test/fixtures/clients/claude-text.jsonl")), { mode: 0o755 });
-  await startOne(place, "cheap", { bin: cheap, slots: 12, modelUrl }, tools);
+  await startOne(testbed, "cheap", { bin: cheap, slots: 12, modelUrl }, tools);
   if (!existsSync(claude)) {
     tools.progress("the real claude is not installed (`npm test` installs it): all runs use the script");
     return ["cheap"];
   }
-  await startOne(place, "real", { bin: claude, slots: 4, modelUrl }, tools);
+  await startOne(testbed, "real", { bin: claude, slots: 4, modelUrl }, tools);
   return ["cheap", "real"];
 }
 
@@ -72,10 +72,15 @@ interface Client {
   modelUrl: string;
 }
 
-async function startOne(place: Place, kind: Kind, { bin, slots, modelUrl }: Client, { host }: Tools): Promise<void> {
-  const home = join(place.directory, `home-${kind}`);
+async function startOne(
+  testbed: Testbed,
+  kind: Kind,
+  { bin, slots, modelUrl }: Client,
+  { host }: Tools,
+): Promise<void> {
+  const home = join(testbed.directory, `home-${kind}`);
   mkdirSync(home);
-  const profile = join(place.directory, "profiles", `${kind}.json`);
+  const profile = join(testbed.directory, "profiles", `${kind}.json`);
   const config = { bin, allow_full_auto: true };
   writeFileSync(
     profile,
@@ -83,26 +88,26 @@ async function startOne(place: Place, kind: Kind, { bin, slots, modelUrl }: Clie
   );
   const options = {
     profile,
-    url: place.url,
-    token: place.token,
-    stateDirectory: stateOf(place, kind),
+    url: testbed.url,
+    token: testbed.token,
+    stateDirectory: stateOf(testbed, kind),
     name: kind,
     slots,
     times: { sweepMs: 500 },
   };
-  const child = place.processes.start([process.execPath, host, "runner", JSON.stringify(options)], {
-    cwd: place.directory,
+  const child = testbed.processes.start([process.execPath, host, "runner", JSON.stringify(options)], {
+    cwd: testbed.directory,
     env: {
       PATH: process.env["PATH"] ?? "",
       HOME: home,
-      DROVER_TRUST: place.directory,
+      DROVER_TRUST: testbed.directory,
       ANTHROPIC_BASE_URL: modelUrl,
       ANTHROPIC_API_KEY: "sk-ant-scripted",
       CLAUDE_CODE_MAX_RETRIES: "1",
     },
   });
-  await child.says(/^serving$/m, 60_000);
-  await place.client.agents.put(kind, {
+  await child.waitForOutput(/^serving$/m, 60_000);
+  await testbed.client.agents.put(kind, {
     type: "autonomous",
     executor: "claude",
     permissions: { mode: "bypassPermissions" },
@@ -110,7 +115,7 @@ async function startOne(place: Place, kind: Kind, { bin, slots, modelUrl }: Clie
   });
 }
 
-const stateOf = (place: Place, kind: Kind): string => join(place.directory, "runners", kind);
+const stateOf = (testbed: Testbed, kind: Kind): string => join(testbed.directory, "runners", kind);
 
 interface Ended {
   run_id: string;
@@ -122,7 +127,7 @@ interface Ended {
   alive: number;
 }
 
-async function runOne({ client }: Place, kind: Kind, stopIt: boolean): Promise<Ended> {
+async function runOne({ client }: Testbed, kind: Kind, stopIt: boolean): Promise<Ended> {
   const { run_id } = await client.submit({ agent_name: kind, prompt: stopIt ? "stay" : "work" });
   if (stopIt) {
     await waitFor(async () => ((await client.runs.get(run_id)).started_at === null ? null : true), 120_000);
@@ -141,17 +146,20 @@ async function runOne({ client }: Place, kind: Kind, stopIt: boolean): Promise<E
     kind,
     status,
     fault: status === due ? null : `${kind} ${run_id} is ${status} (${run?.reason}: ${run?.error}), ${due} was due`,
-    alive: processesOf(run_id).length,
+    alive: listRunProcesses(run_id).length,
   };
 }
 
-async function judge(place: Place, ended: readonly Ended[]): Promise<Finding> {
-  const states = (["cheap", "real"] as const).map((kind) => stateOf(place, kind));
-  const temporary = states.flatMap((state) => filesBelow(tmpDirectory(runsDirectory(state))));
+async function judge(testbed: Testbed, ended: readonly Ended[]): Promise<Finding> {
+  const states = (["cheap", "real"] as const).map((kind) => stateOf(testbed, kind));
+  const temporaryFiles = () => states.flatMap((state) => listFilesBelow(tmpDirectory(runsDirectory(state))));
+  // A runner reports the outcome of a run before it removes them.
+  await waitFor(async () => (temporaryFiles().length === 0 ? true : null), 60_000, 200);
   const directoriesBefore = countDirectories(states);
-  for (const { session_id } of ended) await place.client.sessions.remove(session_id);
+  for (const { session_id } of ended) await testbed.client.sessions.remove(session_id);
   await waitFor(async () => (countDirectories(states) === 0 ? true : null), 60_000, 200);
   const directories = countDirectories(states);
+  const temporary = temporaryFiles();
   const alive = ended.reduce((sum, item) => sum + item.alive, 0);
   return {
     seen: {

@@ -4,7 +4,7 @@ import { rawCall } from "../test/http-call.ts";
 
 /** Counts and violations so far. */
 export interface Seen {
-  asked: number;
+  requests: number;
   ended: number;
   enrolled: number;
   cutMs: number[];
@@ -19,6 +19,6 @@ export async function ask(url: string, row: Route, ids: Ids, token: string | nul
   // An invalid body, so that the request changes nothing.
   const body = row.method === "get" ? {} : { body: '{"unexpected":true}' };
   const headers = { "content-type": "application/json", ...(token ? { authorization: `Bearer ${token}` } : {}) };
-  seen.asked += 1;
+  seen.requests += 1;
   return (await rawCall(url, { method: row.method.toUpperCase(), path, headers, ...body })).status;
 }

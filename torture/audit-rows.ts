@@ -5,7 +5,7 @@ import type { RecordStore } from "../src/record/record-store.ts";
 import { claimOverHttp } from "../test/fixtures/dispatch/claimed.ts";
 import { executionEnded, executionStarted } from "../test/fixtures/record/sample.ts";
 import { type Finding, largest, percentile, type Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { readAudit } from "./record.ts";
 import { upTo } from "./wait.ts";
 
@@ -14,9 +14,9 @@ const lateMs = 5;
 
 /** R8: measures how long an audit row takes to become durable, since every command waits for its row before it starts. */
 export async function auditRows({ rows }: { rows: number }, tools: Tools): Promise<Finding> {
-  return inPlace(tools, { leaseMs: 3_600_000 }, async (place) => {
-    const run = await claimOverHttp({ ...place, adminToken: place.token }, "writes");
-    const store = await openRecord(place);
+  return withTestbed(tools, { leaseMs: 3_600_000 }, async (testbed) => {
+    const run = await claimOverHttp({ ...testbed, adminToken: testbed.token }, "writes");
+    const store = await openRecord(testbed);
     const tookMs: number[] = [];
     try {
       for (const at of upTo(rows)) {
@@ -31,7 +31,7 @@ export async function auditRows({ rows }: { rows: number }, tools: Tools): Promi
       await store.close();
       run.port.close();
     }
-    const audit = await readAudit(place);
+    const audit = await readAudit(testbed);
     const [p50, p99] = [percentile(tookMs, 0.5), percentile(tookMs, 0.99)];
     return {
       seen: {
@@ -51,7 +51,7 @@ export async function auditRows({ rows }: { rows: number }, tools: Tools): Promi
 }
 
 /** Opens the record as a second process would. */
-function openRecord({ fleet, state }: Place): Promise<RecordStore> {
+function openRecord({ fleet, state }: Testbed): Promise<RecordStore> {
   return fleet
     ? openPostgresStore(fleet)
     : openStore({ directory: recordDirectory(state), now: () => new Date(), createIfMissing: false });

@@ -6,9 +6,9 @@ import { readKey } from "../src/record/audit/key.ts";
 import { openStore } from "../src/record/open.ts";
 import { openPostgresStore } from "../src/record/postgres/open.ts";
 import type { RecordStore } from "../src/record/record-store.ts";
-import { drover, type Ran } from "./drover-command.ts";
+import { drover, type CommandResult } from "./drover-command.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { faultsOfLog, printed } from "./record.ts";
 import { pause } from "./wait.ts";
 
@@ -33,15 +33,15 @@ const lines = 3;
  * before it, with every event.
  */
 export async function backups({ seconds, perSecond, backups: requested }: Size, tools: Tools): Promise<Finding> {
-  return inPlace(tools, null, async (place) => {
-    await place.putAgent("work");
-    await place.startRunner({ name: "steady", slots: 8 });
-    const asked: Promise<number>[] = [];
+  return withTestbed(tools, null, async (testbed) => {
+    await testbed.putAgent("work");
+    await testbed.startRunner({ name: "steady", slots: 8 });
+    const submits: Promise<number>[] = [];
     const deadline = performance.now() + seconds * 1000;
     const asking = (async () => {
       for (let due = performance.now(); due < deadline; due += 1000 / perSecond) {
         await pause(Math.max(0, due - performance.now()));
-        asked.push(submitOne(place));
+        submits.push(submitOne(testbed));
       }
     })();
     const created: Backup[] = [];
@@ -49,14 +49,14 @@ export async function backups({ seconds, perSecond, backups: requested }: Size, 
     for (let at = 0; at < requested; at += 1) {
       // Spread the backups over the time, the first one after the first run.
       await pause(Math.max(0, deadline - (seconds * 1000 * (requested - at)) / (requested + 1) - performance.now()));
-      const backup = await makeOne(place, tools, at);
+      const backup = await makeOne(testbed, tools, at);
       if ("fault" in backup) broken.push(backup.fault);
       else created.push(backup);
       tools.progress(`backup ${at + 1} of ${requested}`);
     }
     await asking;
-    const submitMs = await Promise.all(asked);
-    const results = await Promise.all(created.map((backup, at) => judge(place, tools, backup, at)));
+    const submitMs = await Promise.all(submits);
+    const results = await Promise.all(created.map((backup, at) => judge(testbed, tools, backup, at)));
     const sum = (valueOf: (one: Judged) => number): number => results.reduce((total, item) => total + valueOf(item), 0);
     return {
       seen: {
@@ -76,30 +76,35 @@ export async function backups({ seconds, perSecond, backups: requested }: Size, 
   });
 }
 
-async function submitOne({ client }: Place): Promise<number> {
+async function submitOne({ client }: Testbed): Promise<number> {
   const startedAt = performance.now();
   await client.submit({ agent_name: "work", parameters: { lines } });
   return performance.now() - startedAt;
 }
 
 /** Every second backup goes through a coordinator, the others read the record directly. */
-async function makeOne(place: Place, tools: Tools, at: number): Promise<Backup | { fault: string }> {
-  const { items } = await place.client.runs.list({ status: ["completed"], limit: 1000 });
-  const file = join(place.directory, `backup ${at}`);
-  const byCoordinator = { DROVER_API_URL: place.url, DROVER_API_KEY: place.token };
-  const ran = await command(place, tools, at % 2 === 0 ? byCoordinator : whereOf(place), "backup", file);
-  if (ran.code !== 0 || !existsSync(file)) return { fault: `backup ${at}: ${ran.said}` };
+async function makeOne(testbed: Testbed, tools: Tools, at: number): Promise<Backup | { fault: string }> {
+  const { items } = await testbed.client.runs.list({ status: ["completed"], limit: 1000 });
+  const file = join(testbed.directory, `backup ${at}`);
+  const byCoordinator = { DROVER_API_URL: testbed.url, DROVER_API_KEY: testbed.token };
+  const ran = await command(testbed, tools, at % 2 === 0 ? byCoordinator : locationOf(testbed), "backup", file);
+  if (ran.code !== 0 || !existsSync(file)) return { fault: `backup ${at}: ${ran.output}` };
   return { file, ms: ran.ms, before: items.map(({ run_id }) => run_id) };
 }
 
-function whereOf({ fleet, state }: Place): Record<string, string> {
+function locationOf({ fleet, state }: Testbed): Record<string, string> {
   return fleet === null
     ? { DROVER_STATE_DIR: state }
     : { DATABASE_URL: fleet.url, DROVER_SECRET: fleet.secret.toString("hex") };
 }
 
-function command(place: Place, tools: Tools, env: Record<string, string>, ...args: string[]): Promise<Ran> {
-  return drover({ processes: place.processes, tools, cwd: place.directory }, env, ...args);
+function command(
+  testbed: Testbed,
+  tools: Tools,
+  env: Record<string, string>,
+  ...args: string[]
+): Promise<CommandResult> {
+  return drover({ processes: testbed.processes, tools, cwd: testbed.directory }, env, ...args);
 }
 
 interface Judged {
@@ -112,20 +117,20 @@ interface Judged {
 }
 
 /** Restores the backup into a state directory, and every second one also into PostgreSQL. */
-async function judge(place: Place, tools: Tools, { file, before }: Backup, at: number): Promise<Judged> {
-  const state = join(place.directory, `restored ${at}`);
+async function judge(testbed: Testbed, tools: Tools, { file, before }: Backup, at: number): Promise<Judged> {
+  const state = join(testbed.directory, `restored ${at}`);
   const directory = recordDirectory(state);
   const sqliteEnv = { DROVER_STATE_DIR: state };
   // Always, because the key is read from there.
-  const restored = [await command(place, tools, sqliteEnv, "restore", file)];
+  const restored = [await command(testbed, tools, sqliteEnv, "restore", file)];
   const database = at % 2 === 0 ? null : await tools.openDatabase();
   const secret = readKey(directory) ?? new Uint8Array();
   const postgresEnv = { DATABASE_URL: database?.url ?? "", DROVER_SECRET: Buffer.from(secret).toString("hex") };
   try {
-    if (database !== null) restored.push(await command(place, tools, postgresEnv, "restore", file));
-    const head = /^head (.+)$/m.exec(restored[0]?.said ?? "")?.[1] ?? "";
+    if (database !== null) restored.push(await command(testbed, tools, postgresEnv, "restore", file));
+    const head = /^head (.+)$/m.exec(restored[0]?.output ?? "")?.[1] ?? "";
     const verified = await command(
-      place,
+      testbed,
       tools,
       database === null ? sqliteEnv : postgresEnv,
       "audit",
@@ -139,8 +144,10 @@ async function judge(place: Place, tools: Tools, { file, before }: Backup, at: n
         : await openPostgresStore({ url: database.url, secret });
     const results = await inspect(store, before);
     await store.close();
-    const unrestored = restored.filter(({ code }) => code !== 0).map(({ said }) => `restore of ${file}: ${said}`);
-    const unverified = verified.code === 0 ? [] : [`audit verify of ${file}: ${verified.said}`];
+    const unrestored = restored
+      .filter(({ code }) => code !== 0)
+      .map(({ output: said }) => `restore of ${file}: ${said}`);
+    const unverified = verified.code === 0 ? [] : [`audit verify of ${file}: ${verified.output}`];
     return { ...results, verified: verified.code === 0, faults: [...unrestored, ...unverified, ...results.faults] };
   } finally {
     await database?.drop();

@@ -6,7 +6,7 @@ import type { Run } from "../src/model/run.ts";
 import { findCgroupParents } from "../src/process/cgroup-parents.ts";
 import { newMark, survivors } from "../test/fixtures/process/survivors.ts";
 import { type Finding, percentile, type Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { each, pause, upTo, waitFor } from "./wait.ts";
 
 interface Bomb {
@@ -19,7 +19,7 @@ interface Bomb {
 const fillDisk = "while :; do i=$((i+1)); head -c 3000000 /dev/zero > $i; done";
 const makeFiles = "while :; do i=$((i+1)); mkdir $i; j=0; while [ $j -lt 1000 ]; do j=$((j+1)); : > $i/$j; done; done";
 
-const bombsOf = ({ files }: Size): Record<string, Bomb> => ({
+const createBombs = ({ files }: Size): Record<string, Bomb> => ({
   // Every process starts two more.
   fork: { limit: "processes=64", script: "bomb() { bomb & bomb; }; bomb" },
   memory: { limit: "memory=64m", script: "tail /dev/zero" },
@@ -47,13 +47,13 @@ interface Size {
 export async function bombing(size: Size, tools: Tools): Promise<Finding> {
   const { each: count, outputMb, idleMs = 10_000 } = size;
   const { memoryBytes, processes } = findCgroupParents();
-  return inPlace(tools, null, async (place) => {
-    await place.startRunner({ name: runner, slots: 1 });
-    const idle = await answerTimes(place, pause(idleMs));
+  return withTestbed(tools, null, async (testbed) => {
+    await testbed.startRunner({ name: runner, slots: 1 });
+    const idle = await answerTimes(testbed, pause(idleMs));
     const broken: string[] = [];
     const ended: Record<string, number> = {};
     const explode = async (): Promise<void> => {
-      for (const [name, bomb] of Object.entries(bombsOf(size))) {
+      for (const [name, bomb] of Object.entries(createBombs(size))) {
         const needs = name === "fork" ? processes : name === "memory" ? memoryBytes : true;
         if (needs === null) {
           tools.progress(`${name}: this host has no cgroup for it`);
@@ -62,18 +62,18 @@ export async function bombing(size: Size, tools: Tools): Promise<Finding> {
         ended[name] = 0;
         const times = bomb.once ? 1 : count;
         await each(upTo(times), 2, async () => {
-          const fault = await runBomb(place, bomb, tools);
+          const fault = await runBomb(testbed, bomb, tools);
           if (fault === null) ended[name]! += 1;
           else broken.push(`${name}: ${fault}`);
         });
         tools.progress(`${name}: ${ended[name]} of ${times}`);
       }
-      const faults = await hoardingRuns(place, size);
+      const faults = await hoardingRuns(testbed, size);
       ended["runs over disk and files"] = 2 - faults.length;
       broken.push(...faults);
     };
-    const under = await answerTimes(place, explode());
-    broken.push(...(await tooMuchOutput(place, outputMb, tools)));
+    const under = await answerTimes(testbed, explode());
+    broken.push(...(await tooMuchOutput(testbed, outputMb, tools)));
     const [before, during] = [percentile(idle, 0.99), percentile(under, 0.99)];
     return {
       seen: {
@@ -90,7 +90,7 @@ export async function bombing(size: Size, tools: Tools): Promise<Finding> {
   });
 }
 
-async function answerTimes({ client }: Place, deadline: Promise<void>): Promise<number[]> {
+async function answerTimes({ client }: Testbed, deadline: Promise<void>): Promise<number[]> {
   const duration: number[] = [];
   let over = false;
   const ended = deadline.finally(() => (over = true));
@@ -106,18 +106,18 @@ async function answerTimes({ client }: Place, deadline: Promise<void>): Promise<
   return duration;
 }
 
-async function runBomb(place: Place, { limit, script, once }: Bomb, { root }: Tools): Promise<string | null> {
+async function runBomb(testbed: Testbed, { limit, script, once }: Bomb, { root }: Tools): Promise<string | null> {
   const mark = newMark();
-  const directory = join(place.directory, "bombs", mark);
+  const directory = join(testbed.directory, "bombs", mark);
   mkdirSync(directory, { recursive: true });
   const options = ["--json", "--timeout", once ? "1800" : "60", "--cwd", directory, "--limit", limit];
   const args = ["exec", ...options, "--", "sh", "-c", script, mark];
-  const { code, stdout } = await run([process.execPath, join(root, "bin", "drover.js"), ...args], place);
+  const { code, stdout } = await run([process.execPath, join(root, "bin", "drover.js"), ...args], testbed);
   const result = tryJson(stdout);
   const remaining = survivors(mark);
   for (const pid of remaining) process.kill(pid, "SIGKILL");
   // In another process: removing a million files here would distort the measurement.
-  await run(["rm", "-rf", directory], place);
+  await run(["rm", "-rf", directory], testbed);
   if (remaining.length > 0) return `${remaining.length} processes are alive`;
   return result?.error?.code === "DROVER-EXE-009" && code === 124
     ? null
@@ -125,27 +125,36 @@ async function runBomb(place: Place, { limit, script, once }: Bomb, { root }: To
 }
 
 /** Runs that fill the temporary directory that Drover creates for them and removes afterwards. */
-async function hoardingRuns(place: Place, { files }: Size): Promise<string[]> {
+async function hoardingRuns(testbed: Testbed, { files }: Size): Promise<string[]> {
   const faults: string[] = [];
   const hoarders = [
     { name: "fills-disk", script: fillDisk, limits: { disk_bytes: 32 * 2 ** 20 } },
     { name: "makes-files", script: makeFiles, limits: { files: Math.min(files, 20_000) } },
   ];
   for (const { name, script, limits } of hoarders) {
-    await place.client.agents.put(name, { type: "procedural", command: `sh -c 'cd "$TMPDIR"; ${script}'`, limits });
-    const { run_id } = await place.client.submit({ agent_name: name });
-    const ended = await endOf(place, run_id);
-    const remaining = readdirSync(tmpDirectory(runsDirectory(join(place.directory, "runners", runner))), {
-      recursive: true,
-    }).map(String);
+    await testbed.client.agents.put(name, { type: "procedural", command: `sh -c 'cd "$TMPDIR"; ${script}'`, limits });
+    const { run_id } = await testbed.client.submit({ agent_name: name });
+    const ended = await waitForEnd(testbed, run_id);
+    // The runner reports the outcome first.
+    const removed = await waitFor(
+      async () => (temporaryDirectoriesOf(testbed, run_id).length === 0 ? true : null),
+      60_000,
+    );
     if (ended?.reason !== "limit_exceeded") faults.push(`${name}: ${ended?.status} ${ended?.reason} ${ended?.error}`);
-    else if (remaining.some((path) => path.includes(run_id)))
-      faults.push(`${name}: its temporary directory is still there`);
+    else if (removed === null) faults.push(`${name}: its temporary directory is still there`);
   }
   return faults;
 }
 
-function endOf({ client }: Place, run_id: string): Promise<Run | null> {
+/** The temporary directories of a run's attempts, one below that of each registration. */
+function temporaryDirectoriesOf({ directory }: Testbed, run_id: string): string[] {
+  const tmp = tmpDirectory(runsDirectory(join(directory, "runners", runner)));
+  return readdirSync(tmp)
+    .flatMap((registration) => readdirSync(join(tmp, registration)))
+    .filter((name) => name.startsWith(run_id));
+}
+
+function waitForEnd({ client }: Testbed, run_id: string): Promise<Run | null> {
   return waitFor(
     async () => {
       const seen = await client.runs.get(run_id);
@@ -157,10 +166,10 @@ function endOf({ client }: Place, run_id: string): Promise<Run | null> {
 }
 
 /** `exec` truncates output beyond what it keeps. A run whose log exceeds its limit is ended. */
-async function tooMuchOutput(place: Place, outputMb: number, { root, progress }: Tools): Promise<string[]> {
+async function tooMuchOutput(testbed: Testbed, outputMb: number, { root, progress }: Tools): Promise<string[]> {
   const faults: string[] = [];
   const args = ["exec", "--json", "--timeout", "600", "--", "sh", "-c", `yes | head -c ${outputMb}M`];
-  const { code, stdout } = await run([process.execPath, join(root, "bin", "drover.js"), ...args], place);
+  const { code, stdout } = await run([process.execPath, join(root, "bin", "drover.js"), ...args], testbed);
   const result = tryJson(stdout);
   if (code !== 0 || result?.truncated !== true || stdout.length > 4 * 2 ** 20)
     faults.push(
@@ -168,15 +177,15 @@ async function tooMuchOutput(place: Place, outputMb: number, { root, progress }:
     );
   progress(`${outputMb} MB of output to exec`);
   if (outputMb < 300) return faults;
-  await place.client.agents.put("yes", { type: "procedural", command: "yes this is said again and again and again" });
-  const { run_id } = await place.client.submit({ agent_name: "yes" });
-  const ended = await endOf(place, run_id);
+  await testbed.client.agents.put("yes", { type: "procedural", command: "yes this is said again and again and again" });
+  const { run_id } = await testbed.client.submit({ agent_name: "yes" });
+  const ended = await waitForEnd(testbed, run_id);
   if (ended?.reason !== "limit_exceeded")
     faults.push(`endless output: ${ended?.status} ${ended?.reason} ${ended?.error}`);
   return faults;
 }
 
-function run([file = "", ...args]: string[], { directory }: Place): Promise<{ code: number | null; stdout: string }> {
+function run([file = "", ...args]: string[], { directory }: Testbed): Promise<{ code: number | null; stdout: string }> {
   const env = { PATH: process.env["PATH"] ?? "", HOME: directory, DROVER_STATE_DIR: join(directory, "exec-state") };
   const child = spawn(file, args, { cwd: directory, env, stdio: ["ignore", "pipe", "ignore"] });
   let stdout = "";

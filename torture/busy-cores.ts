@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
 import { isTerminal } from "../src/model/states.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { inPlace } from "./place.ts";
+import { withTestbed } from "./testbed.ts";
 import { allEvents, allRuns, faultsOfLog, printed, readAudit } from "./record.ts";
 import { each, pause, upTo, waitFor } from "./wait.ts";
 
@@ -10,17 +10,17 @@ const spinnersEach = 2;
 
 /** R5: all cores are busy with other work for minutes. No lease expires, and runs only take longer. */
 export async function busyCores({ runs, seconds }: { runs: number; seconds: number }, tools: Tools): Promise<Finding> {
-  return inPlace(tools, null, async (place) => {
-    const { client } = place;
-    await place.putAgent("work", { timeout_seconds: seconds * 10 + 60 });
-    for (const at of upTo(2)) await place.startRunner({ name: `runner-${at}`, slots: Math.ceil(runs / 2) });
-    const asked: string[] = [];
+  return withTestbed(tools, null, async (testbed) => {
+    const { client } = testbed;
+    await testbed.putAgent("work", { timeout_seconds: seconds * 10 + 60 });
+    for (const at of upTo(2)) await testbed.startRunner({ name: `runner-${at}`, slots: Math.ceil(runs / 2) });
+    const runIds: string[] = [];
     await each(upTo(runs), 4, async () => {
       const parameters = { lines: seconds, pause: "1" };
-      asked.push((await client.submit({ agent_name: "work", parameters })).run_id);
+      runIds.push((await client.submit({ agent_name: "work", parameters })).run_id);
     });
     const spinners = [...upTo(availableParallelism() * spinnersEach)].map(() =>
-      place.processes.start(["/bin/sh", "-c", "while :; do :; done"], { cwd: place.directory, env: {} }),
+      testbed.processes.start(["/bin/sh", "-c", "while :; do :; done"], { cwd: testbed.directory, env: {} }),
     );
     for (const at of upTo(Math.ceil(seconds / 60))) {
       await pause(Math.min(60, seconds - at * 60) * 1000);
@@ -37,8 +37,8 @@ export async function busyCores({ runs, seconds }: { runs: number; seconds: numb
     const undone = stored.filter(({ status }) => status !== "completed");
     const logs = await allEvents(client);
     const text = [...upTo(seconds)].map((at) => `line ${at + 1}\n`).join("");
-    const short = asked.filter((run_id) => printed(logs.get(run_id) ?? []) !== text);
-    const { fenced, verified } = await readAudit(place);
+    const short = runIds.filter((run_id) => printed(logs.get(run_id) ?? []) !== text);
+    const { fenced, verified } = await readAudit(testbed);
     const { items } = await client.runners.list();
     const lost = items.filter(({ status }) => status === "lost");
     return {

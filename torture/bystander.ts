@@ -1,7 +1,7 @@
 import { setPriority } from "node:os";
 import type { Tools } from "./finding.ts";
-import type { Place } from "./place.ts";
-import { stallMs, stallsOf } from "./stalls.ts";
+import type { Testbed } from "./testbed.ts";
+import { stallMs, readStalls } from "./stalls.ts";
 
 /** Another user of the same coordinators, who sends requests now and then and measures the response times. */
 export interface Bystander {
@@ -21,7 +21,7 @@ const grouped = { type: "object", properties: { name: { type: "string", pattern:
 
 /** Runs in its own process, so that this process's load does not distort the measurement. */
 export async function openBystander(
-  { client: admin, coordinators, processes, directory }: Place,
+  { client: admin, coordinators, processes, directory }: Testbed,
   { host, lowersPriority }: Pick<Tools, "host" | "lowersPriority">,
 ): Promise<Bystander> {
   const url = coordinators[0]!.url;
@@ -34,7 +34,7 @@ export async function openBystander(
     cwd: directory,
     env: { PATH: process.env["PATH"] ?? "", HOME: directory },
   });
-  await child.says(/^serving$/m);
+  await child.waitForOutput(/^serving$/m);
   // The load stands for programs on other machines, which take no core away from this one.
   if (lowersPriority) setPriority(19);
   let measured = 0;
@@ -42,7 +42,9 @@ export async function openBystander(
   const ask = async (): Promise<Waits> => {
     measured += 1;
     child.signal("SIGUSR2");
-    const [, requests, p99, longest] = await child.says(new RegExp(`^waited ${measured} (\\S+) (\\S+) (\\S+)$`, "m"));
+    const [, requests, p99, longest] = await child.waitForOutput(
+      new RegExp(`^waited ${measured} (\\S+) (\\S+) (\\S+)$`, "m"),
+    );
     return { requests: Number(requests), p99: Number(p99), longest: Number(longest) };
   };
   return {
@@ -55,12 +57,12 @@ export async function openBystander(
 }
 
 /** The impact on another user and on the event loop: numbers, and exceeded limits. */
-export async function impactOf(
-  place: Place,
+export async function describeImpact(
+  testbed: Testbed,
   idle: Waits,
   under: Waits,
 ): Promise<{ seen: Record<string, number>; late: string[]; broken: string[] }> {
-  const { longest, withOthers, defects } = await stallsOf(place);
+  const { longest, withOthers, defects } = await readStalls(testbed);
   const late: string[] = [];
   if (longest >= stallMs) late.push(`the event loop stood still for ${longest} ms, with a core to run on`);
   // Below 5 ms a single scheduler slice triples a request's time.

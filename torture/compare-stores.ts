@@ -9,7 +9,7 @@ export type Differences = Record<"runs" | "events" | "sessions" | "files" | "exe
 const atOnce = 500;
 
 /** Compares everything that can be read from two stores, page by page. */
-export async function differencesOf(
+export async function findDifferences(
   firstStore: Store,
   secondStore: Store,
   progress: (text: string) => void,
@@ -77,11 +77,11 @@ async function oneRun(
   expectSame(`files of ${run_id}`, files, await secondStore.read.files(run_id));
   for (const { sha256 } of files) {
     found.files += 1;
-    expectSame(`contents of ${run_id}`, sha256, await hashOf(secondStore, sha256));
+    expectSame(`contents of ${run_id}`, sha256, await hashBlob(secondStore, sha256));
   }
 }
 
-async function hashOf({ blobs }: Store, sha256: string): Promise<string | null> {
+async function hashBlob({ blobs }: Store, sha256: string): Promise<string | null> {
   const blob = await blobs.open(sha256);
   if (blob === null) return null;
   const hash = createHash("sha256");

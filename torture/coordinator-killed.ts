@@ -1,8 +1,8 @@
 import { answering } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { judgeRuns } from "./judge-runs.ts";
-import { inPlace, type Place } from "./place.ts";
-import { startStorm, submitDuring, untilNothingMoves } from "./storm.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
+import { startStorm, submitDuring, waitUntilNothingMoves } from "./storm.ts";
 import { pause, upTo } from "./wait.ts";
 
 /**
@@ -13,27 +13,27 @@ export async function coordinatorKilled(
   { kills, runs, runners = 2 }: { kills: number; runs: number; runners?: number },
   tools: Tools,
 ): Promise<Finding> {
-  return inPlace(tools, null, async (place) => {
-    await place.putAgent("work");
-    await startRunners(place, runners);
-    const storm = startStorm(kills, () => killOne(place), tools.progress);
-    const asked = await submitDuring(place, runs, storm);
+  return withTestbed(tools, null, async (testbed) => {
+    await testbed.putAgent("work");
+    await startRunners(testbed, runners);
+    const storm = startStorm(kills, () => killOne(testbed), tools.progress);
+    const submitted = await submitDuring(testbed, runs, storm);
     await storm.over;
-    await Promise.all(place.coordinators.map(({ url, child }) => answering(url, child)));
+    await Promise.all(testbed.coordinators.map(({ url, child }) => answering(url, child)));
     const startedAt = performance.now();
-    const stuck = await untilNothingMoves(place);
+    const stuck = await waitUntilNothingMoves(testbed);
     const settledMs = performance.now() - startedAt;
-    const finding = await judgeRuns(place, { asked, stuck });
-    for (const { child } of place.coordinators)
-      if (!child.alive) finding.broken.push(`a coordinator ended by itself: ${child.said}`);
+    const finding = await judgeRuns(testbed, { submitted, stuck });
+    for (const { child } of testbed.coordinators)
+      if (!child.alive) finding.broken.push(`a coordinator ended by itself: ${child.output}`);
     return { ...finding, seen: { kills, ...finding.seen, "ms until all had ended": Math.round(settledMs) } };
   });
 }
 
 /** Twelve slots in total. Every second runner reconnects faster after an outage, so that kills always hit active runs. */
-async function startRunners(place: Place, count: number): Promise<void> {
+async function startRunners(testbed: Testbed, count: number): Promise<void> {
   for (const at of upTo(count))
-    await place.startRunner({
+    await testbed.startRunner({
       name: `runner-${at}`,
       slots: Math.ceil(12 / count),
       ...(at % 2 === 0 ? {} : { times: { pollPauseMs: 30 } }),
@@ -41,10 +41,10 @@ async function startRunners(place: Place, count: number): Promise<void> {
 }
 
 /** Kills a coordinator and starts it again at once, as a service manager would. */
-export async function killOne({ coordinators }: Place): Promise<void> {
+export async function killOne({ coordinators }: Testbed): Promise<void> {
   await pause(Math.random() * 1500);
   const victim = coordinators[Math.floor(Math.random() * coordinators.length)]!;
-  if (!victim.child.alive) throw new Error(`A coordinator ended by itself: ${victim.child.said}`);
+  if (!victim.child.alive) throw new Error(`A coordinator ended by itself: ${victim.child.output}`);
   victim.child.signal("SIGKILL");
   await victim.child.closed;
   victim.spawn();

@@ -30,7 +30,7 @@ export interface CoordinatorSlot {
 }
 
 /** The database and secret that a fleet's coordinators share. */
-export interface Fleet {
+export interface FleetAccess {
   url: string;
   secret: Buffer;
 }
@@ -42,7 +42,7 @@ export interface Coordinators {
   /** A port for a proxy between a runner and the coordinators, listed among their public URLs. */
   proxyPort: number;
   /** null if the record is a SQLite file in the only coordinator's state directory. */
-  fleet: Fleet | null;
+  fleet: FleetAccess | null;
   close(): Promise<void>;
 }
 
@@ -80,7 +80,7 @@ export async function openCoordinators({ database, count, ...options }: Options)
 
 type CoordinatorSlotOptions = Omit<Options, "database" | "count"> & {
   name: string;
-  fleet: Fleet | null;
+  fleet: FleetAccess | null;
   publicUrls: readonly string[];
 };
 
@@ -143,7 +143,7 @@ export function onSmallDisk(path: string, size: string, mode = "700"): string[] 
 export async function answering(url: string, child: Child): Promise<void> {
   const open = createClient({ url, token: null });
   await retryWhileUnreachable(async () => {
-    if (!child.alive) throw new Error(`The coordinator ended: ${child.said}`);
+    if (!child.alive) throw new Error(`The coordinator ended: ${child.output}`);
     return open.health();
   });
 }

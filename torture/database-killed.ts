@@ -2,8 +2,8 @@ import type { PostgresServer } from "../test/postgres/server.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { judgeRuns } from "./judge-runs.ts";
 import { withServer } from "./own-server.ts";
-import { inPlace } from "./place.ts";
-import { startStorm, submitDuring, untilNothingMoves } from "./storm.ts";
+import { withTestbed } from "./testbed.ts";
+import { startStorm, submitDuring, waitUntilNothingMoves } from "./storm.ts";
 import { pause, upTo } from "./wait.ts";
 
 /**
@@ -12,16 +12,16 @@ import { pause, upTo } from "./wait.ts";
  */
 export async function databaseKilled({ kills, runs }: { kills: number; runs: number }, tools: Tools): Promise<Finding> {
   return withServer(tools, (own, server) =>
-    inPlace(own, null, async (place) => {
-      await place.putAgent("work");
-      for (const at of upTo(4)) await place.startRunner({ name: `runner-${at}`, slots: 3 });
+    withTestbed(own, null, async (testbed) => {
+      await testbed.putAgent("work");
+      for (const at of upTo(4)) await testbed.startRunner({ name: `runner-${at}`, slots: 3 });
       const storm = startStorm(kills, () => killOnce(server), tools.progress);
-      const asked = await submitDuring(place, runs, storm);
+      const submitted = await submitDuring(testbed, runs, storm);
       await storm.over;
-      const stuck = await untilNothingMoves(place);
-      const finding = await judgeRuns(place, { asked, stuck });
-      for (const { child } of place.coordinators)
-        if (!child.alive) finding.broken.push(`a coordinator ended by itself: ${child.said}`);
+      const stuck = await waitUntilNothingMoves(testbed);
+      const finding = await judgeRuns(testbed, { submitted, stuck });
+      for (const { child } of testbed.coordinators)
+        if (!child.alive) finding.broken.push(`a coordinator ended by itself: ${child.output}`);
       return { ...finding, seen: { kills, ...finding.seen } };
     }),
   );

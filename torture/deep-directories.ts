@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { isTerminal } from "../src/model/states.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { upTo, waitFor } from "./wait.ts";
 
 /** What a command leaves in its temporary directory, as Perl code. */
@@ -24,14 +24,14 @@ export async function deepDirectories(
   { rounds, depth }: { rounds: number; depth: number },
   tools: Tools,
 ): Promise<Finding> {
-  return inPlace(tools, null, async (place) => {
+  return withTestbed(tools, null, async (testbed) => {
     const broken: string[] = [];
     const seen = { rounds: 0, killed: 0, "did not start again": 0, "left over": 0 };
     try {
       for (const at of upTo(rounds)) {
         for (const [kind, script] of Object.entries(kinds)) {
           const isKilled = at % 2 === 1;
-          const fault = await leaveAndStart(place, kind, script(depth), isKilled);
+          const fault = await leaveAndStart(testbed, kind, script(depth), isKilled);
           seen.rounds += 1;
           if (isKilled) seen.killed += 1;
           if (fault === null) continue;
@@ -41,8 +41,8 @@ export async function deepDirectories(
       }
     } finally {
       // Node could not remove these, so use programs that can.
-      spawnSync("chattr", ["-R", "-i", join(place.directory, "runners")], { stdio: "ignore" });
-      spawnSync("rm", ["-rf", join(place.directory, "runners")]);
+      spawnSync("chattr", ["-R", "-i", join(testbed.directory, "runners")], { stdio: "ignore" });
+      spawnSync("rm", ["-rf", join(testbed.directory, "runners")]);
     }
     return { seen, broken, late: [] };
   });
@@ -50,13 +50,18 @@ export async function deepDirectories(
 
 const runner = "leaver";
 
-async function leaveAndStart(place: Place, kind: string, script: string, isKilled: boolean): Promise<string | null> {
-  const { client } = place;
-  const started = join(place.directory, "begun");
+async function leaveAndStart(
+  testbed: Testbed,
+  kind: string,
+  script: string,
+  isKilled: boolean,
+): Promise<string | null> {
+  const { client } = testbed;
+  const started = join(testbed.directory, "begun");
   const stay = isKilled ? "sleep 600" : "";
   const command = `perl -e 'chdir $ENV{TMPDIR}; ${script}; open(my $f, ">", "${started}"); close $f; ${stay}'`;
   await client.agents.put("leaves", { type: "procedural", command });
-  const first = await place.startRunner({ name: runner, slots: 1 });
+  const first = await testbed.startRunner({ name: runner, slots: 1 });
   const { run_id } = await client.submit({ agent_name: "leaves" });
   const isThere = async (): Promise<true | null> =>
     isKilled ? existsSync(started) || null : isTerminal((await client.runs.get(run_id)).status) || null;
@@ -65,22 +70,22 @@ async function leaveAndStart(place: Place, kind: string, script: string, isKille
   await first.child.closed;
   spawnSync("rm", ["-f", started]);
 
-  const second = place.spawnRunner({ name: runner, slots: 1 });
-  await place.putAgent("after");
+  const second = testbed.spawnRunner({ name: runner, slots: 1 });
+  await testbed.putAgent("after");
   const after = await client.submit({ agent_name: "after" });
   const ended = await waitFor(async () => {
     const run = await client.runs.get(after.run_id);
     return isTerminal(run.status) || !second.alive ? run.status : null;
   }, 120_000);
-  const { said } = second;
+  const { output: said } = second;
   second.signal("SIGTERM");
   await second.closed;
   if (ended !== "completed") return `a run after it is ${ended}: ${said.slice(-500)}`;
-  return kind !== "immutable files" && leftOf(place, run_id) ? "something is left" : null;
+  return kind !== "immutable files" && findLeftovers(testbed, run_id) ? "something is left" : null;
 }
 
 /** Ignores logs, and does not descend into the directories, which may be deep. */
-function leftOf({ directory }: Place, run_id: string): boolean {
+function findLeftovers({ directory }: Testbed, run_id: string): boolean {
   const isIn = (path: string, levels: number): boolean =>
     readdirSync(path, { withFileTypes: true }).some((entry) => {
       if (!entry.isDirectory() || entry.name === "logs") return false;

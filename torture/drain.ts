@@ -1,6 +1,6 @@
 import { newMark, survivors } from "../test/fixtures/process/survivors.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { each, upTo, waitFor } from "./wait.ts";
 
 /** How long runs may continue after a SIGTERM. */
@@ -11,11 +11,11 @@ const graceMs = 4000;
  * period and requeued without counting a failure, nothing new is claimed, and the runner exits in time.
  */
 export async function drain({ terms, atOnce }: { terms: number; atOnce: number }, tools: Tools): Promise<Finding> {
-  return inPlace(tools, { leaseMs: 10_000, pollHoldMs: 5000 }, async (place) => {
-    await place.putAgent("work");
+  return withTestbed(tools, { leaseMs: 10_000, pollHoldMs: 5000 }, async (testbed) => {
+    await testbed.putAgent("work");
     const found: Drained[] = [];
     await each(upTo(terms), atOnce, async (at) => {
-      found.push(await drainOne(place, at));
+      found.push(await drainOne(testbed, at));
       if (found.length % 10 === 0) tools.progress(`${found.length} of ${terms} drains`);
     });
     return {
@@ -41,10 +41,10 @@ interface Drained {
   faults: string[];
 }
 
-async function drainOne(place: Place, at: number): Promise<Drained> {
-  const { client } = place;
+async function drainOne(testbed: Testbed, at: number): Promise<Drained> {
+  const { client } = testbed;
   const name = `drained-${at}`;
-  const { child, runner_id } = await place.startRunner({
+  const { child, runner_id } = await testbed.startRunner({
     name,
     slots: 4,
     tags: [name],
@@ -56,7 +56,7 @@ async function drainOne(place: Place, at: number): Promise<Drained> {
     (await client.submit({ agent_name: "work", parameters, demands })).run_id;
   const longs = [await submit({ stay: long }), await submit({ stay: long })];
   await waitFor(
-    async () => (longs.every((run_id) => place.marks().some((mark) => mark.startsWith(run_id))) ? true : null),
+    async () => (longs.every((run_id) => testbed.marks().some((mark) => mark.startsWith(run_id))) ? true : null),
     120_000,
   );
   // Leave one slot free: a runner that kept claiming would fill it.
@@ -64,13 +64,13 @@ async function drainOne(place: Place, at: number): Promise<Drained> {
   await waitFor(async () => ((await client.runs.get(short)).status === "running" ? true : null), 120_000, 10);
   child.signal("SIGTERM");
   const termAt = Date.now();
-  await child.says(/^draining$/m);
+  await child.waitForOutput(/^draining$/m);
   const late = [await submit({}), await submit({})];
   const { code } = await child.closed;
   const endedMs = Date.now() - termAt;
 
   const faults: string[] = [];
-  if (code !== 0) faults.push(`${name} ended with ${code}: ${child.said}`);
+  if (code !== 0) faults.push(`${name} ended with ${code}: ${child.output}`);
   const shortRun = await client.runs.get(short);
   if (shortRun.status !== "completed" || shortRun.attempt !== 1)
     faults.push(`the short ${short} is ${shortRun.status}: ${shortRun.error}`);
@@ -84,7 +84,7 @@ async function drainOne(place: Place, at: number): Promise<Drained> {
     if (ended === undefined) faults.push(`the long ${run_id} has no end on the record`);
     else if (Date.parse(ended) - termAt < graceMs - 50) early += 1;
   }
-  const started = new Set(place.marks().map((mark) => mark.split(".")[0]));
+  const started = new Set(testbed.marks().map((mark) => mark.split(".")[0]));
   const begunLate = late.filter((run_id) => started.has(run_id)).length;
   if (early > 0) faults.push(`${early} of ${name} were killed before the grace was over`);
   if (begunLate > 0) faults.push(`${name} started ${begunLate} runs after SIGTERM`);

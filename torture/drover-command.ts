@@ -4,9 +4,9 @@ import type { Tools } from "./finding.ts";
 import type { Child, Processes } from "./processes.ts";
 import { waitFor } from "./wait.ts";
 
-export interface Ran {
+export interface CommandResult {
   code: number | null;
-  said: string;
+  output: string;
   ms: number;
   /** Peak memory. */
   megabytes: number;
@@ -17,7 +17,7 @@ export async function drover(
   { processes, tools, cwd }: { processes: Processes; tools: Tools; cwd: string },
   env: Record<string, string>,
   ...args: string[]
-): Promise<Ran> {
+): Promise<CommandResult> {
   const startedAt = performance.now();
   const child = processes.start([process.execPath, join(tools.root, "bin", "drover.js"), ...args, "--quiet"], {
     cwd,
@@ -26,15 +26,15 @@ export async function drover(
   let megabytes = 0;
   const hour = 3_600_000;
   await waitFor(async () => {
-    megabytes = Math.max(megabytes, memoryOf(child));
+    megabytes = Math.max(megabytes, readPeakMemory(child));
     return child.alive ? null : true;
   }, hour);
   const { code } = await child.closed;
-  return { code, said: child.said, ms: performance.now() - startedAt, megabytes };
+  return { code, output: child.output, ms: performance.now() - startedAt, megabytes };
 }
 
 /** Peak memory as reported by the kernel; 0 once the process has exited. */
-function memoryOf({ pid }: Child): number {
+function readPeakMemory({ pid }: Child): number {
   try {
     return Math.round(Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024);
   } catch {

@@ -17,7 +17,7 @@ export async function escapes({ kills }: { kills: number }, { root }: Tools): Pr
     seen: {
       "timeouts and cancels": report.ended,
       alive: report.survived.length,
-      "wrongly told": report.wrong.length,
+      "reported wrongly": report.wrong.length,
       ms: Math.round(performance.now() - startedAt),
     },
     broken: [

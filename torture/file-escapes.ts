@@ -4,7 +4,14 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { type Face, type FaceName, faceNames, openFace } from "./file-tool-faces.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { canary, hostilePaths, isOutside, makePlace, type Place, whereItLeads } from "./hostile-paths.ts";
+import {
+  canary,
+  hostilePaths,
+  isOutside,
+  createHostileWorkspace,
+  type HostileWorkspace,
+  whereItLeads,
+} from "./hostile-paths.ts";
 
 type Size = { vectors: number; raceSeconds: number };
 type Judge = (face: string, call: Call, answer: string) => void;
@@ -24,9 +31,9 @@ export async function fileEscapes(size: Size, tools: Pick<Tools, "root" | "progr
       // The program starts a process per call, so run several in parallel, each in its own workspace.
       const shares = name === "program" ? 4 : 1;
       const found = Array.from({ length: shares }, (_, share) =>
-        withFaces([name], tools.root, broken, (place, faces) => {
-          const paths = hostilePaths(place, size.vectors).filter((_path, at) => at % shares === share);
-          return tryPaths(place, faces[0]!, paths, judge, broken);
+        withFaces([name], tools.root, broken, (workspace, faces) => {
+          const paths = hostilePaths(workspace, size.vectors).filter((_path, at) => at % shares === share);
+          return tryPaths(workspace, faces[0]!, paths, judge, broken);
         }),
       );
       const paths = sum(await Promise.all(found));
@@ -34,9 +41,9 @@ export async function fileEscapes(size: Size, tools: Pick<Tools, "root" | "progr
       return paths;
     }),
   );
-  await withFaces(faceNames, tools.root, broken, async (place, faces) => {
+  await withFaces(faceNames, tools.root, broken, async (workspace, faces) => {
     for (const call of raceCalls) {
-      const { calls, swaps } = await race(place, faces, call, size.raceSeconds, judge);
+      const { calls, swaps } = await race(workspace, faces, call, size.raceSeconds, judge);
       seen.races += sum(calls.values());
       seen.swaps += swaps;
       const created = [...calls].map(([face, count]) => `${face} ${count}`).join(", ");
@@ -63,25 +70,31 @@ async function withFaces<T>(
   names: readonly FaceName[],
   root: string,
   broken: string[],
-  work: (place: Place, faces: readonly Face[]) => Promise<T>,
+  work: (workspace: HostileWorkspace, faces: readonly Face[]) => Promise<T>,
 ): Promise<T> {
-  const place = makePlace();
-  const before = fingerprint(place.outside);
-  const faces = await Promise.all(names.map((name) => openFace(name, place.root, root)));
+  const workspace = createHostileWorkspace();
+  const before = fingerprint(workspace.outside);
+  const faces = await Promise.all(names.map((name) => openFace(name, workspace.root, root)));
   try {
-    return await work(place, faces);
+    return await work(workspace, faces);
   } finally {
     await Promise.all(faces.map((face) => face.close()));
-    if (fingerprint(place.outside) !== before) broken.push(`something outside was changed (${names.join(", ")})`);
-    rmSync(place.base, { recursive: true, force: true });
+    if (fingerprint(workspace.outside) !== before) broken.push(`something outside was changed (${names.join(", ")})`);
+    rmSync(workspace.base, { recursive: true, force: true });
   }
 }
 
 /** Returns the number of distinct paths tried. */
-async function tryPaths(place: Place, face: Face, paths: readonly string[], judge: Judge, broken: string[]) {
+async function tryPaths(
+  workspace: HostileWorkspace,
+  face: Face,
+  paths: readonly string[],
+  judge: Judge,
+  broken: string[],
+) {
   for (const path of paths) {
-    const real = whereItLeads(place, path);
-    const leadsOut = real !== null && isOutside(place, real);
+    const real = whereItLeads(workspace, path);
+    const leadsOut = real !== null && isOutside(workspace, real);
     for (const call of callsFor(path)) {
       const answer = await face.call(call);
       judge(face.name, call, answer);
@@ -89,7 +102,7 @@ async function tryPaths(place: Place, face: Face, paths: readonly string[], judg
       // A link that leads outside may be deleted or replaced, since both act on the link itself.
       if (leadsOut && opens.has(call.tool) && call["path"] === path)
         broken.push(`${face.name} opened ${real}: ${JSON.stringify(call)}`);
-      place.restore();
+      workspace.restore();
     }
   }
   return new Set(paths).size;
@@ -122,7 +135,7 @@ const raceCalls: readonly Call[] = [
 
 /** Calls the tool while a thread keeps swapping the directory for a link to the outside and back. */
 async function race(
-  { root, outside }: Place,
+  { root, outside }: HostileWorkspace,
   faces: readonly Face[],
   call: Call,
   seconds: number,

@@ -17,9 +17,9 @@ export interface Tools {
   host: string;
   /** The bundle of test/fixtures/e2e/exec-many.ts. */
   execMany: string;
-  /** The database engine for a place's record. */
+  /** The database engine for a testbed's record. */
   engine: EngineName;
-  /** Creates an empty database on a real server, for a place on PostgreSQL. */
+  /** Creates an empty database on a real server, for a testbed on PostgreSQL. */
   openDatabase: () => Promise<Database>;
   /** Whether the process that makes the load gives way to those it measures. */
   lowersPriority?: true;

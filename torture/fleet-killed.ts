@@ -2,9 +2,9 @@ import { killOne } from "./coordinator-killed.ts";
 import { answering } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { judgeRuns } from "./judge-runs.ts";
-import { inPlace, type Place, type RunnerSpec } from "./place.ts";
+import { withTestbed, type Testbed, type RunnerSpec } from "./testbed.ts";
 import type { Child } from "./processes.ts";
-import { startStorm, submitDuring, untilNothingMoves } from "./storm.ts";
+import { startStorm, submitDuring, waitUntilNothingMoves } from "./storm.ts";
 import { pause, upTo } from "./wait.ts";
 
 /**
@@ -12,28 +12,28 @@ import { pause, upTo } from "./wait.ts";
  * retried if its agent allows it. No attempt is executed twice, and every run ends.
  */
 export async function fleetKilled({ kills, runs }: { kills: number; runs: number }, tools: Tools): Promise<Finding> {
-  return inPlace(tools, null, async (place) => {
-    await place.putAgent("work", { max_attempts: 50 });
+  return withTestbed(tools, null, async (testbed) => {
+    await testbed.putAgent("work", { max_attempts: 50 });
     const runners: RunnerSlot[] = [];
     for (const at of upTo(4)) {
       const spec: RunnerSpec = { name: `runner-${at}`, slots: 3, times: { pollPauseMs: 50 } };
-      runners.push({ spec, child: (await place.startRunner(spec)).child });
+      runners.push({ spec, child: (await testbed.startRunner(spec)).child });
     }
     let died = 0;
     const blow = async (): Promise<void> => {
-      if (Math.random() < 0.7) return killOne(place);
-      await killRunner(place, runners[Math.floor(Math.random() * runners.length)]!);
+      if (Math.random() < 0.7) return killOne(testbed);
+      await killRunner(testbed, runners[Math.floor(Math.random() * runners.length)]!);
       died += 1;
     };
     const storm = startStorm(kills, blow, tools.progress);
     // Long enough to be hit by a kill.
-    const asked = await submitDuring(place, runs, storm, { lines: 3, pause: "0.1" });
+    const submitted = await submitDuring(testbed, runs, storm, { lines: 3, pause: "0.1" });
     await storm.over;
-    await Promise.all(place.coordinators.map(({ url, child }) => answering(url, child)));
-    const stuck = await untilNothingMoves(place);
-    const finding = await judgeRuns(place, { asked, stuck, runnersDied: true });
-    for (const { child } of [...place.coordinators, ...runners])
-      if (!child.alive) finding.broken.push(`one ended by itself: ${child.said}`);
+    await Promise.all(testbed.coordinators.map(({ url, child }) => answering(url, child)));
+    const stuck = await waitUntilNothingMoves(testbed);
+    const finding = await judgeRuns(testbed, { submitted, stuck, runnersDied: true });
+    for (const { child } of [...testbed.coordinators, ...runners])
+      if (!child.alive) finding.broken.push(`one ended by itself: ${child.output}`);
     return { ...finding, seen: { kills, "of runners": died, ...finding.seen } };
   });
 }
@@ -44,9 +44,9 @@ export interface RunnerSlot {
 }
 
 /** Kills a runner and starts it again on the same state, as a service manager would. */
-export async function killRunner(place: Place, slot: RunnerSlot): Promise<void> {
+export async function killRunner(testbed: Testbed, slot: RunnerSlot): Promise<void> {
   await pause(Math.random() * 1500);
   slot.child.signal("SIGKILL");
   await slot.child.closed;
-  slot.child = place.spawnRunner(slot.spec);
+  slot.child = testbed.spawnRunner(slot.spec);
 }

@@ -5,7 +5,7 @@ import { createClient } from "../src/wire/client.ts";
 import { killOne } from "./coordinator-killed.ts";
 import { answering } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { allEvents, faultsOfLog, printed } from "./record.ts";
 import { startStorm } from "./storm.ts";
 import { retryWhileUnreachable, upTo, waitFor } from "./wait.ts";
@@ -25,24 +25,24 @@ const linesInBurst = 50;
  * every event once, in order.
  */
 export async function fleetReaders({ bursts, readers, kills }: Size, tools: Tools): Promise<Finding> {
-  return inPlace(tools, null, async (place) => {
-    const { client } = place;
-    const script = join(place.directory, "scripts", "print.sh");
+  return withTestbed(tools, null, async (testbed) => {
+    const { client } = testbed;
+    const script = join(testbed.directory, "scripts", "print.sh");
     writeFileSync(script, printScript(bursts));
     chmodSync(script, 0o755);
     for (const at of upTo(runs))
-      await place.startRunner({ name: `printer-${at}`, slots: 1, times: { pollPauseMs: 50 } });
+      await testbed.startRunner({ name: `printer-${at}`, slots: 1, times: { pollPauseMs: 50 } });
     await retryWhileUnreachable(() => client.agents.put("print", { type: "procedural", command: script }));
-    const asked: string[] = [];
+    const submitted: string[] = [];
     for (const at of upTo(runs))
-      asked.push((await client.submit({ agent_name: "print", idempotency_key: `print ${at}` })).run_id);
+      submitted.push((await client.submit({ agent_name: "print", idempotency_key: `print ${at}` })).run_id);
     const leave = new AbortController();
     const cuts = { count: 0 };
-    const ofRuns = [...upTo(readers)].map((at) => readRun(place, asked[at % runs]!, cuts));
-    const ofAll = [...upTo(readers)].map(() => readAll(place, leave.signal, cuts));
-    const storm = startStorm(kills, () => killOne(place), tools.progress);
+    const ofRuns = [...upTo(readers)].map((at) => readRun(testbed, submitted[at % runs]!, cuts));
+    const ofAll = [...upTo(readers)].map(() => readAll(testbed, leave.signal, cuts));
+    const storm = startStorm(kills, () => killOne(testbed), tools.progress);
     await storm.over;
-    await Promise.all(place.coordinators.map(({ url, child }) => answering(url, child)));
+    await Promise.all(testbed.coordinators.map(({ url, child }) => answering(url, child)));
     const logs = await Promise.all(ofRuns);
     const stored = await allEvents(client);
     const count = [...stored.values()].reduce((sum, log) => sum + log.length, 0);
@@ -65,14 +65,14 @@ done
 `;
 }
 
-async function readRun({ url, token }: Place, run_id: string, cuts: { count: number }): Promise<StoredEvent[]> {
+async function readRun({ url, token }: Testbed, run_id: string, cuts: { count: number }): Promise<StoredEvent[]> {
   const client = createClient({ url, token });
   const log: StoredEvent[] = [];
   for await (const event of client.runs.follow(run_id, { onReconnect: () => (cuts.count += 1) })) log.push(event);
   return log;
 }
 
-function readAll({ url, token }: Place, signal: AbortSignal, cuts: { count: number }) {
+function readAll({ url, token }: Testbed, signal: AbortSignal, cuts: { count: number }) {
   const client = createClient({ url, token });
   const seen: StoredEvent[] = [];
   const follow = async (): Promise<void> => {

@@ -6,7 +6,7 @@ import { openPostgresEngine } from "../src/record/postgres/engine.ts";
 import { type ClaimedRun, claimOverHttp } from "../test/fixtures/dispatch/claimed.ts";
 import { executionEnded, executionStarted } from "../test/fixtures/record/sample.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { allEvents, readAudit } from "./record.ts";
 import { upTo } from "./wait.ts";
 
@@ -30,7 +30,7 @@ const forgeries: Record<string, Forge> = {
   "two starts": (_, { id }) => ({ events: [executionStarted(id), executionStarted(id)], refused: 1 }),
   "two ends": (_, { id }) => ({ events: [executionStarted(id), executionEnded(id), forgedEnd(id)], refused: 1 }),
   "id of its own run": (_, { run_id }) => ({
-    events: [{ ...executionStarted(randomUUID()), execution: startOf(run_id) } as RunEvent],
+    events: [{ ...executionStarted(randomUUID()), execution: findStart(run_id) } as RunEvent],
     refused: 1,
   }),
   "a person's decision": (_, { id }) => ({
@@ -51,8 +51,8 @@ const forgeries: Record<string, Forge> = {
  * else's record changes, each attempt is on record, and the rest of the runner's log is stored.
  */
 export async function forging({ tries }: { tries: number }, tools: Tools): Promise<Finding> {
-  return inPlace(tools, { leaseMs: 3_600_000 }, async (place) => {
-    const at = { ...place, adminToken: place.token };
+  return withTestbed(tools, { leaseMs: 3_600_000 }, async (testbed) => {
+    const at = { ...testbed, adminToken: testbed.token };
     const startedAt = new Date(Date.now() - 1000).toISOString();
     const victims = { ended: randomUUID(), open: randomUUID() };
     const finished = await claimOverHttp(at, "finished");
@@ -60,7 +60,7 @@ export async function forging({ tries }: { tries: number }, tools: Tools): Promi
     await finished.finish();
     const running = await claimOverHttp(at, "running");
     await running.append(executionStarted(victims.open));
-    const before = await executionsOf(place, victims);
+    const before = await listExecutions(testbed, victims);
     const eve = await claimOverHttp(at, "eve");
 
     const seen = { tries: 0, refused: 0, fenced: 0, "wild times": 0 };
@@ -75,28 +75,31 @@ export async function forging({ tries }: { tries: number }, tools: Tools): Promi
       seen.tries += 1;
       seen.refused += refused;
       if (name === "wild times") wild.push(id);
-      for (const run of [finished, running]) seen.fenced += await speakFor(run, eve, events, broken);
+      for (const run of [finished, running]) seen.fenced += await reportFor(run, eve, events, broken);
     }
     seen["wild times"] = wild.length;
     await eve.finish();
 
-    if (JSON.stringify(await executionsOf(place, victims)) !== JSON.stringify(before))
+    if (JSON.stringify(await listExecutions(testbed, victims)) !== JSON.stringify(before))
       broken.push("an execution of somebody else was changed");
-    const log = (await allEvents(place.client)).get(eve.run_id) ?? [];
+    const log = (await allEvents(testbed.client)).get(eve.run_id) ?? [];
     const markers = log.filter(({ event }) => event.type === "output").length;
     if (markers !== 2 * tries) broken.push(`${markers} of ${2 * tries} lines of the forger's own log are there`);
     const errors = log.filter(({ event }) => event.type === "error" && event.code?.startsWith("refused_")).length;
     if (errors !== seen.refused) broken.push(`${errors} of ${seen.refused} refusals are in the log`);
-    const exported = await exportedSince(place, startedAt);
+    const exported = await exportedSince(testbed, startedAt);
     for (const id of wild) if (!exported.has(id)) broken.push(`${id} is missing from the export since ${startedAt}`);
-    if (!(await readAudit(place)).verified) broken.push("the audit chain does not verify");
+    if (!(await readAudit(testbed)).verified) broken.push("the audit chain does not verify");
     for (const run of [finished, running, eve]) run.port.close();
     return { seen, broken, late: [] };
   });
 }
 
-/** Reports for another's run through the forger's own runner. The request is answered, but nothing is stored. */
-async function speakFor(victim: ClaimedRun, eve: ClaimedRun, events: RunEvent[], broken: string[]): Promise<number> {
+/**
+ * Reports events of another owner's run through the forger's own runner. The request is answered, but nothing is
+ * stored.
+ */
+async function reportFor(victim: ClaimedRun, eve: ClaimedRun, events: RunEvent[], broken: string[]): Promise<number> {
   const { run_id, attempt } = victim;
   const numbered = events.map((event, index) => ({ n: 100 + index, at: new Date().toISOString(), event }));
   const { fenced } = await eve.report({ events: [{ run_id, attempt, events: numbered }] });
@@ -105,11 +108,11 @@ async function speakFor(victim: ClaimedRun, eve: ClaimedRun, events: RunEvent[],
   return 0;
 }
 
-async function executionsOf({ client }: Place, { ended, open }: Victims): Promise<unknown> {
+async function listExecutions({ client }: Testbed, { ended, open }: Victims): Promise<unknown> {
   return [await client.executions.get(ended), await client.executions.get(open)];
 }
 
-async function exportedSince({ fleet, state }: Place, startedAt: string): Promise<Set<string>> {
+async function exportedSince({ fleet, state }: Testbed, startedAt: string): Promise<Set<string>> {
   const ids = new Set<string>();
   // Written by exportFrom.
   const keep = (line: string): void => void ids.add((JSON.parse(line) as { executionId?: string }).executionId ?? "");
@@ -126,7 +129,7 @@ async function exportedSince({ fleet, state }: Place, startedAt: string): Promis
   }
 }
 
-function startOf(execution_id: string) {
+function findStart(execution_id: string) {
   const event = executionStarted(randomUUID());
   if (event.type !== "execution_started") throw new Error("not a start");
   return { ...event.execution, execution_id };

@@ -4,7 +4,7 @@ import { recordDirectory, tokenFile } from "../src/model/state-layout.ts";
 import { rawCall } from "../test/http-call.ts";
 import type { CoordinatorSlot } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { upTo, waitFor } from "./wait.ts";
 
 const beyondLoopback = ["0.0.0.0", "::", "192.0.2.1"];
@@ -15,22 +15,22 @@ export async function freshStarts({ starts }: { starts: number }, tools: Tools):
   const tokens = new Set<string>();
   let refusals = 0;
   for (const at of upTo(starts)) {
-    await inPlace(tools, null, async (place) => {
-      for (const slot of place.coordinators) broken.push(...(await faultsOf(slot, place)));
-      tokens.add(place.token);
-      if (at === 0) refusals = await refusesOpenDoors(place, tools, broken);
+    await withTestbed(tools, null, async (testbed) => {
+      for (const slot of testbed.coordinators) broken.push(...(await checkFirstStart(slot, testbed)));
+      tokens.add(testbed.token);
+      if (at === 0) refusals = await refusesOpenDoors(testbed, tools, broken);
     });
   }
   if (tokens.size !== starts) broken.push(`${starts} starts had ${tokens.size} different tokens`);
   return { seen: { starts, "different tokens": tokens.size, "open doors refused": refusals }, broken, late: [] };
 }
 
-async function faultsOf({ url, state }: CoordinatorSlot, { token, fleet }: Place): Promise<string[]> {
+async function checkFirstStart({ url, state }: CoordinatorSlot, { token, fleet }: Testbed): Promise<string[]> {
   const faults: string[] = [];
   const { hostname, port } = new URL(url);
   if (hostname !== "127.0.0.1") faults.push(`it says it listens on ${hostname}`);
-  const heard = listeners(port);
-  if (heard.join() !== "0100007F") faults.push(`it listens on ${heard.join()}`);
+  const listening = listeners(port);
+  if (listening.join() !== "0100007F") faults.push(`it listens on ${listening.join()}`);
   const own = fleet ? (["fleet-token"] as const) : (["token", "audit.key"] as const);
   const files = [...own.map((name) => [name, 0o600] as const), [".", 0o700]] as const;
   for (const [file, max] of files) {
@@ -58,8 +58,8 @@ function keptByOneOfFleet(state: string, token: string): string[] {
   ];
 }
 
-async function refusesOpenDoors(place: Place, { root }: Tools, broken: string[]): Promise<number> {
-  const { directory, processes, fleet } = place;
+async function refusesOpenDoors(testbed: Testbed, { root }: Tools, broken: string[]): Promise<number> {
+  const { directory, processes, fleet } = testbed;
   let refusals = 0;
   const refuses = async (what: string, code: string, host: string, more: Record<string, string>): Promise<void> => {
     const child = processes.start(
@@ -70,8 +70,8 @@ async function refusesOpenDoors(place: Place, { root }: Tools, broken: string[])
       },
     );
     const ended = await waitFor(async () => (child.alive ? null : true), 20_000);
-    if (ended && child.said.includes(code)) refusals += 1;
-    else broken.push(`${what}: ${child.said.slice(0, 300)}`);
+    if (ended && child.output.includes(code)) refusals += 1;
+    else broken.push(`${what}: ${child.output.slice(0, 300)}`);
   };
   const database = fleet ? { DATABASE_URL: fleet.url, DROVER_SECRET: fleet.secret.toString("hex") } : {};
   for (const host of beyondLoopback)

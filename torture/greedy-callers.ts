@@ -2,8 +2,8 @@ import { registration } from "../test/coordinator.ts";
 import { rawCall, type RawCall } from "../test/http-call.ts";
 import { claimOverHttp } from "../test/fixtures/dispatch/claimed.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
-import { impactOf, openBystander, type Waits } from "./bystander.ts";
-import { inPlace, type Place } from "./place.ts";
+import { describeImpact, openBystander, type Waits } from "./bystander.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { each, pause, upTo } from "./wait.ts";
 
 interface Size {
@@ -19,15 +19,15 @@ const atOnce = 16;
 
 /** S13: one caller repeats each expensive request as fast as it can. Nobody else is slowed down. */
 export async function greedyCallers({ runs, requests, idleMs = 5000 }: Size, tools: Tools): Promise<Finding> {
-  return inPlace(tools, { leaseMs: 3_600_000 }, async (place) => {
-    const other = await openBystander(place, tools);
-    const loads = await loadsOf(place, runs);
+  return withTestbed(tools, { leaseMs: 3_600_000 }, async (testbed) => {
+    const other = await openBystander(testbed, tools);
+    const loads = await createLoads(testbed, runs);
     const idle = await other.during(pause(idleMs));
     const broken: string[] = [];
     const all: (Waits & { name: string })[] = [];
     for (const { name, call } of loads) {
       const send = async (at: number): Promise<void> => {
-        const { status, text } = await rawCall(place.url, call(at)).catch(() => ({ status: 413, text: "cut off" }));
+        const { status, text } = await rawCall(testbed.url, call(at)).catch(() => ({ status: 413, text: "cut off" }));
         if (status >= 500 && status !== 503) broken.push(`${name}: ${status} ${text.slice(0, 300)}`);
       };
       all.push({ name, ...(await other.during(each(upTo(requests), atOnce, send))) });
@@ -39,7 +39,7 @@ export async function greedyCallers({ runs, requests, idleMs = 5000 }: Size, too
       p99: worst.p99,
       longest: largest(all.map(({ longest }) => longest)),
     };
-    const found = await impactOf(place, idle, under);
+    const found = await describeImpact(testbed, idle, under);
     const late = found.late.map((text) => `${text} (${worst.name})`);
     return { seen: { requests: requests * loads.length, ...found.seen }, broken: [...broken, ...found.broken], late };
   });
@@ -51,15 +51,15 @@ interface Load {
 }
 
 /** Expensive requests: large bodies, long lists, searches, streams, checks, tokens, proofs. */
-async function loadsOf(place: Place, runs: number): Promise<Load[]> {
-  const { client } = place;
+async function createLoads(testbed: Testbed, runs: number): Promise<Load[]> {
+  const { client } = testbed;
   const { token: user } = await client.tokens.create({ role: "user", subject: "greedy" });
   const { token: admin } = await client.tokens.create({ role: "admin", subject: "greedy" });
   const nobody = { demands: { tags: ["nobody"] }, type: "procedural" as const, command: "true" };
   await client.agents.put("idle", nobody);
   await client.agents.put("free", { ...nobody, parameters_schema: { type: "object" } });
   await each(upTo(runs), 8, async () => void (await client.submit({ agent_name: "idle", parameters: {} })));
-  const log = await claimOverHttp({ ...place, adminToken: place.token }, "chatty");
+  const log = await claimOverHttp({ ...testbed, adminToken: testbed.token }, "chatty");
   const events = [...upTo(500)].map((at) => ({
     n: at + 1,
     at: "2026-01-01T00:00:00.000Z",
@@ -67,7 +67,7 @@ async function loadsOf(place: Place, runs: number): Promise<Load[]> {
   }));
   const report = { ...log.runner, held: [[log.run_id, log.attempt]], as_of_claim: "c", partials: [], finishes: [] };
   const body = JSON.stringify({ ...report, events: [{ run_id: log.run_id, attempt: log.attempt, events }] });
-  await rawCall(place.url, { method: "POST", path: "/runner/report", headers: json(place.token), body });
+  await rawCall(testbed.url, { method: "POST", path: "/runner/report", headers: json(testbed.token), body });
   const get = (name: string, path: string, token: string | null = user, more: RawCall | object = {}): Load => ({
     name,
     call: () => ({ path, headers: token === null ? {} : json(token), ...more }),
@@ -102,7 +102,7 @@ async function loadsOf(place: Place, runs: number): Promise<Load[]> {
     post(
       "proofs",
       "/proof",
-      (at) => ({ nonce: String(at).padStart(64, "0"), key_id: "0".repeat(16), origin: place.url }),
+      (at) => ({ nonce: String(at).padStart(64, "0"), key_id: "0".repeat(16), origin: testbed.url }),
       null,
     ),
     post("checks of the audit chain", "/audit/verify", () => ({}), admin),
@@ -118,7 +118,7 @@ async function loadsOf(place: Place, runs: number): Promise<Load[]> {
     })),
     post("fields that nobody knows", "/runs", (at) => ({ agent_name: "free", [`x${at}${"y".repeat(300_000)}`]: 1 })),
     post("agents that nobody knows", "/runs", (at) => ({ agent_name: `x${at}`.padEnd(64, "y") })),
-    post("registrations", "/runner/register", (at) => registration(`key-${at % 20}`), place.token),
+    post("registrations", "/runner/register", (at) => registration(`key-${at % 20}`), testbed.token),
     {
       name: "lists of tools",
       call: (id) => ({

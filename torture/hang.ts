@@ -1,7 +1,7 @@
 import pg from "pg";
 import { rawCall } from "../test/http-call.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { allRuns } from "./record.ts";
 import { idleTransactionMs } from "../src/record/postgres/limits.ts";
 import { each, pause, upTo, waitFor } from "./wait.ts";
@@ -9,7 +9,7 @@ import { each, pause, upTo, waitFor } from "./wait.ts";
 /** Allowance on top of the limit itself. */
 const slackMs = 1000;
 
-interface Asked {
+interface Requests {
   /** The `task_id` of every answered request. */
   acknowledged: Set<string>;
   sent: number;
@@ -23,47 +23,47 @@ interface Asked {
  * under. The others continue once the transaction's time limit has passed. After SIGCONT nothing is written twice.
  */
 export async function hang({ stops }: { stops: number }, tools: Tools): Promise<Finding> {
-  return inPlace(tools, null, async (place) => {
-    const watcher = new pg.Client({ connectionString: place.fleet!.url });
+  return withTestbed(tools, null, async (testbed) => {
+    const watcher = new pg.Client({ connectionString: testbed.fleet!.url });
     await watcher.connect();
-    await place.putAgent("work");
-    const asked: Asked = { acknowledged: new Set(), sent: 0, tookMs: [], refused: [] };
+    await testbed.putAgent("work");
+    const requests: Requests = { acknowledged: new Set(), sent: 0, tookMs: [], refused: [] };
     const ending = new AbortController();
     // Load on the coordinator that will freeze; its responses may take as long as the freeze.
     const load = each(upTo(8), 8, async (lane) => {
-      for (let at = 0; !ending.signal.aborted; at += 1) await submit(place, 0, `0.${lane}.${at}`, asked);
+      for (let at = 0; !ending.signal.aborted; at += 1) await submit(testbed, 0, `0.${lane}.${at}`, requests);
     });
     const other = each(upTo(2), 2, async (lane) => {
       for (let at = 0; !ending.signal.aborted; at += 1) {
         const startedAt = performance.now();
-        await submit(place, 1, `1.${lane}.${at}`, asked);
-        asked.tookMs.push(performance.now() - startedAt);
+        await submit(testbed, 1, `1.${lane}.${at}`, requests);
+        requests.tookMs.push(performance.now() - startedAt);
         await pause(10);
       }
     });
     let held = 0;
     let misses = 0;
     while (held < stops && misses < stops * 100) {
-      const before = answeredBy(0, asked);
-      if (await stopInTransaction(place, watcher)) held += 1;
+      const before = answeredBy(0, requests);
+      if (await stopInTransaction(testbed, watcher)) held += 1;
       else misses += 1;
       // Wait until it answers again. If it never does, another check reports it.
-      await waitFor(async () => (answeredBy(0, asked) > before ? true : null), 120_000);
+      await waitFor(async () => (answeredBy(0, requests) > before ? true : null), 120_000);
       if (held > 0 && held % 5 === 0) tools.progress(`${held} of ${stops} stops`);
     }
     ending.abort();
     await Promise.all([load, other]);
     await watcher.end();
-    return judge(place, asked, held, stops);
+    return judge(testbed, requests, held, stops);
   });
 }
 
-function answeredBy(coordinator: number, { acknowledged }: Asked): number {
+function answeredBy(coordinator: number, { acknowledged }: Requests): number {
   return [...acknowledged].filter((task_id) => task_id.startsWith(`${coordinator}.`)).length;
 }
 
 /** Returns false if the freeze fell between two transactions. */
-async function stopInTransaction({ coordinators }: Place, watcher: pg.Client): Promise<boolean> {
+async function stopInTransaction({ coordinators }: Testbed, watcher: pg.Client): Promise<boolean> {
   const { child } = coordinators[0]!;
   await pause(Math.random() * 50);
   child.signal("SIGSTOP");
@@ -91,39 +91,44 @@ async function countFrozen(watcher: pg.Client): Promise<number> {
 }
 
 /** Submits without an idempotency key, so that a double write becomes visible. */
-async function submit({ coordinators, token }: Place, at: number, task_id: string, asked: Asked): Promise<void> {
-  asked.sent += 1;
+async function submit(
+  { coordinators, token }: Testbed,
+  at: number,
+  task_id: string,
+  requests: Requests,
+): Promise<void> {
+  requests.sent += 1;
   const answer = await rawCall(coordinators[at]!.url, {
     method: "POST",
     path: "/runs",
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
     body: JSON.stringify({ agent_name: "work", task_id }),
   });
-  if (answer.status === 201) asked.acknowledged.add(task_id);
-  else asked.refused.push(`${task_id}: ${answer.status} ${answer.text.slice(0, 300)}`);
+  if (answer.status === 201) requests.acknowledged.add(task_id);
+  else requests.refused.push(`${task_id}: ${answer.status} ${answer.text.slice(0, 300)}`);
 }
 
-async function judge(place: Place, asked: Asked, held: number, stops: number): Promise<Finding> {
+async function judge(testbed: Testbed, requests: Requests, held: number, stops: number): Promise<Finding> {
   const stored = new Map<string, number>();
-  for (const { task_id } of await allRuns(place.client))
+  for (const { task_id } of await allRuns(testbed.client))
     stored.set(task_id ?? "", (stored.get(task_id ?? "") ?? 0) + 1);
   const twice = [...stored].filter(([, count]) => count > 1);
-  const lost = [...asked.acknowledged].filter((task_id) => !stored.has(task_id));
-  const longest = largest(asked.tookMs);
+  const lost = [...requests.acknowledged].filter((task_id) => !stored.has(task_id));
+  const longest = largest(requests.tookMs);
   return {
     seen: {
       "stops in a transaction": held,
-      requests: asked.sent,
+      requests: requests.sent,
       lost: lost.length,
       "stored twice": twice.length,
-      refused: asked.refused.length,
+      refused: requests.refused.length,
       "longest wait of the others ms": Math.round(longest),
     },
     broken: [
       ...(held === stops ? [] : [`only ${held} of ${stops} stops met a transaction`]),
       ...lost.map((task_id) => `${task_id} was acknowledged and is not there`),
       ...twice.map(([task_id, count]) => `${task_id} is there ${count} times`),
-      ...asked.refused.slice(0, 5),
+      ...requests.refused.slice(0, 5),
     ],
     late:
       longest > idleTransactionMs + slackMs

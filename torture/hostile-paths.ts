@@ -2,11 +2,11 @@ import { linkSync, lstatSync, mkdirSync, mkdtempSync, realpathSync, rmSync, syml
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Contained in every file outside the workspace and in the name of one. No tool's result may contain it. */
+/** Contained in every file outside the workspace and in the name of one. No tool may return it. */
 export const canary = "CANARY-outside-the-workspace";
 
-/** A workspace full of links that lead outside, beside the directory they lead to. */
-export interface Place {
+/** A workspace full of links that lead to a directory outside. */
+export interface HostileWorkspace {
   base: string;
   root: string;
   outside: string;
@@ -14,7 +14,7 @@ export interface Place {
   restore(): void;
 }
 
-export function makePlace(): Place {
+export function createHostileWorkspace(): HostileWorkspace {
   const base = realpathSync(mkdtempSync(join(tmpdir(), "drover-escapes-")));
   const root = join(base, "ws");
   const outside = join(base, "ws-not");
@@ -55,7 +55,7 @@ function isLink(path: string): boolean {
 }
 
 /** The real path that a tool would reach if it trusted the given one, or null if nothing is there. */
-export function whereItLeads({ root }: Place, path: string): string | null {
+export function whereItLeads({ root }: HostileWorkspace, path: string): string | null {
   if (path.includes("\0")) return null;
   try {
     // Not `join`, which would resolve `..` textually even behind a link.
@@ -65,13 +65,13 @@ export function whereItLeads({ root }: Place, path: string): string | null {
   }
 }
 
-export function isOutside({ root }: Place, real: string): boolean {
+export function isOutside({ root }: HostileWorkspace, real: string): boolean {
   return real !== root && !real.startsWith(`${root}/`);
 }
 
 /** Distinct hostile paths: every entry point combined with every way out and every target. Those that really lead outside come first. */
-export function hostilePaths(place: Place, count: number): string[] {
-  const { outside, root } = place;
+export function hostilePaths(workspace: HostileWorkspace, count: number): string[] {
+  const { outside, root } = workspace;
   const ways = ["", "./", "a/", "a/b/", "a/../", "self/", "self/self/a/", "link/", "relative/", "a/link/", "chain/"];
   ways.push("up/", "up/ws/", "root/", `root${root}/`, `root${root}/a/`, "a/b/../../self/", "link/../ws/");
   const ups = ["", "../", "../../", ".././../", "..//..///", "a/../../", "./.././", "../ws/../"];
@@ -115,8 +115,8 @@ export function hostilePaths(place: Place, count: number): string[] {
   ];
   const created = ways.flatMap((way) => ups.flatMap((up) => ends.map((end) => way + up + end)));
   const leads = (path: string): boolean => {
-    const real = whereItLeads(place, path);
-    return real !== null && isOutside(place, real);
+    const real = whereItLeads(workspace, path);
+    return real !== null && isOutside(workspace, real);
   };
   const leading = [...new Set(created)].filter((path) => !others.includes(path) && leads(path));
   const max = count - others.length;

@@ -5,7 +5,7 @@ import { type ClientName, clientNames, prepareClient } from "../test/clients/cli
 import { canary, type Kind, plantTraps, traps } from "../test/e2e/agents/traps.ts";
 import { type ModelServer, startModelServer } from "../test/model-server/server.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { each, waitFor } from "./wait.ts";
 
 const done = { tool: { name: "write_file", input: { path: "done.txt", content: "x" } } } as const;
@@ -25,15 +25,15 @@ export async function hostileRepositories({ share }: { share: number }, tools: T
   const model = await startModelServer([{ when: "write here", turns: [done, { text: "Done." }] }]);
   const elsewhere = await openTrap();
   try {
-    return await inPlace(tools, null, async (place) => {
-      const marks = join(place.directory, "trap-marks");
+    return await withTestbed(tools, null, async (testbed) => {
+      const marks = join(testbed.directory, "trap-marks");
       mkdirSync(marks);
-      for (const client of clientNames) await startClient(place, client, model, tools);
+      for (const client of clientNames) await startClient(testbed, client, model, tools);
       const wrong: string[] = [];
       const cases = everyCase().filter((_, at) => at % Math.ceil(1 / share) === 0);
       let ended = 0;
       await each(cases, 3, async (item) => {
-        const fault = await runIn(place, item, { marks, url: elsewhere.url });
+        const fault = await runIn(testbed, item, { marks, url: elsewhere.url });
         if (fault) wrong.push(fault);
         ended += 1;
         if (ended % 10 === 0) tools.progress(`${ended} of ${cases.length} repositories`);
@@ -55,7 +55,7 @@ export async function hostileRepositories({ share }: { share: number }, tools: T
           ...wrong,
           ...ran.map((name) => `${name} ran`),
           ...(elsewhere.came() === 0 ? [] : [`${elsewhere.came()} connections went elsewhere`]),
-          ...(read === 0 ? [] : [`the model was told ${read} times what a repository says`]),
+          ...(read === 0 ? [] : [`the model read a repository's text ${read} times`]),
         ],
         late: [],
       };
@@ -73,19 +73,19 @@ function everyCase(): Case[] {
   );
 }
 
-async function startClient(place: Place, client: ClientName, model: ModelServer, { root }: Tools): Promise<void> {
-  const home = join(place.directory, `home-${client}`);
+async function startClient(testbed: Testbed, client: ClientName, model: ModelServer, { root }: Tools): Promise<void> {
+  const home = join(testbed.directory, `home-${client}`);
   mkdirSync(home);
   const directory = join(root, "test", "clients");
   const { bin, env } = prepareClient(client, { home, url: model.url, directory });
-  await place.startRunner({
+  await testbed.startRunner({
     name: client,
     slots: 2,
     tags: [client],
     profile: { type: client, timeout_seconds: 100 },
     env: { ...env, [`${client.toUpperCase()}_BIN`]: bin },
   });
-  await place.client.agents.put(client, {
+  await testbed.client.agents.put(client, {
     type: "autonomous",
     executor: client,
     demands: { executor_type: client, tags: [client] },
@@ -94,7 +94,7 @@ async function startClient(place: Place, client: ClientName, model: ModelServer,
 
 /** Returns a description of the failure, or null. */
 async function runIn(
-  { client: api, directory: parent }: Place,
+  { client: api, directory: parent }: Testbed,
   { client, kind, name }: Case,
   bait: { marks: string; url: string },
 ): Promise<string | null> {

@@ -1,7 +1,7 @@
 import { createClient } from "../src/wire/client.ts";
 import type { CoordinatorTimes } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { retryWhileUnreachable, waitFor } from "./wait.ts";
 
 export interface Size {
@@ -18,15 +18,15 @@ export interface Size {
  * take work from the other coordinator.
  */
 export async function idle({ waiting, times, withinMs }: Size, tools: Tools): Promise<Finding> {
-  return inPlace(tools, times, async (place) => {
-    await place.putAgent("work");
+  return withTestbed(tools, times, async (testbed) => {
+    await testbed.putAgent("work");
     const names: string[] = [];
     let polls: number[];
     // The balancer decides which coordinator a runner reaches.
-    while (Math.max(...(polls = await heldPolls(place))) < waiting) names.push(await oneMore(place, names.length));
-    const hanging = place.coordinators[polls.indexOf(Math.max(...polls))]!;
-    const other = place.coordinators.find((item) => item !== hanging)!;
-    const client = createClient({ url: other.url, token: place.token });
+    while (Math.max(...(polls = await heldPolls(testbed))) < waiting) names.push(await oneMore(testbed, names.length));
+    const hanging = testbed.coordinators[polls.indexOf(Math.max(...polls))]!;
+    const other = testbed.coordinators.find((item) => item !== hanging)!;
+    const client = createClient({ url: other.url, token: testbed.token });
     tools.progress(`${waiting} of ${names.length} runners wait at the one that is stopped`);
     hanging.child.signal("SIGSTOP");
     const startedAt = performance.now();
@@ -54,15 +54,15 @@ export async function idle({ waiting, times, withinMs }: Size, tools: Tools): Pr
 }
 
 /** Starts a runner and resolves once it waits for work. */
-async function oneMore(place: Place, at: number): Promise<string> {
+async function oneMore(testbed: Testbed, at: number): Promise<string> {
   const name = `idle-${at}`;
-  await place.startRunner({ name, slots: 1, tags: [name] });
-  const waits = await waitFor(async () => (sum(await heldPolls(place)) > at ? true : null), 120_000);
+  await testbed.startRunner({ name, slots: 1, tags: [name] });
+  const waits = await waitFor(async () => (sum(await heldPolls(testbed)) > at ? true : null), 120_000);
   if (waits === null) throw new Error(`The runner ${name} waits nowhere.`);
   return name;
 }
 
-function heldPolls({ coordinators, token }: Place): Promise<number[]> {
+function heldPolls({ coordinators, token }: Testbed): Promise<number[]> {
   return Promise.all(
     coordinators.map(async ({ url }) => {
       const answer = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } });

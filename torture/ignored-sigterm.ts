@@ -1,6 +1,6 @@
 import { isTerminal } from "../src/model/states.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
-import { inPlace } from "./place.ts";
+import { withTestbed } from "./testbed.ts";
 import { allRuns } from "./record.ts";
 import { each, upTo, waitFor } from "./wait.ts";
 
@@ -15,14 +15,18 @@ export async function ignoredSigterm(
   { runs, atOnce }: { runs: number; atOnce: number },
   tools: Tools,
 ): Promise<Finding> {
-  return inPlace(tools, null, async (place) => {
-    const { client } = place;
-    await place.putAgent("deaf", { timeout_seconds: timeoutMs / 1000 });
-    await place.startRunner({ name: "patient", slots: atOnce });
+  return withTestbed(tools, null, async (testbed) => {
+    const { client } = testbed;
+    await testbed.putAgent("ignores-sigterm", { timeout_seconds: timeoutMs / 1000 });
+    await testbed.startRunner({ name: "patient", slots: atOnce });
     await each(
       upTo(runs),
       8,
-      async () => void (await client.submit({ agent_name: "deaf", parameters: { deaf: true, stay: "60" } })),
+      async () =>
+        void (await client.submit({
+          agent_name: "ignores-sigterm",
+          parameters: { "ignore-sigterm": true, stay: "60" },
+        })),
     );
     const withinMs = 60_000 + (runs / atOnce) * (timeoutMs + graceMs + 5000);
     await waitFor(

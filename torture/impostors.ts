@@ -4,7 +4,7 @@ import type { Run } from "../src/model/run.ts";
 import type { RegistrationResult } from "../src/model/runner-port.ts";
 import { rawCall } from "../test/http-call.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { each, upTo } from "./wait.ts";
 
 type Ask = <T>(method: string, path: string, body: unknown, token: string) => Promise<{ status: number; json: T }>;
@@ -15,16 +15,16 @@ type Ask = <T>(method: string, path: string, body: unknown, token: string) => Pr
  */
 export async function impostors({ tries }: { tries: number }, tools: Tools): Promise<Finding> {
   // The victim sends nothing more, and its lease must not expire meanwhile.
-  return inPlace(tools, { leaseMs: 3_600_000 }, async (place) => {
-    const ask = askOf(place);
+  return withTestbed(tools, { leaseMs: 3_600_000 }, async (testbed) => {
+    const ask = createAsk(testbed);
     const broken: string[] = [];
     const refused = new Map<string, number>();
     const judge = (what: string, { status, json }: { status: number; json: unknown }): void => {
       if (status >= 400 && status < 500) refused.set(what, (refused.get(what) ?? 0) + 1);
       else broken.push(`${what}: ${status} ${JSON.stringify(json).slice(0, 300)}`);
     };
-    const ann = await enrol(ask, place.token, "ann");
-    const eve = await enrol(ask, place.token, "eve");
+    const ann = await enrol(ask, testbed.token, "ann");
+    const eve = await enrol(ask, testbed.token, "eve");
     const annClient = registration("key of ann");
     const { json: victim } = await ask<RegistrationResult>(
       "POST",
@@ -39,8 +39,8 @@ export async function impostors({ tries }: { tries: number }, tools: Tools): Pro
       eve.token,
     );
     const { runner_id, epoch } = victim;
-    await ask("PUT", "/agents/work", { type: "procedural", command: "true", demands: { runner_id } }, place.token);
-    const { json: run } = await ask<Run>("POST", "/runs", { agent_name: "work" }, place.token);
+    await ask("PUT", "/agents/work", { type: "procedural", command: "true", demands: { runner_id } }, testbed.token);
+    const { json: run } = await ask<Run>("POST", "/runs", { agent_name: "work" }, testbed.token);
     const poll = { runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 };
     await ask("POST", "/runner/poll", poll, ann.token);
 
@@ -50,8 +50,8 @@ export async function impostors({ tries }: { tries: number }, tools: Tools): Pro
         "name taken",
         await ask("POST", "/runner/register", { ...annClient, name: "box", runner_key: guess.key }, eve.token),
       );
-      const said = { ...forged(run.run_id, guess.attempt), runner_id, epoch: guess.epoch };
-      judge("spoken for", await ask("POST", "/runner/report", said, eve.token));
+      const forgedReport = { ...forged(run.run_id, guess.attempt), runner_id, epoch: guess.epoch };
+      judge("spoken for", await ask("POST", "/runner/report", forgedReport, eve.token));
       judge("claimed for", await ask("POST", "/runner/poll", { ...poll, epoch: guess.epoch }, eve.token));
       judge("enrolment again", await ask("POST", "/runner/enroll", {}, at % 2 === 0 ? ann.enrolment : eve.enrolment));
       judge("token guessed", await ask("GET", "/runs", undefined, `drv_${nonsense(22)}`));
@@ -66,8 +66,8 @@ export async function impostors({ tries }: { tries: number }, tools: Tools): Pro
         refused.set("fenced", (refused.get("fenced") ?? 0) + 1);
       else broken.push(`not fenced: ${answer.status} ${JSON.stringify(answer.json)}`);
     });
-    await ambiguous(ask, place, { ann: ann.token, eve: eve.token }, judge);
-    const { json: after } = await ask<Run>("GET", `/runs/${run.run_id}`, undefined, place.token);
+    await ambiguous(ask, testbed, { ann: ann.token, eve: eve.token }, judge);
+    const { json: after } = await ask<Run>("GET", `/runs/${run.run_id}`, undefined, testbed.token);
     if (after.status !== "claimed" || after.runner_id !== runner_id || after.attempt !== 1)
       broken.push(`the run was touched: ${after.status}, attempt ${after.attempt}, ${after.runner_id}`);
     return { seen: { ...Object.fromEntries(refused), hijacks: broken.length }, broken, late: [] };
@@ -77,7 +77,7 @@ export async function impostors({ tries }: { tries: number }, tools: Tools): Pro
 /** An agent name offered by two runners is refused as ambiguous instead of picking one. */
 async function ambiguous(
   ask: Ask,
-  place: Place,
+  testbed: Testbed,
   tokens: { ann: string; eve: string },
   judge: (what: string, answer: { status: number; json: unknown }) => void,
 ): Promise<void> {
@@ -90,7 +90,7 @@ async function ambiguous(
       token,
     );
   }
-  judge("ambiguous", await ask("POST", "/runs", { agent_name: "deploy" }, place.token));
+  judge("ambiguous", await ask("POST", "/runs", { agent_name: "deploy" }, testbed.token));
 }
 
 function forged(run_id: string, attempt: number) {
@@ -106,7 +106,7 @@ async function enrol(ask: Ask, admin: string, subject: string): Promise<{ token:
   return { token: got.json.token, enrolment: created.json.token };
 }
 
-function askOf({ url }: Place): Ask {
+function createAsk({ url }: Testbed): Ask {
   return async (method, path, body, token) => {
     const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
     const text = body === undefined ? {} : { body: JSON.stringify(body) };

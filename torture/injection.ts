@@ -6,7 +6,7 @@ import type { Run } from "../src/model/run.ts";
 import { type ClientName, clientNames } from "../test/clients/clients.ts";
 import { hostileValues } from "../test/e2e/agents/hostile-values.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { each, waitFor } from "./wait.ts";
 
 const listStyles = ["comma", "repeat", "json"] as const;
@@ -18,17 +18,17 @@ const impossible = ["a\0b", "\0", "\ud800", "x\udfffy", "long".repeat(40_000)];
  * executor's child. The child receives exactly the intended arguments.
  */
 export async function injection({ values: max }: { values: number }, tools: Tools): Promise<Finding> {
-  return inPlace(tools, null, async (place) => {
+  return withTestbed(tools, null, async (testbed) => {
     const values = hostileValues.filter((_, at) => at % Math.ceil(hostileValues.length / max) === 0);
     const misread: string[] = [];
-    const refused = await asParameters(place, values, misread);
+    const refused = await asParameters(testbed, values, misread);
     tools.progress(`${values.length} values as parameters`);
-    const asked = await asPrompts(place, values, tools, misread);
+    const promptCount = await asPrompts(testbed, values, tools, misread);
     return {
       seen: {
         values: values.length,
         executors: 1 + clientNames.length,
-        runs: values.length * listStyles.length + asked,
+        runs: values.length * listStyles.length + promptCount,
         "refused before a run": refused,
         misread: misread.length,
       },
@@ -39,22 +39,22 @@ export async function injection({ values: max }: { values: number }, tools: Tool
 }
 
 /** The procedural executor: real processes that record their arguments, separated by NUL. */
-async function asParameters(place: Place, values: readonly string[], misread: string[]): Promise<number> {
-  const seen = join(place.directory, "argv");
-  const script = join(place.directory, "scripts", "words.sh");
+async function asParameters(testbed: Testbed, values: readonly string[], misread: string[]): Promise<number> {
+  const seen = join(testbed.directory, "argv");
+  const script = join(testbed.directory, "scripts", "words.sh");
   mkdirSync(seen);
   writeFileSync(script, `#!/bin/sh\n[ $# = 0 ] || printf '%s\\0' "$@" > "${seen}/$DROVER_RUN_ID"\n`);
   chmodSync(script, 0o755);
-  await place.startRunner({ name: "words", slots: 8, tags: ["words"] });
+  await testbed.startRunner({ name: "words", slots: 8, tags: ["words"] });
   const demands = { tags: ["words"] };
   for (const list_style of listStyles)
-    await place.client.agents.put(list_style, { type: "procedural", command: script, list_style, demands });
+    await testbed.client.agents.put(list_style, { type: "procedural", command: script, list_style, demands });
   let refused = 0;
   const cases = [...values, ...impossible].flatMap((value) => listStyles.map((style) => ({ value, style })));
   await each(cases, 8, async ({ value, style }) => {
     const parameters = { text: value, list: [value, "x"], object: { [value]: value }, flag: true, off: false };
     const { words: args, possible } = expectedWords(parameters, style);
-    const run = await submitted(place, { agent_name: style, parameters });
+    const run = await submitted(testbed, { agent_name: style, parameters });
     if (run === null) refused += 1;
     if ((run !== null) !== possible)
       misread.push(`${JSON.stringify(value.slice(0, 200))} as ${style} was ${run ? "taken" : "refused"}`);
@@ -74,10 +74,10 @@ function expectedWords(parameters: Record<string, unknown>, style: ListStyle): {
   return { words: args, possible: faults.length === 0 && options.length === 0 };
 }
 
-type Submission = Parameters<Place["client"]["submit"]>[0];
+type Submission = Parameters<Testbed["client"]["submit"]>[0];
 
 /** Submits and returns the ended run, or null if it was refused. */
-async function submitted({ client }: Place, request: Submission): Promise<Run | null> {
+async function submitted({ client }: Testbed, request: Submission): Promise<Run | null> {
   const created = await client.submit(request).catch((error: unknown) => {
     if (error instanceof RequestError) return null;
     throw error;
@@ -105,27 +105,32 @@ interface Words {
 const harmless: Words = { model: "opus", tool: "Read", prompt: "hello", system: "Be brief." };
 
 /** Replaces the three clients with scripts that record how they were called. */
-async function asPrompts(place: Place, values: readonly string[], tools: Tools, misread: string[]): Promise<number> {
-  let asked = 0;
+async function asPrompts(
+  testbed: Testbed,
+  values: readonly string[],
+  tools: Tools,
+  misread: string[],
+): Promise<number> {
+  let promptCount = 0;
   for (const client of clientNames) {
-    const program = join(place.directory, "scripts", client);
+    const program = join(testbed.directory, "scripts", client);
     writeFileSync(program, recorder(client, tools.root), { mode: 0o755 });
-    await place.startRunner({
+    await testbed.startRunner({
       name: client,
       slots: 6,
       tags: [client],
       profile: { type: client, home: "session" },
       env: { [`${client.toUpperCase()}_BIN`]: program },
     });
-    const asUsual = await recorded(place, client, "harmless", harmless);
+    const asUsual = await recorded(testbed, client, "harmless", harmless);
     const expected = (word: string, value: string): string =>
       withoutIds(word)
         .replace(/^--model=opus$/, () => `--model=${value}`)
         .replace(/^--allowedTools=Read$/, () => `--allowedTools=${value}`);
     await each(values.entries(), 6, async ([at, value]) => {
       const args = { model: value, tool: value, prompt: value, system: value };
-      const got = await recorded(place, client, `hostile-${at}`, args);
-      asked += 1;
+      const got = await recorded(testbed, client, `hostile-${at}`, args);
+      promptCount += 1;
       // Blank instructions count as none.
       const blank = value.trim() === "";
       const due = asUsual.argv
@@ -140,10 +145,11 @@ async function asPrompts(place: Place, values: readonly string[], tools: Tools, 
         misread.push(`${client} was not asked ${JSON.stringify(value.slice(0, 200))}`);
       if (client === "claude" && got.system !== (blank ? null : value))
         misread.push(`${client} was not instructed ${JSON.stringify(value.slice(0, 200))}`);
-      if (asked % 100 === 0) tools.progress(`${asked} of ${values.length * clientNames.length} values as prompts`);
+      if (promptCount % 100 === 0)
+        tools.progress(`${promptCount} of ${values.length * clientNames.length} values as prompts`);
     });
   }
-  return asked;
+  return promptCount;
 }
 
 interface Recorded {
@@ -152,9 +158,9 @@ interface Recorded {
   system: string | null;
 }
 
-async function recorded(place: Place, client: ClientName, name: string, args: Words): Promise<Recorded> {
+async function recorded(testbed: Testbed, client: ClientName, name: string, args: Words): Promise<Recorded> {
   const agent_name = `${client}-${name}`;
-  await place.client.agents.put(agent_name, {
+  await testbed.client.agents.put(agent_name, {
     type: "autonomous",
     executor: client,
     model: literally(args.model),
@@ -162,9 +168,9 @@ async function recorded(place: Place, client: ClientName, name: string, args: Wo
     permissions: { mode: "acceptEdits", allowed_tools: [args.tool], denied_tools: [] },
     demands: { executor_type: client, tags: [client] },
   });
-  const run = await submitted(place, { agent_name, prompt: args.prompt, parameters: { text: args.prompt } });
+  const run = await submitted(testbed, { agent_name, prompt: args.prompt, parameters: { text: args.prompt } });
   if (run === null) throw new Error(`${JSON.stringify(args).slice(0, 200)} was refused`);
-  const file = await place.client.runs.file(run.run_id, "recorded.json").catch((error: unknown) => {
+  const file = await testbed.client.runs.file(run.run_id, "recorded.json").catch((error: unknown) => {
     throw new Error(`${client} left nothing: ${run.status} ${run.error}`, { cause: error });
   });
   const chunks: Uint8Array[] = [];
@@ -178,7 +184,7 @@ function literally(text: string): string {
   return text.replaceAll(/\$+\{\w+\}/g, (name) => `$${name}`);
 }
 
-const spoken: Readonly<Record<ClientName, string>> = {
+const recordings: Readonly<Record<ClientName, string>> = {
   claude: "claude-text.jsonl",
   codex: "codex-tool.jsonl",
   gemini: "gemini-text.jsonl",
@@ -193,7 +199,7 @@ const stdin = fs.readFileSync(0, "utf8");
 const flag = process.argv.find((word) => word.startsWith("${systemFlag}"));
 const system = flag === undefined ? null : fs.readFileSync(flag.slice(flag.indexOf("=") + 1), "utf8");
 fs.writeFileSync("recorded.json", JSON.stringify({ argv: process.argv.slice(2), stdin, system }));
-process.stdout.write(fs.readFileSync(${JSON.stringify(join(root, "test", "fixtures", "clients", spoken[client]))}));
+process.stdout.write(fs.readFileSync(${JSON.stringify(join(root, "test", "fixtures", "clients", recordings[client]))}));
 `;
 
 /** Replaces the ids of per-run and per-session directories. */

@@ -9,7 +9,7 @@ import { onSmallDisk } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { holdOut, type Size, type Trouble } from "./outage.ts";
 import { withServer } from "./own-server.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { allRuns, readAudit } from "./record.ts";
 import { fillUp, withSmallServer } from "./small-server.ts";
 import { retryWhileUnreachable, pause, waitFor } from "./wait.ts";
@@ -36,18 +36,22 @@ type Meet = (size: Size, tools: Tools) => Promise<Finding | null>;
 
 const onSqlite: Record<string, Meet> = {
   "disk full": async (size, tools) =>
-    hasSmallDisks() ? suffer(size, tools, fillDisk, (work) => inPlace(tools, null, work, { smallDisk: "200m" })) : null,
-  locked: (size, tools) => suffer(size, tools, lockFile, (work) => inPlace(tools, null, work)),
+    hasSmallDisks()
+      ? suffer(size, tools, fillDisk, (work) => withTestbed(tools, null, work, { smallDisk: "200m" }))
+      : null,
+  locked: (size, tools) => suffer(size, tools, lockFile, (work) => withTestbed(tools, null, work)),
 };
 
 const onPostgres: Record<string, Meet> = {
   "disk full": async (size, tools) =>
     process.getuid?.() === 0
-      ? withSmallServer(tools, (own, server) => suffer(size, tools, server.fill, (work) => inPlace(own, null, work)))
+      ? withSmallServer(tools, (own, server) =>
+          suffer(size, tools, server.fill, (work) => withTestbed(own, null, work)),
+        )
       : null,
   "read-only": (size, tools) =>
-    withServer(tools, (own) => suffer(size, tools, readOnly, (work) => inPlace(own, null, work))),
-  locked: (size, tools) => suffer(size, tools, lockTable, (work) => inPlace(tools, null, work)),
+    withServer(tools, (own) => suffer(size, tools, readOnly, (work) => withTestbed(own, null, work))),
+  locked: (size, tools) => suffer(size, tools, lockTable, (work) => withTestbed(tools, null, work)),
 };
 
 function hasSmallDisks(): boolean {
@@ -55,13 +59,13 @@ function hasSmallDisks(): boolean {
   return spawnSync(file, [...args, "true"]).status === 0;
 }
 
-type In = (work: (place: Place) => Promise<Finding>) => Promise<Finding>;
+type In = (work: (testbed: Testbed) => Promise<Finding>) => Promise<Finding>;
 
 async function suffer(size: Size, tools: Tools, trouble: Trouble, within: In): Promise<Finding> {
-  return within(async (place) => {
-    const asking = startAsking(place);
-    const finding = await holdOut(place, size, tools, async () => {
-      const end = await trouble(place);
+  return within(async (testbed) => {
+    const asking = startAsking(testbed);
+    const finding = await holdOut(testbed, size, tools, async () => {
+      const end = await trouble(testbed);
       asking.begin();
       return async () => {
         // On a busy machine the first refusal may come after the planned duration.
@@ -71,10 +75,10 @@ async function suffer(size: Size, tools: Tools, trouble: Trouble, within: In): P
         await asking.again();
       };
     });
-    const stored = await allRuns(place.client);
+    const stored = await allRuns(testbed.client);
     const lost = [...asking.acknowledged].filter(([, run_id]) => !stored.some((run) => run.run_id === run_id));
-    const { verified } = await readAudit({ fleet: place.fleet, state: reachable(place) });
-    const all = size.runs + asking.asked;
+    const { verified } = await readAudit({ fleet: testbed.fleet, state: reachable(testbed) });
+    const all = size.runs + asking.requestCount;
     return {
       ...finding,
       seen: { ...finding.seen, refused: asking.refused.length },
@@ -90,7 +94,7 @@ async function suffer(size: Size, tools: Tools, trouble: Trouble, within: In): P
 }
 
 /** SQLite cannot open files on another process's private disk, so they are copied first. Nothing writes to it any more. */
-function reachable({ state, directory }: Place): string {
+function reachable({ state, directory }: Testbed): string {
   if (!state.startsWith("/proc/")) return state;
   const copy = join(directory, "copied-state");
   cpSync(state, copy, { recursive: true, filter: (path) => !lstatSync(path).isSocket() });
@@ -98,17 +102,17 @@ function reachable({ state, directory }: Place): string {
 }
 
 /** Submits runs continuously. Afterwards resubmits each refused one with the same idempotency key. */
-function startAsking({ client }: Place) {
+function startAsking({ client }: Testbed) {
   const acknowledged = new Map<string, string>();
   const refused: string[] = [];
   const wrong: string[] = [];
   let going = false;
-  let asked = 0;
+  let requested = 0;
   let loop: Promise<void> = Promise.resolve();
   const ask = (key: string) => client.submit({ agent_name: "work", idempotency_key: key });
   const run = async (): Promise<void> => {
     for (; going; await pause(100)) {
-      const key = `asked ${(asked += 1)}`;
+      const key = `asked ${(requested += 1)}`;
       await ask(key).then(
         ({ run_id }) => acknowledged.set(key, run_id),
         (error: unknown) => {
@@ -124,8 +128,8 @@ function startAsking({ client }: Place) {
     acknowledged,
     refused,
     wrong,
-    get asked() {
-      return asked;
+    get requestCount() {
+      return requested;
     },
     begin() {
       going = true;
@@ -141,8 +145,8 @@ function startAsking({ client }: Place) {
   };
 }
 
-const fillDisk: Trouble = async (place) => {
-  const filler = join(place.state, "filler");
+const fillDisk: Trouble = async (testbed) => {
+  const filler = join(testbed.state, "filler");
   fillUp(filler);
   return async () => rmSync(filler);
 };

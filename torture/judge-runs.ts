@@ -1,11 +1,11 @@
 import type { RunRow } from "../src/model/store.ts";
 import type { Finding } from "./finding.ts";
-import type { Place } from "./place.ts";
+import type { Testbed } from "./testbed.ts";
 import { allEvents, allRuns, faultsOfLog, readAudit } from "./record.ts";
 
 interface Circumstances {
   /** Ids of the acknowledged runs, one per request. */
-  asked: readonly string[];
+  submitted: readonly string[];
   /** Runs still open after a long time without progress. */
   stuck: number;
   /** Whether runners were killed, so that a lost attempt may be followed by another. Otherwise each run executes once. */
@@ -13,24 +13,27 @@ interface Circumstances {
 }
 
 /** Checks that every submitted run exists, completed, was executed exactly as often as it should, and is on record. */
-export async function judgeRuns(place: Place, { asked, stuck, runnersDied = false }: Circumstances): Promise<Finding> {
+export async function judgeRuns(
+  testbed: Testbed,
+  { submitted, stuck, runnersDied = false }: Circumstances,
+): Promise<Finding> {
   const broken: string[] = [];
-  const runs = new Map((await allRuns(place.client)).map((run) => [run.run_id, run]));
-  const lost = asked.filter((run_id) => !runs.has(run_id));
+  const runs = new Map((await allRuns(testbed.client)).map((run) => [run.run_id, run]));
+  const lost = submitted.filter((run_id) => !runs.has(run_id));
   if (lost.length > 0) broken.push(`lost: ${lost.join(", ")}`);
-  if (new Set(asked).size !== asked.length) broken.push("two requests were answered with one run");
-  if (runs.size !== asked.length) broken.push(`${runs.size} runs for ${asked.length} requests`);
+  if (new Set(submitted).size !== submitted.length) broken.push("two requests were answered with one run");
+  if (runs.size !== submitted.length) broken.push(`${runs.size} runs for ${submitted.length} requests`);
   if (stuck > 0) broken.push(`${stuck} were open when none had ended for 60 s`);
   const failed = [...runs.values()].filter(({ status }) => status !== "completed");
   for (const run of failed.slice(0, 20)) broken.push(`${run.run_id} is ${run.status}: ${run.reason} ${run.error}`);
 
-  const marks = place.marks().map((name) => name.split("."));
+  const marks = testbed.marks().map((name) => name.split("."));
   const { twice, again: repeats } = countTwice(marks, runs, runnersDied);
   broken.push(...twice);
-  const logs = await allEvents(place.client);
+  const logs = await allEvents(testbed.client);
   for (const [run_id, log] of logs) broken.push(...faultsOfLog(run_id, log));
 
-  const audit = await readAudit(place);
+  const audit = await readAudit(testbed);
   if (!audit.verified) broken.push("the audit chain does not verify");
   const unrecorded = marks.filter(([, , execution_id = ""]) => !audit.executions.has(execution_id));
   // If the runner died, nobody saw the end.
@@ -42,7 +45,7 @@ export async function judgeRuns(place: Place, { asked, stuck, runnersDied = fals
     broken.push(`${audit.executions.size} executions on the record, ${marks.length} marks`);
   return {
     seen: {
-      runs: asked.length,
+      runs: submitted.length,
       lost: lost.length,
       stuck,
       "not completed": failed.length,

@@ -3,8 +3,8 @@ import { rawCall } from "../test/http-call.ts";
 import { registration } from "../test/coordinator.ts";
 import { type ClaimedRun, claimOverHttp } from "../test/fixtures/dispatch/claimed.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
-import { impactOf, openBystander } from "./bystander.ts";
-import { inPlace, type Place } from "./place.ts";
+import { describeImpact, openBystander } from "./bystander.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { each, pause, upTo } from "./wait.ts";
 
 const maxGrowthMb = 512;
@@ -13,17 +13,17 @@ const megabyte = 1024 * 1024;
 
 /** M2: sends reports and registrations that are as large and expensive as possible, and reads back what was stored. */
 export async function largeEvents({ rounds, idleMs = 5000 }: Size, tools: Tools): Promise<Finding> {
-  return inPlace(tools, { leaseMs: 3_600_000 }, async (place) => {
-    const run = await claimOverHttp({ ...place, adminToken: place.token }, "large");
-    const other = await openBystander(place, tools);
+  return withTestbed(tools, { leaseMs: 3_600_000 }, async (testbed) => {
+    const run = await claimOverHttp({ ...testbed, adminToken: testbed.token }, "large");
+    const other = await openBystander(testbed, tools);
     const idle = await other.during(pause(idleMs));
     const sent: Sent = { requests: 0, taken: 0, refused: 0, broken: [], peakMb: 0 };
-    const start = residentMb(place);
-    const under = await other.during(send(place, run, rounds, sent));
+    const start = residentMb(testbed);
+    const under = await other.during(send(testbed, run, rounds, sent));
     const growth = Math.round(sent.peakMb - start);
     if (growth > maxGrowthMb) sent.broken.push(`the coordinators grew by ${growth} MB`);
     run.port.close();
-    const { seen, late, broken } = await impactOf(place, idle, under);
+    const { seen, late, broken } = await describeImpact(testbed, idle, under);
     const { requests, taken, refused } = sent;
     return {
       seen: { requests, taken, refused, "growth MB": growth, ...seen },
@@ -48,19 +48,19 @@ interface Sent {
 }
 
 /** Sends every body in each round, four at a time, then reads back everything stored. */
-async function send(place: Place, run: ClaimedRun, rounds: number, sent: Sent): Promise<void> {
-  const bodies = [...reportsOf(run), ...registrationsOf()];
+async function send(testbed: Testbed, run: ClaimedRun, rounds: number, sent: Sent): Promise<void> {
+  const bodies = [...createReports(run), ...createRegistrations()];
   let n = 0;
   for (const _ of upTo(rounds)) {
     await each(bodies, 4, async ({ path, name, make }) => {
-      const { status, text } = await post(place, path, make(path === "/runner/report" ? (n += 1) : 0));
+      const { status, text } = await post(testbed, path, make(path === "/runner/report" ? (n += 1) : 0));
       sent.requests += 1;
       sent[status < 300 ? "taken" : "refused"] += 1;
       if (status >= 500) sent.broken.push(`${name}: ${status} ${text.slice(0, 300)}`);
       if (status === 200) n = Math.max(n, ackedIn(text));
-      sent.peakMb = Math.max(sent.peakMb, residentMb(place));
+      sent.peakMb = Math.max(sent.peakMb, residentMb(testbed));
     });
-    sent.broken.push(...(await readBack(place, run)));
+    sent.broken.push(...(await readBack(testbed, run)));
   }
 }
 
@@ -70,7 +70,7 @@ export interface Body {
   make(n: number): string;
 }
 
-export function reportsOf({ run_id, attempt, runner }: ClaimedRun): Body[] {
+export function createReports({ run_id, attempt, runner }: ClaimedRun): Body[] {
   const base = { ...runner, held: [[run_id, attempt]], as_of_claim: "c", events: [], partials: [], finishes: [] };
   const report = (name: string, make: (n: number) => object): Body => ({
     name,
@@ -83,8 +83,8 @@ export function reportsOf({ run_id, attempt, runner }: ClaimedRun): Body[] {
   return [
     report("a text of 18 MB", item({ type: "assistant", text: "x".repeat(18 * megabyte) })),
     report("control characters", item({ type: "assistant", text: "\u0000".repeat(3 * megabyte) })),
-    report("many different names", result(namesOf(200_000))),
-    report("names as many as an event may have", result(namesOf(4900))),
+    report("many different names", result(createNames(200_000))),
+    report("names as many as an event may have", result(createNames(4900))),
     report("many numbers", result([...upTo(4_000_000)])),
     report("numbers as many as an event may have", result([...upTo(90_000)])),
     report("just below 1 MB", item({ type: "assistant", text: "x".repeat(megabyte - 100) })),
@@ -117,7 +117,7 @@ export function reportsOf({ run_id, attempt, runner }: ClaimedRun): Body[] {
   ];
 }
 
-export function registrationsOf(): Body[] {
+export function createRegistrations(): Body[] {
   const body = (name: string, changes: object): Body => ({
     name,
     path: "/runner/register",
@@ -130,23 +130,23 @@ export function registrationsOf(): Body[] {
     body("10,000 agents", { agents: [...upTo(10_000)].map((index) => agent(index)) }),
     body("1,000 agents", { agents: [...upTo(1000)].map((index) => agent(index)) }),
     body("a large agent", { agents: [agent(1, { description: "x".repeat(megabyte) })] }),
-    body("a schema of many names", { agents: [agent(1, schema(namesOf(100_000)))] }),
+    body("a schema of many names", { agents: [agent(1, schema(createNames(100_000)))] }),
     body("100,000 tags", { tags: [...upTo(100_000)].map(String) }),
-    body("a large configuration", { executor: { type: "procedural", config: namesOf(50_000) } }),
+    body("a large configuration", { executor: { type: "procedural", config: createNames(50_000) } }),
   ];
 }
 
-function namesOf(count: number): Record<string, number> {
+function createNames(count: number): Record<string, number> {
   return Object.fromEntries([...upTo(count)].map((index) => [`name${index}`, index]));
 }
 
 /** Checks that every event comes back in order and that pages stay small. */
-async function readBack(place: Place, { run_id }: ClaimedRun): Promise<string[]> {
-  const headers = { authorization: `Bearer ${place.token}` };
+async function readBack(testbed: Testbed, { run_id }: ClaimedRun): Promise<string[]> {
+  const headers = { authorization: `Bearer ${testbed.token}` };
   const broken: string[] = [];
   let due = 1;
   for (let after: number | null = 0; after !== null;) {
-    const page = await rawCall(place.url, { path: `/runs/${run_id}/events?limit=1000&after=${after}`, headers });
+    const page = await rawCall(testbed.url, { path: `/runs/${run_id}/events?limit=1000&after=${after}`, headers });
     if (page.status !== 200) return [...broken, `a page after ${after}: ${page.status} ${page.text.slice(0, 300)}`];
     if (page.text.length > maxPageBytes) broken.push(`a page of ${page.text.length} bytes`);
     // The coordinator's response.
@@ -157,7 +157,7 @@ async function readBack(place: Place, { run_id }: ClaimedRun): Promise<string[]>
   return broken;
 }
 
-function post({ url, token }: Place, path: string, body: string): Promise<{ status: number; text: string }> {
+function post({ url, token }: Testbed, path: string, body: string): Promise<{ status: number; text: string }> {
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
   return rawCall(url, { method: "POST", path, headers, body }).catch(() => ({ status: 413, text: "cut off" }));
 }
@@ -168,7 +168,7 @@ function ackedIn(text: string): number {
   return largest(acked.map(({ n }) => n));
 }
 
-function residentMb({ coordinators }: Place): number {
+function residentMb({ coordinators }: Testbed): number {
   return coordinators.reduce((sum, { child }) => {
     const pages = Number(readFileSync(`/proc/${child.pid}/statm`, "utf8").split(" ")[1]);
     return sum + (pages * 4096) / megabyte;

@@ -9,7 +9,7 @@ import { databaseOn, startServer } from "./own-server.ts";
 import { tortures } from "./sizes.ts";
 import type { Torture } from "./torture.ts";
 
-interface Kept extends Finding {
+interface SavedResult extends Finding {
   scale: number;
   seconds: number;
   at: string;
@@ -20,7 +20,7 @@ interface Row {
   engine: EngineName;
 }
 
-interface Asked {
+interface TortureRequest {
   rows: readonly Row[];
   scale: number;
   fresh: boolean;
@@ -35,30 +35,30 @@ let server: Promise<PostgresServer> | null = null;
 const openDatabase: Tools["openDatabase"] = async () => databaseOn(await (server ??= startServer(root)));
 
 async function main(): Promise<number> {
-  const asked = readWords(args);
-  if (typeof asked === "string") return say(`${asked}\n`, 2);
+  const request = readWords(args);
+  if (typeof request === "string") return print(`${request}\n`, 2);
   mkdirSync(directory, { recursive: true });
-  for (const row of asked.rows) {
-    if (!asked.fresh && readKept()[keyOf(row, asked.scale)] !== undefined) {
-      process.stderr.write(`${nameOf(row)} is already done; --fresh runs it again\n`);
+  for (const row of request.rows) {
+    if (!request.fresh && readSaved()[resultKey(row, request.scale)] !== undefined) {
+      process.stderr.write(`${rowName(row)} is already done; --fresh runs it again\n`);
       continue;
     }
-    await runOne(row, asked.scale);
+    await runOne(row, request.scale);
   }
   if (server !== null) await (await server).stop();
-  const kept = readKept();
-  const done = asked.rows.flatMap((row) => {
-    const found = kept[keyOf(row, asked.scale)];
+  const saved = readSaved();
+  const done = request.rows.flatMap((row) => {
+    const found = saved[resultKey(row, request.scale)];
     return found === undefined ? [] : [{ ...row, ...found }];
   });
   process.stdout.write(table(done));
-  return done.length === asked.rows.length && done.every(({ broken, late }) => broken.length + late.length === 0)
+  return done.length === request.rows.length && done.every(({ broken, late }) => broken.length + late.length === 0)
     ? 0
     : 1;
 }
 
 async function runOne(row: Row, scale: number): Promise<void> {
-  process.stderr.write(`${nameOf(row)}: ${row.torture.promise}\n`);
+  process.stderr.write(`${rowName(row)}: ${row.torture.promise}\n`);
   const startedAt = performance.now();
   const progress = (text: string): void => void process.stderr.write(`  ${text}\n`);
   // Only root can raise its priority again after the row.
@@ -80,21 +80,21 @@ async function runOne(row: Row, scale: number): Promise<void> {
     broken: [error instanceof Error ? (error.stack ?? error.message) : String(error)],
   }));
   if (isRoot) setPriority(priority);
-  const kept: Kept = {
+  const saved: SavedResult = {
     ...finding,
     scale,
     seconds: Math.round((performance.now() - startedAt) / 1000),
     at: new Date().toISOString(),
   };
-  writeFileSync(file, JSON.stringify({ ...readKept(), [keyOf(row, scale)]: kept }, null, 1));
-  process.stderr.write(`  ${numbers(finding)} (${kept.seconds} s)\n`);
+  writeFileSync(file, JSON.stringify({ ...readSaved(), [resultKey(row, scale)]: saved }, null, 1));
+  process.stderr.write(`  ${numbers(finding)} (${saved.seconds} s)\n`);
   for (const item of finding.broken.slice(0, 10)) process.stderr.write(`  BROKEN ${item.slice(0, 2000)}\n`);
   for (const item of finding.late.slice(0, 10)) process.stderr.write(`  LATE ${item.slice(0, 2000)}\n`);
 }
 
 const engines = ["sqlite", "postgres"] as const;
 
-function readWords(given: readonly string[]): Asked | string {
+function readWords(given: readonly string[]): TortureRequest | string {
   const valueOf = (option: string): string | undefined =>
     given.includes(option) ? (given[given.indexOf(option) + 1] ?? "") : undefined;
   const scale = Number(valueOf("--scale") ?? 1);
@@ -120,21 +120,21 @@ function readWords(given: readonly string[]): Asked | string {
   };
 }
 
-function readKept(): Record<string, Kept> {
+function readSaved(): Record<string, SavedResult> {
   try {
-    return JSON.parse(readFileSync(file, "utf8")) as Record<string, Kept>; // written below
+    return JSON.parse(readFileSync(file, "utf8")) as Record<string, SavedResult>; // written below
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return {};
     throw error;
   }
 }
 
-function nameOf({ torture, engine }: Row): string {
+function rowName({ torture, engine }: Row): string {
   return `${torture.name} on ${engine}`;
 }
 
-function keyOf(row: Row, scale: number): string {
-  return `${nameOf(row)} x ${scale}`;
+function resultKey(row: Row, scale: number): string {
+  return `${rowName(row)} x ${scale}`;
 }
 
 function numbers({ seen }: Finding): string {
@@ -143,17 +143,17 @@ function numbers({ seen }: Finding): string {
     .join(", ");
 }
 
-function table(done: readonly (Row & Kept)[]): string {
+function table(done: readonly (Row & SavedResult)[]): string {
   const machine = `${cpus().length} cores (${cpus()[0]?.model ?? "unknown"}), ${Math.round(totalmem() / 2 ** 30)} GB, Linux ${release()}, Node ${process.versions.node}`;
   const rows = done.map(
-    ({ torture, engine, ...kept }) =>
-      `| ${torture.name} | ${engine} | ${torture.promise} | ${numbers(kept)} | ${kept.broken.length} | ${kept.late.length} | ${kept.seconds} |`,
+    ({ torture, engine, ...saved }) =>
+      `| ${torture.name} | ${engine} | ${torture.promise} | ${numbers(saved)} | ${saved.broken.length} | ${saved.late.length} | ${saved.seconds} |`,
   );
   const head = ["| # | engine | promise | seen | broken | late | s |", "|---|---|---|---|---|---|---|"];
   return ["", machine, "", ...head, ...rows, ""].join("\n");
 }
 
-function say(text: string, code: number): number {
+function print(text: string, code: number): number {
   process.stderr.write(text);
   return code;
 }

@@ -2,7 +2,7 @@ import { createApiClient } from "../src/wire/api-client.ts";
 import { httpTransport } from "../src/wire/http-transport.ts";
 import type { Transport } from "../src/wire/transport.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 
 interface Watched {
   cuts: number;
@@ -16,12 +16,12 @@ export async function manyReaders(
   { lines, readers, cutsEach }: { lines: number; readers: number; cutsEach: number },
   tools: Tools,
 ): Promise<Finding> {
-  return inPlace(tools, null, async (place) => {
-    await place.startRunner({ name: "printer", slots: 1 });
-    await place.client.agents.put("count", { type: "procedural", command: `seq 1 ${lines}` });
-    const { run_id } = await place.client.submit({ agent_name: "count", parameters: {} });
+  return withTestbed(tools, null, async (testbed) => {
+    await testbed.startRunner({ name: "printer", slots: 1 });
+    await testbed.client.agents.put("count", { type: "procedural", command: `seq 1 ${lines}` });
+    const { run_id } = await testbed.client.submit({ agent_name: "count", parameters: {} });
     const watched = await Promise.all(
-      Array.from({ length: readers }, () => watch(run_id, cuttingTransport(place, cutsEach, lines))),
+      Array.from({ length: readers }, () => watch(run_id, cuttingTransport(testbed, cutsEach, lines))),
     );
     const unwatched = watched.filter(
       ({ counted, cuts, status }) => counted !== lines || cuts !== cutsEach || status !== "completed",
@@ -61,7 +61,11 @@ async function watch(run_id: string, cutter: ReturnType<typeof cuttingTransport>
 }
 
 /** Real connections. The first ones break after a random number of bytes. */
-function cuttingTransport({ url, token }: Place, most: number, lines: number): { transport: Transport; cuts: number } {
+function cuttingTransport(
+  { url, token }: Testbed,
+  most: number,
+  lines: number,
+): { transport: Transport; cuts: number } {
   const real = httpTransport({ url, token });
   const cutter = {
     cuts: 0,

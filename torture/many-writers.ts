@@ -27,7 +27,7 @@ export async function manyWriters(
   try {
     const { acknowledged, killed, errors } = await writeMany(tools.execMany, state, marks, executions, kills);
     const drover = (...args: string[]) =>
-      output([process.execPath, join(tools.root, "bin", "drover.js"), ...args], directory, state);
+      runProgram([process.execPath, join(tools.root, "bin", "drover.js"), ...args], directory, state);
     // The next command writes the ends that killed processes could not.
     await drover("runs", "list", "--limit", "1");
     const verified = await drover("audit", "verify");
@@ -89,18 +89,18 @@ async function writeMany(script: string, state: string, marks: string, requested
   return found;
 }
 
-function output(
+function runProgram(
   [file = "", ...args]: string[],
   cwd: string,
   state: string,
 ): Promise<{ code: number | null; stdout: string; stderr: string }> {
   const env = { PATH: process.env["PATH"] ?? "", HOME: cwd, DROVER_STATE_DIR: state };
   const child = spawn(file, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
-  const heard = { stdout: "", stderr: "" };
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (heard.stdout += text));
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (heard.stderr += text));
+  const output = { stdout: "", stderr: "" };
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (output.stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (output.stderr += text));
   return new Promise((resolve, reject) => {
     child.once("error", reject);
-    child.once("close", (code) => resolve({ code, ...heard }));
+    child.once("close", (code) => resolve({ code, ...output }));
   });
 }

@@ -7,8 +7,8 @@ import { openStore } from "../src/record/open.ts";
 import { openPostgresStore } from "../src/record/postgres/open.ts";
 import type { RecordStore } from "../src/record/record-store.ts";
 import { fillRecord } from "../test/fixtures/record/fill.ts";
-import { type Differences, differencesOf } from "./compare-stores.ts";
-import { drover, type Ran } from "./drover-command.ts";
+import { type Differences, findDifferences } from "./compare-stores.ts";
+import { drover, type CommandResult } from "./drover-command.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { createProcesses } from "./processes.ts";
 
@@ -29,14 +29,14 @@ export async function migration({ runs }: { runs: number }, tools: Tools): Promi
     const startedAt = performance.now();
     await fill(record, runs, tools);
     const [fleet, here] = [{ DATABASE_URL: database.url, DROVER_SECRET_FILE: auditKeyFile(record) }, {}];
-    const command = (env: Record<string, string>, ...args: string[]): Promise<Ran> =>
+    const command = (env: Record<string, string>, ...args: string[]): Promise<CommandResult> =>
       drover({ processes, tools, cwd: directory }, { DROVER_STATE_DIR: state, ...env }, ...args);
     tools.progress(`${runs} runs recorded in ${Math.round((performance.now() - startedAt) / 1000)} s`);
     const migrated = await command(here, "migrate", "--to", database.url);
     const seconds = Math.round(migrated.ms / 1000);
-    const head = /^head (.+)$/m.exec(migrated.said)?.[1] ?? "";
-    if (migrated.code !== 0) return { seen: { runs }, broken: [`migrate: ${migrated.said}`], late: [] };
-    tools.progress(`moved in ${seconds} s; ${migrated.said.split("\n")[0]}`);
+    const head = /^head (.+)$/m.exec(migrated.output)?.[1] ?? "";
+    if (migrated.code !== 0) return { seen: { runs }, broken: [`migrate: ${migrated.output}`], late: [] };
+    tools.progress(`moved in ${seconds} s; ${migrated.output.split("\n")[0]}`);
     const verified = [await command(here, "audit", "verify"), await command(fleet, "audit", "verify", "--head", head)];
     const found = await compareAndContinue(record, database.url, tools);
     verified.push(await command(fleet, "audit", "verify", "--head", head));
@@ -50,8 +50,10 @@ export async function migration({ runs }: { runs: number }, tools: Tools): Promi
       },
       broken: [
         ...examples,
-        ...verified.filter(({ code, said }) => code !== 0 || !said.includes("is intact")).map(({ said }) => said),
-        ...(verified[0]?.said.includes(head) ? [] : ["the head is another one after it"]),
+        ...verified
+          .filter(({ code, output: said }) => code !== 0 || !said.includes("is intact"))
+          .map(({ output: said }) => said),
+        ...(verified[0]?.output.includes(head) ? [] : ["the head is another one after it"]),
       ],
       late: migrated.megabytes > maxMegabytes ? [`it took ${migrated.megabytes} MB of memory`] : [],
     };
@@ -75,7 +77,7 @@ async function compareAndContinue(directory: string, url: string, tools: Tools):
   const before = await openStore({ directory, now: () => new Date(), mode: "read" });
   const after: RecordStore = await openPostgresStore({ url, secret: readKey(directory) ?? new Uint8Array() });
   try {
-    const found = await differencesOf(before, after, tools.progress);
+    const found = await findDifferences(before, after, tools.progress);
     await fillRecord(after, { runs: 200 });
     return found;
   } finally {

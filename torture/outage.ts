@@ -4,7 +4,7 @@ import type { CoordinatorTimes } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { startMutingProxy } from "./muting-proxy.ts";
 import { withServer } from "./own-server.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { allEvents, allRuns, faultsOfLog, printed } from "./record.ts";
 import { each, retryWhileUnreachable, pause, upTo, waitFor } from "./wait.ts";
 
@@ -16,12 +16,12 @@ export interface Size {
 }
 
 /** Starts the outage and resolves to a function that ends it. */
-export type Trouble = (place: Place) => Promise<() => Promise<void>>;
+export type Trouble = (testbed: Testbed) => Promise<() => Promise<void>>;
 
 /** R7: the coordinators are down while runs are active. The runs continue, and their events arrive afterwards. */
 export async function outage(size: Size, tools: Tools): Promise<Finding> {
-  return inPlace(tools, null, (place) =>
-    holdOut(place, size, tools, async ({ coordinators }) => {
+  return withTestbed(tools, null, (testbed) =>
+    holdOut(testbed, size, tools, async ({ coordinators }) => {
       for (const { child } of coordinators) child.signal("SIGKILL");
       return async () => void (await Promise.all(coordinators.map((slot) => slot.start())));
     }),
@@ -31,8 +31,8 @@ export async function outage(size: Size, tools: Tools): Promise<Finding> {
 /** R7: the database is down. The coordinators are up but can neither read nor write. */
 export async function databaseOutage(size: Size, tools: Tools): Promise<Finding> {
   return withServer(tools, (own, server) =>
-    inPlace(own, null, (place) =>
-      holdOut(place, size, tools, async () => {
+    withTestbed(own, null, (testbed) =>
+      holdOut(testbed, size, tools, async () => {
         server.kill("SIGKILL");
         return () => server.restart();
       }),
@@ -48,8 +48,8 @@ export async function databaseSilence(size: Size, tools: Tools): Promise<Finding
   url.port = String(proxy.port);
   const openDatabase = async () => ({ url: url.href, drop: async () => undefined });
   try {
-    return await inPlace({ ...tools, openDatabase }, size.times ?? null, (place) =>
-      holdOut(place, size, tools, async () => {
+    return await withTestbed({ ...tools, openDatabase }, size.times ?? null, (testbed) =>
+      holdOut(testbed, size, tools, async () => {
         proxy.mute();
         return async () => proxy.unmute();
       }),
@@ -62,8 +62,8 @@ export async function databaseSilence(size: Size, tools: Tools): Promise<Finding
 
 /** R7: one of two coordinators freezes but still accepts connections. */
 export async function oneHangs(size: Size, tools: Tools): Promise<Finding> {
-  return inPlace(tools, size.times ?? null, (place) =>
-    holdOut(place, size, tools, async ({ coordinators }) => {
+  return withTestbed(tools, size.times ?? null, (testbed) =>
+    holdOut(testbed, size, tools, async ({ coordinators }) => {
       const { child } = coordinators[0]!;
       child.signal("SIGSTOP");
       return async () => child.signal("SIGCONT");
@@ -72,21 +72,26 @@ export async function oneHangs(size: Size, tools: Tools): Promise<Finding> {
 }
 
 /** Runs continue during the outage, and all their events are there afterwards. */
-export async function holdOut(place: Place, { runs, seconds }: Size, tools: Tools, begin: Trouble): Promise<Finding> {
-  const { client } = place;
-  await place.putAgent("work");
+export async function holdOut(
+  testbed: Testbed,
+  { runs, seconds }: Size,
+  tools: Tools,
+  begin: Trouble,
+): Promise<Finding> {
+  const { client } = testbed;
+  await testbed.putAgent("work");
   const runners = [
-    await place.startRunner({ name: "steady", slots: Math.ceil(runs / 2) }),
-    await place.startRunner({ name: "other", slots: Math.max(1, Math.floor(runs / 2)) }),
+    await testbed.startRunner({ name: "steady", slots: Math.ceil(runs / 2) }),
+    await testbed.startRunner({ name: "other", slots: Math.max(1, Math.floor(runs / 2)) }),
   ];
   // Half of the runs end during the outage, half after it.
   const lines = (at: number): number => (at % 2 === 0 ? Math.ceil(seconds / 2) : seconds + 4);
-  const asked = new Map<string, number>();
+  const submitted = new Map<string, number>();
   // On a busy machine the first run could end before the last has started, so all wait for this file.
-  const after = join(place.directory, "begin-printing");
+  const after = join(testbed.directory, "begin-printing");
   await each(upTo(runs), 8, async (at) => {
     const { run_id } = await client.submit({ agent_name: "work", parameters: { lines: lines(at), pause: "1", after } });
-    asked.set(run_id, lines(at));
+    submitted.set(run_id, lines(at));
   });
   await waitFor(
     async () => ((await client.runs.list({ status: ["running"], limit: 1000 })).items.length === runs ? true : null),
@@ -95,7 +100,7 @@ export async function holdOut(place: Place, { runs, seconds }: Size, tools: Tool
   const underWay = (await client.runs.list({ status: ["running"], limit: 1000 })).items.length;
   tools.progress(`${underWay} under way, trouble for ${seconds} s`);
   writeFileSync(after, "");
-  const end = await begin(place);
+  const end = await begin(testbed);
   await pause(seconds * 1000);
   await end();
   await waitFor(
@@ -108,39 +113,41 @@ export async function holdOut(place: Place, { runs, seconds }: Size, tools: Tool
     120_000,
     500,
   );
-  const finding = await judge(place, asked, { underWay, seconds });
-  const all = [...runners, ...place.coordinators].map(({ child }) => `one of them said: ${child.said.slice(-1500)}`);
+  const finding = await judge(testbed, submitted, { underWay, seconds });
+  const all = [...runners, ...testbed.coordinators].map(
+    ({ child }) => `output of one of them: ${child.output.slice(-1500)}`,
+  );
   if (finding.broken.length > 0) finding.broken.unshift(...all);
   return finding;
 }
 
 async function judge(
-  place: Place,
-  asked: ReadonlyMap<string, number>,
+  testbed: Testbed,
+  submitted: ReadonlyMap<string, number>,
   { underWay, seconds }: { underWay: number; seconds: number },
 ): Promise<Finding> {
-  const stored = await allRuns(place.client);
+  const stored = await allRuns(testbed.client);
   const ids = new Set(stored.map(({ run_id }) => run_id));
-  const logs = await allEvents(place.client);
+  const logs = await allEvents(testbed.client);
   const undone = stored.filter(
     ({ status, attempt, failures }) => status !== "completed" || attempt !== 1 || failures !== 0,
   );
-  const short = [...asked].filter(
+  const short = [...submitted].filter(
     ([run_id, count]) => printed(logs.get(run_id) ?? []) !== [...upTo(count)].map((at) => `line ${at + 1}\n`).join(""),
   );
   const gaps = [...logs].flatMap(([run_id, log]) => faultsOfLog(run_id, log));
-  const repeats = place.marks().length - new Set(place.marks().map((mark) => mark.split(".")[0])).size;
+  const repeats = testbed.marks().length - new Set(testbed.marks().map((mark) => mark.split(".")[0])).size;
   return {
     seen: {
       seconds,
       "runs under way": underWay,
-      "runs lost": [...asked.keys()].filter((run_id) => !ids.has(run_id)).length + undone.length,
+      "runs lost": [...submitted.keys()].filter((run_id) => !ids.has(run_id)).length + undone.length,
       "runs with lines lost": short.length,
       "gaps in numbers": gaps.length,
       "carried out twice": repeats,
     },
     broken: [
-      ...(underWay === asked.size ? [] : [`only ${underWay} of ${asked.size} were under way`]),
+      ...(underWay === submitted.size ? [] : [`only ${underWay} of ${submitted.size} were under way`]),
       ...undone.map(({ run_id, status, attempt, error }) => `${run_id} is ${status} at attempt ${attempt}: ${error}`),
       ...short.map(
         ([run_id, count]) =>

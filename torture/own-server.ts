@@ -6,7 +6,7 @@ import type { Database, Tools } from "./finding.ts";
 
 /** Starts a real server with PostgreSQL's default durability. It stops with this process, even on a crash. */
 export function startServer(root: string, settings: Settings = {}): Promise<PostgresServer> {
-  return startPostgres({ home: join(root, "test", "postgres"), settings });
+  return startPostgres({ sourceDirectory: join(root, "test", "postgres"), settings });
 }
 
 export async function databaseOn(server: PostgresServer): Promise<Database> {

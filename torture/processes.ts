@@ -6,9 +6,9 @@ export interface Child {
   readonly pid: number;
   readonly alive: boolean;
   /** Its output so far, stdout and stderr. */
-  readonly said: string;
+  readonly output: string;
   /** Resolves with the match once the output matches. Rejects if the process exits first. */
-  says(what: RegExp, withinMs?: number): Promise<RegExpExecArray>;
+  waitForOutput(what: RegExp, withinMs?: number): Promise<RegExpExecArray>;
   signal(signal: NodeJS.Signals): void;
   readonly closed: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
 }
@@ -50,11 +50,11 @@ export function createProcesses(): Processes {
 const maxOutput = 20_000;
 
 function follow(child: ChildProcess): Child {
-  let said = "";
+  let output = "";
   let alive = true;
-  const hear = (chunk: Buffer): void => void (said = (said + chunk.toString("utf8")).slice(-maxOutput));
-  child.stdout?.on("data", hear);
-  child.stderr?.on("data", hear);
+  const append = (chunk: Buffer): void => void (output = (output + chunk.toString("utf8")).slice(-maxOutput));
+  child.stdout?.on("data", append);
+  child.stderr?.on("data", append);
   const closed = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve, reject) => {
     child.once("error", reject);
     child.once("exit", () => (alive = false));
@@ -65,15 +65,17 @@ function follow(child: ChildProcess): Child {
     get alive() {
       return alive;
     },
-    get said() {
-      return said;
+    get output() {
+      return output;
     },
-    async says(what, withinMs = 120_000) {
+    async waitForOutput(pattern, withinMs = 120_000) {
       for (const deadline = performance.now() + withinMs; ; await pause(10)) {
-        const found = what.exec(said);
+        const found = pattern.exec(output);
         if (found) return found;
         if (!alive || performance.now() > deadline)
-          throw new Error(`${alive ? "In time it" : "It ended and"} did not say ${what.source}, but: ${said}`);
+          throw new Error(
+            `${alive ? "Timed out" : "The process ended"} before its output matched ${pattern.source}: ${output}`,
+          );
       }
     },
     signal: (signal) => void child.kill(signal),

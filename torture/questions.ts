@@ -6,9 +6,9 @@ import { killOne } from "./coordinator-killed.ts";
 import { answering } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { killRunner, type RunnerSlot } from "./fleet-killed.ts";
-import { inPlace, type Place, type RunnerSpec } from "./place.ts";
+import { withTestbed, type Testbed, type RunnerSpec } from "./testbed.ts";
 import { allEvents, allRuns, faultsOfLog, readAudit } from "./record.ts";
-import { startStorm, untilNothingMoves } from "./storm.ts";
+import { startStorm, waitUntilNothingMoves } from "./storm.ts";
 import { each, retryWhileUnreachable, pause, upTo } from "./wait.ts";
 
 interface Sizes {
@@ -23,21 +23,21 @@ interface Sizes {
  * Some runs park in between. No question is lost or answered twice, and no command runs without approval.
  */
 export async function questions({ runs, questions: each_, kills }: Sizes, tools: Tools): Promise<Finding> {
-  return inPlace(tools, null, async (place) => {
-    const marks = join(place.directory, "marks");
+  return withTestbed(tools, null, async (testbed) => {
+    const marks = join(testbed.directory, "marks");
     const turns = [...upTo(each_)].map((turn) => {
       const command = `touch '${marks}'/"$DROVER_RUN_ID.${turn}.$(date +%s%N)"`;
       return { text: `Turn ${turn}.`, tools: [{ name: "command.run", input: { command } }] };
     });
-    const script = join(place.directory, "scripts", "turns.json");
+    const script = join(testbed.directory, "scripts", "turns.json");
     writeFileSync(script, JSON.stringify({ turns: [...turns, { text: "Done." }] }));
     const slots: RunnerSlot[] = [];
     for (const at of upTo(2)) {
       const profile = { type: "model", config: { provider: "scripted", script } };
       const spec: RunnerSpec = { name: `runner-${at}`, slots: 4, times: { pollPauseMs: 50 }, profile };
-      slots.push({ spec, child: (await place.startRunner(spec)).child });
+      slots.push({ spec, child: (await testbed.startRunner(spec)).child });
     }
-    await place.client.agents.put("asker", {
+    await testbed.client.agents.put("asker", {
       type: "autonomous",
       executor: "model",
       permissions: { mode: "default" },
@@ -46,32 +46,32 @@ export async function questions({ runs, questions: each_, kills }: Sizes, tools:
       max_attempts: 1000,
       max_turns: 10 * each_,
     });
-    const asked: string[] = [];
+    const submitted: string[] = [];
     await each(upTo(runs), 4, async (at) => {
       const request = { agent_name: "asker", prompt: "work", idempotency_key: `run ${at}` };
-      asked.push((await retryWhileUnreachable(() => place.client.submit(request))).run_id);
+      submitted.push((await retryWhileUnreachable(() => testbed.client.submit(request))).run_id);
     });
     const blow = async (): Promise<void> => {
-      if (Math.random() < 0.5) return killOne(place);
-      await killRunner(place, slots[Math.floor(Math.random() * slots.length)]!);
+      if (Math.random() < 0.5) return killOne(testbed);
+      await killRunner(testbed, slots[Math.floor(Math.random() * slots.length)]!);
     };
     const over = new AbortController();
     const answered: Question[] = [];
-    const people = [...upTo(2)].map(() => answerAll(place, answered, over.signal));
+    const people = [...upTo(2)].map(() => answerAll(testbed, answered, over.signal));
     // Rejections are handled where these promises are awaited.
     for (const person of people) person.catch(() => undefined);
     const storm = startStorm(kills, blow, tools.progress);
     await storm.over;
-    await Promise.all(place.coordinators.map(({ url, child }) => answering(url, child)));
-    const stuck = await untilNothingMoves(place, () => answered.length);
+    await Promise.all(testbed.coordinators.map(({ url, child }) => answering(url, child)));
+    const stuck = await waitUntilNothingMoves(testbed, () => answered.length);
     over.abort();
     await Promise.all(people);
-    return judge(place, { asked, turns: each_, given: answered, stuck, marks, kills });
+    return judge(testbed, { submitted, turns: each_, given: answered, stuck, marks, kills });
   });
 }
 
 /** Answers open questions until aborted and allows most of them. Adds acknowledged answers to `given`. */
-async function answerAll({ client }: Place, answered: Question[], signal: AbortSignal): Promise<void> {
+async function answerAll({ client }: Testbed, answered: Question[], signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const { items } = await retryWhileUnreachable(() => client.questions.list({ limit: 200 }));
     await each(items, 4, async ({ run_id, request_id }) => {
@@ -90,7 +90,7 @@ async function answerAll({ client }: Place, answered: Question[], signal: AbortS
 }
 
 interface Found {
-  asked: readonly string[];
+  submitted: readonly string[];
   turns: number;
   given: readonly Question[];
   stuck: number;
@@ -98,27 +98,30 @@ interface Found {
   kills: number;
 }
 
-async function judge(place: Place, { asked, turns, given: answered, stuck, marks, kills }: Found): Promise<Finding> {
+async function judge(
+  testbed: Testbed,
+  { submitted, turns, given: answered, stuck, marks, kills }: Found,
+): Promise<Finding> {
   const broken: string[] = [];
-  const rows = await allRuns(place.client);
+  const rows = await allRuns(testbed.client);
   for (const run of rows)
     if (run.status !== "completed") broken.push(`${run.run_id} is ${run.status}: ${run.reason} ${run.error}`);
-  if (rows.length !== asked.length) broken.push(`${rows.length} runs for ${asked.length} requests`);
+  if (rows.length !== submitted.length) broken.push(`${rows.length} runs for ${submitted.length} requests`);
   if (stuck > 0) broken.push(`${stuck} runs were open when none had ended for 60 s`);
   const byTurn = new Map<string, Question[]>();
   const everAsked = new Set<string>();
   let superseded = 0;
   let neverAsked = 0;
-  for (const run_id of asked) {
+  for (const run_id of submitted) {
     const [closed, open] = [
-      await place.client.questions.list({ run_id, open: false, limit: 1000 }),
-      await place.client.questions.list({ run_id, limit: 1000 }),
+      await testbed.client.questions.list({ run_id, open: false, limit: 1000 }),
+      await testbed.client.questions.list({ run_id, limit: 1000 }),
     ];
     if (open.items.length > 0) broken.push(`${run_id} has ended with ${open.items.length} open questions`);
     for (const question of closed.items) {
-      everAsked.add(keyOf(question));
+      everAsked.add(questionKey(question));
       if (question.decision === "superseded") superseded += 1;
-      else byTurn.set(keyOf(question), [...(byTurn.get(keyOf(question)) ?? []), question]);
+      else byTurn.set(questionKey(question), [...(byTurn.get(questionKey(question)) ?? []), question]);
     }
     for (const turn of upTo(turns)) {
       const key = `${run_id}.${turn}`;
@@ -129,7 +132,7 @@ async function judge(place: Place, { asked, turns, given: answered, stuck, marks
     }
   }
   for (const item of answered) {
-    const [stored] = byTurn.get(keyOf(item)) ?? [];
+    const [stored] = byTurn.get(questionKey(item)) ?? [];
     if (stored?.decision !== item.decision || stored?.answered_at !== item.answered_at)
       broken.push(`an answer that was acknowledged is not on the record: ${JSON.stringify(item)}`);
   }
@@ -144,14 +147,14 @@ async function judge(place: Place, { asked, turns, given: answered, stuck, marks
       broken.push(`the command ${key} ran before it was allowed`);
   }
   for (const [key, times] of carriedOut) if (times > 1) broken.push(`the command ${key} ran ${times} times`);
-  for (const [run_id, log] of await allEvents(place.client)) broken.push(...faultsOfLog(run_id, log));
-  const { verified } = await readAudit(place);
+  for (const [run_id, log] of await allEvents(testbed.client)) broken.push(...faultsOfLog(run_id, log));
+  const { verified } = await readAudit(testbed);
   if (!verified) broken.push("the audit chain does not verify");
   const attempts = rows.reduce((sum, { attempt }) => sum + attempt, 0);
   return {
     seen: {
       kills,
-      runs: asked.length,
+      runs: submitted.length,
       questions: byTurn.size,
       acknowledged: answered.length,
       "asked again": superseded,
@@ -165,7 +168,7 @@ async function judge(place: Place, { asked, turns, given: answered, stuck, marks
 }
 
 /** Identifies a question by run and turn, across attempts. */
-function keyOf({ run_id, input }: Question): string {
+function questionKey({ run_id, input }: Question): string {
   const turn = /DROVER_RUN_ID\.(\d+)\./.exec(JSON.stringify(input))?.[1];
   return `${run_id}.${turn}`;
 }

@@ -2,13 +2,13 @@ import { setMaxListeners } from "node:events";
 import type { RunnerPort } from "../src/model/runner-port.ts";
 import { createHttpPort } from "../src/wire/http-port.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { inPlace } from "./place.ts";
+import { withTestbed } from "./testbed.ts";
 import { allEvents, allRuns, faultsOfLog } from "./record.ts";
 import { each, retryWhileUnreachable, upTo } from "./wait.ts";
 
 /** R2: many claimers race for many runs over HTTP. Each run goes to exactly one of them. */
 export async function race({ claimers, runs }: { claimers: number; runs: number }, tools: Tools): Promise<Finding> {
-  return inPlace(tools, null, async ({ client, url, token, putAgent }) => {
+  return withTestbed(tools, null, async ({ client, url, token, putAgent }) => {
     await putAgent("work");
     const handed = new Map<string, number>();
     let finished = 0;

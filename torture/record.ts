@@ -6,8 +6,8 @@ import { walkStatements } from "../src/record/postgres/walk-statements.ts";
 import type { StoredEvent } from "../src/model/event.ts";
 import type { RunRow } from "../src/model/store.ts";
 import type { ApiClient } from "../src/wire/client.ts";
-import type { Fleet } from "./coordinators.ts";
-import type { Place } from "./place.ts";
+import type { FleetAccess } from "./coordinators.ts";
+import type { Testbed } from "./testbed.ts";
 
 /** All runs as list rows. */
 export async function allRuns(client: ApiClient): Promise<RunRow[]> {
@@ -69,7 +69,7 @@ export interface AuditSeen {
   rows: number;
 }
 
-export async function readAudit(place: Pick<Place, "fleet" | "state">): Promise<AuditSeen> {
+export async function readAudit(testbed: Pick<Testbed, "fleet" | "state">): Promise<AuditSeen> {
   const executions: AuditSeen["executions"] = new Map();
   const fenced: AuditSeen["fenced"] = new Set();
   const note = (line: string): void => {
@@ -81,9 +81,9 @@ export async function readAudit(place: Pick<Place, "fleet" | "state">): Promise<
     if (record.eventType === "command_execution") executions.set(record.executionId, record);
     if (record.eventType === "refused_write") fenced.add(`${record.runId}.${record.attempt}`);
   };
-  const { ok, rows } = await (place.fleet
-    ? readFleet(place.fleet, note)
-    : readRecord(recordDirectory(place.state), note));
+  const { ok, rows } = await (testbed.fleet
+    ? readFleet(testbed.fleet, note)
+    : readRecord(recordDirectory(testbed.state), note));
   return { executions, fenced, verified: ok, rows };
 }
 
@@ -92,7 +92,7 @@ async function readRecord(directory: string, note: (line: string) => void): Prom
   return verifyAudit({ directory });
 }
 
-async function readFleet({ url, secret }: Fleet, note: (line: string) => void): Promise<VerifyResult> {
+async function readFleet({ url, secret }: FleetAccess, note: (line: string) => void): Promise<VerifyResult> {
   const engine = openPostgresEngine(url, 10_000);
   try {
     await exportFrom(engine, {}, note);

@@ -1,7 +1,7 @@
 import { auditRows } from "./audit-rows.ts";
 import { bombing } from "./bombs.ts";
 import { busyCores } from "./busy-cores.ts";
-import { conversationsLost } from "./conversations.ts";
+import { conversationRunnersKilled } from "./conversations.ts";
 import { coordinatorKilled } from "./coordinator-killed.ts";
 import { databaseKilled } from "./database-killed.ts";
 import { ignoredSigterm } from "./ignored-sigterm.ts";
@@ -68,17 +68,17 @@ export const reliabilitySizes: readonly Torture[] = [
     name: "R4-model",
     promise: "runners of conversations killed: continued elsewhere, no effect and no recorded answer twice",
     engines: both,
-    run: (scale, tools) => conversationsLost({ runs: scaled(50, scale), atOnce: 6 }, tools),
+    run: (scale, tools) => conversationRunnersKilled({ runs: scaled(50, scale), atOnce: 6 }, tools),
   },
   {
     name: "R5",
-    promise: "all cores busy: no lease runs out",
+    promise: "all cores busy: no lease expires",
     engines: both,
     run: (scale, tools) => busyCores({ runs: 20, seconds: Math.max(5, scaled(600, scale)) }, tools),
   },
   {
     name: "R6",
-    promise: "runner told to end: drains",
+    promise: "SIGTERM to a runner: it drains",
     engines: both,
     run: (scale, tools) => drain({ terms: scaled(100, scale), atOnce: 4 }, tools),
   },
@@ -103,19 +103,20 @@ export const reliabilitySizes: readonly Torture[] = [
   },
   {
     name: "R7-hang",
-    promise: "one of two coordinators stands still: nothing lost, no gap",
+    promise: "one of two coordinators freezes: nothing lost, no gap",
     engines: postgres,
     run: (scale, tools) => oneHangs({ runs: scaled(100, scale), seconds: Math.max(5, scaled(60, scale)) }, tools),
   },
   {
     name: "R7-idle",
-    promise: "one of two coordinators stands still: who waits for work there is back within 30 s",
+    promise: "one of two coordinators freezes: a runner waiting there gets work elsewhere within 30 s",
     engines: postgres,
     run: (scale, tools) => idle({ waiting: scaled(10, scale), times: null, withinMs: 30_000 }, tools),
   },
   {
     name: "R8",
-    promise: "eight processes write one record, some are killed: all that ran is on it, and it is whole",
+    promise:
+      "eight processes write one record, some are killed: everything that ran is recorded, and the chain is intact",
     engines: sqlite,
     run: (scale, tools) => manyWriters({ executions: scaled(10_000, scale), kills: 6 }, tools),
   },
@@ -127,7 +128,7 @@ export const reliabilitySizes: readonly Torture[] = [
   },
   {
     name: "R9",
-    promise: "disk full, read-only, locked: nothing damaged, nothing wrongly told",
+    promise: "disk full, read-only, locked: nothing damaged, every reported error is true",
     engines: both,
     run: (scale, tools) =>
       ioFaults({ runs: Math.max(4, scaled(20, scale)), seconds: Math.max(8, scaled(30, scale)) }, tools),
@@ -166,13 +167,13 @@ export const reliabilitySizes: readonly Torture[] = [
   },
   {
     name: "hang",
-    promise: "a coordinator stands still in a transaction: the others wait 5 s at most, nothing is stored twice",
+    promise: "a coordinator freezes in a transaction: the others wait 5 s at most, nothing is stored twice",
     engines: postgres,
     run: (scale, tools) => hang({ stops: scaled(20, scale) }, tools),
   },
   {
     name: "K1",
-    promise: "eight escapes: nothing alive at the end",
+    promise: "eight escapes: no process alive at the end",
     engines: sqlite,
     run: (scale, tools) => escapes({ kills: scaled(8000, scale) }, tools),
   },

@@ -1,5 +1,5 @@
 import type { Finding, Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { allEvents, allRuns, faultsOfLog, readAudit } from "./record.ts";
 import { startReplayingProxy } from "./replaying-proxy.ts";
 import { each, pause, upTo, waitFor } from "./wait.ts";
@@ -8,13 +8,13 @@ const delayMs = 400;
 
 /** R10: each of a runner's requests reaches the coordinator three times, out of order. The result is as if it came once. */
 export async function replay({ runs }: { runs: number }, tools: Tools): Promise<Finding> {
-  return inPlace(tools, { leaseMs: 10_000, pollHoldMs: 1000 }, async (place) => {
-    const { client } = place;
-    await place.putAgent("work");
-    const once = await typesOf(place, await undisturbed(place));
-    const proxy = await startReplayingProxy(place.url, { port: place.proxyPort, copies: 3, delayMs });
+  return withTestbed(tools, { leaseMs: 10_000, pollHoldMs: 1000 }, async (testbed) => {
+    const { client } = testbed;
+    await testbed.putAgent("work");
+    const once = await listTypes(testbed, await undisturbed(testbed));
+    const proxy = await startReplayingProxy(testbed.url, { port: testbed.proxyPort, copies: 3, delayMs });
     try {
-      const { child } = await place.startRunner({
+      const { child } = await testbed.startRunner({
         name: "replayed",
         slots: 8,
         url: proxy.url,
@@ -34,24 +34,24 @@ export async function replay({ runs }: { runs: number }, tools: Tools): Promise<
         200,
       );
       await pause(delayMs * 2);
-      const finding = await judge(place, once, runs, remaining === null);
-      if (!child.alive) finding.broken.push(`the runner ended: ${child.said}`);
+      const finding = await judge(testbed, once, runs, remaining === null);
+      if (!child.alive) finding.broken.push(`the runner ended: ${child.output}`);
       const { came, sent } = proxy;
       return {
         ...finding,
         seen: { runs, "requests of the runner": came, "requests that arrived": sent, ...finding.seen },
       };
     } finally {
-      await place.processes.endAll();
+      await testbed.processes.endAll();
       await proxy.close();
     }
   });
 }
 
 /** A run whose requests arrive once, as the reference. */
-async function undisturbed(place: Place): Promise<string> {
-  const { client } = place;
-  const { child } = await place.startRunner({ name: "undisturbed", slots: 1, times: { heartbeatMs: 200 } });
+async function undisturbed(testbed: Testbed): Promise<string> {
+  const { client } = testbed;
+  const { child } = await testbed.startRunner({ name: "undisturbed", slots: 1, times: { heartbeatMs: 200 } });
   const { run_id } = await client.submit({ agent_name: "work", parameters: { lines: 3, pause: "0.02" } });
   await waitFor(async () => ((await client.runs.get(run_id)).status === "completed" ? true : null), 120_000);
   child.signal("SIGTERM");
@@ -59,7 +59,7 @@ async function undisturbed(place: Place): Promise<string> {
   return run_id;
 }
 
-async function typesOf({ client }: Place, run_id: string): Promise<string> {
+async function listTypes({ client }: Testbed, run_id: string): Promise<string> {
   return typesIn((await client.runs.events(run_id, { limit: 1000 })).items);
 }
 
@@ -69,16 +69,16 @@ function typesIn(log: readonly { event: { type: string; status?: unknown } }[]):
   return args.filter((word, at) => word !== "output" || args[at - 1] !== "output").join(", ");
 }
 
-async function judge(place: Place, once: string, runs: number, hung: boolean): Promise<Finding> {
-  const stored = await allRuns(place.client);
-  const logs = await allEvents(place.client);
-  const marks = place.marks();
+async function judge(testbed: Testbed, once: string, runs: number, hung: boolean): Promise<Finding> {
+  const stored = await allRuns(testbed.client);
+  const logs = await allEvents(testbed.client);
+  const marks = testbed.marks();
   const odd = stored.filter(
     ({ status, attempt, failures }) => status !== "completed" || attempt !== 1 || failures !== 0,
   );
   const other = [...logs].filter(([, log]) => typesIn(log) !== once);
   const gaps = [...logs].flatMap(([run_id, log]) => faultsOfLog(run_id, log));
-  const { verified, executions, fenced } = await readAudit(place);
+  const { verified, executions, fenced } = await readAudit(testbed);
   return {
     seen: {
       "with another log": other.length,

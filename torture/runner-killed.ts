@@ -1,7 +1,7 @@
 import { hostHas } from "../test/fixtures/process/host.ts";
 import { newMark, survivors } from "../test/fixtures/process/survivors.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { each, pause, upTo, waitFor } from "./wait.ts";
 
 /** A lease of 10 s plus the time to notice that it expired. */
@@ -15,12 +15,12 @@ export async function runnerKilled(
   { kills, atOnce }: { kills: number; atOnce: number },
   tools: Tools,
 ): Promise<Finding> {
-  return inPlace(tools, null, async (place) => {
-    await place.putAgent("once");
-    await place.putAgent("twice", { max_attempts: 2 });
+  return withTestbed(tools, null, async (testbed) => {
+    await testbed.putAgent("once");
+    await testbed.putAgent("twice", { max_attempts: 2 });
     const found: Loss[] = [];
     await each(upTo(kills), atOnce, async (at) => {
-      found.push(await killOne(place, at, at % 2 === 0 ? "once" : "twice"));
+      found.push(await killOne(testbed, at, at % 2 === 0 ? "once" : "twice"));
       if (found.length % 20 === 0) tools.progress(`${found.length} of ${kills} kills`);
     });
     const lost = found.filter((item) => item.fault === null);
@@ -48,10 +48,10 @@ interface Loss {
   fault: string | null;
 }
 
-async function killOne(place: Place, at: number, agent_name: string): Promise<Loss> {
-  const { client } = place;
+async function killOne(testbed: Testbed, at: number, agent_name: string): Promise<Loss> {
+  const { client } = testbed;
   const name = `victim-${at}`;
-  const { child } = await place.startRunner({ name, slots: 1, tags: [name] });
+  const { child } = await testbed.startRunner({ name, slots: 1, tags: [name] });
   const mark = newMark();
   const { run_id } = await client.submit({ agent_name, parameters: { stay: mark }, demands: { tags: [name] } });
   const started = await waitFor(async () => (survivors(mark).length > 0 ? true : null), 120_000);

@@ -3,7 +3,7 @@ import { createFireTimes } from "../src/define/fire-times.ts";
 import { killOne } from "./coordinator-killed.ts";
 import { answering } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { allRuns } from "./record.ts";
 import { each, retryWhileUnreachable, pause, upTo, waitFor } from "./wait.ts";
 
@@ -25,34 +25,34 @@ export async function schedules({ schedules: count, seconds }: Sizes, tools: Too
   const triggerNow = (): number => from + (Date.now() - from) * speed;
   // No runner claims the runs, and they must not fail because of that.
   const times = { unmatchedMs: 86_400_000, trigger: { speed, from } };
-  const work = async (place: Place): Promise<Finding> => {
-    await place.putAgent("work");
+  const work = async (testbed: Testbed): Promise<Finding> => {
+    await testbed.putAgent("work");
     const created: Schedule[] = [];
     await each(upTo(count), 8, async (at) => {
       const overlap = overlaps[at % overlaps.length]!;
       const catch_up = at % 3 === 0 ? ("one" as const) : ("none" as const);
       const body = { agent_name: "work", name: `s${at}`, cron: "* * * * *", overlap, catch_up };
-      created.push(await retryWhileUnreachable(() => place.client.schedules.create(body)));
+      created.push(await retryWhileUnreachable(() => testbed.client.schedules.create(body)));
     });
     let kills = 0;
     for (const deadline = performance.now() + seconds * 1000; performance.now() < deadline; kills += 1) {
-      await killOne(place);
+      await killOne(testbed);
       if (kills % 10 === 9) tools.progress(`${kills + 1} kills`);
     }
-    await Promise.all(place.coordinators.map(({ url, child }) => answering(url, child)));
+    await Promise.all(testbed.coordinators.map(({ url, child }) => answering(url, child)));
     // From here on no slot starts a run.
     await each(created, 8, async ({ schedule_id }) => {
-      await retryWhileUnreachable(() => place.client.schedules.change(schedule_id, { enabled: false }));
+      await retryWhileUnreachable(() => testbed.client.schedules.change(schedule_id, { enabled: false }));
     });
     const end = triggerNow();
-    await each(created, 8, (schedule) => untilDecided(place, schedule, end));
-    return judge(place, created, end, kills);
+    await each(created, 8, (schedule) => untilDecided(testbed, schedule, end));
+    return judge(testbed, created, end, kills);
   };
-  return inPlace(tools, times, work, { coordinators: 3 });
+  return withTestbed(tools, times, work, { coordinators: 3 });
 }
 
 /** Waits for a history line after `end`, which means that all earlier slots are decided. */
-async function untilDecided({ client }: Place, { schedule_id }: Schedule, end: number): Promise<void> {
+async function untilDecided({ client }: Testbed, { schedule_id }: Schedule, end: number): Promise<void> {
   const isDecided = async (): Promise<true | null> => {
     const { last } = await retryWhileUnreachable(() => client.schedules.get(schedule_id));
     return last !== null && Date.parse(last.slot) > end ? true : null;
@@ -60,13 +60,13 @@ async function untilDecided({ client }: Place, { schedule_id }: Schedule, end: n
   await waitFor(isDecided, 120_000, 200);
 }
 
-async function judge(place: Place, created: readonly Schedule[], end: number, kills: number): Promise<Finding> {
+async function judge(testbed: Testbed, created: readonly Schedule[], end: number, kills: number): Promise<Finding> {
   const broken: string[] = [];
   const seen = { kills, schedules: created.length, slots: 0, fired: 0, missed: 0, "other skips": 0, runs: 0 };
   const ofRun = new Map<string, string>();
   const fireTimes = createFireTimes();
   for (const schedule of created) {
-    const lines = (await history(place, schedule)).filter(({ slot }) => Date.parse(slot) <= end);
+    const lines = (await history(testbed, schedule)).filter(({ slot }) => Date.parse(slot) <= end);
     const times = fireTimes({ cron: "* * * * *", timezone: "UTC" }, 0);
     const expected = new Set<string>();
     const [first = ""] = schedule.next;
@@ -92,7 +92,7 @@ async function judge(place: Place, created: readonly Schedule[], end: number, ki
       ofRun.set(run_id, `${schedule.name} ${slot}`);
     }
   }
-  const runs = await allRuns(place.client);
+  const runs = await allRuns(testbed.client);
   seen.runs = runs.length;
   const known = new Set(runs.map(({ run_id }) => run_id));
   for (const { run_id, trigger_type, schedule } of runs) {
@@ -101,12 +101,12 @@ async function judge(place: Place, created: readonly Schedule[], end: number, ki
   }
   for (const [run_id, slot] of ofRun) if (!known.has(run_id)) broken.push(`the run ${run_id} of ${slot} is missing`);
   if (seen.fired === 0) broken.push("nothing was fired");
-  for (const { child } of place.coordinators)
-    if (!child.alive) broken.push(`a coordinator ended by itself: ${child.said}`);
+  for (const { child } of testbed.coordinators)
+    if (!child.alive) broken.push(`a coordinator ended by itself: ${child.output}`);
   return { seen, broken, late: [] };
 }
 
-async function history({ client }: Place, { schedule_id }: Schedule): Promise<Slot[]> {
+async function history({ client }: Testbed, { schedule_id }: Schedule): Promise<Slot[]> {
   const all: Slot[] = [];
   for (let cursor: string | null | undefined; cursor !== null;) {
     const page = await retryWhileUnreachable(() =>

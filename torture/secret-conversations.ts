@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import type { Place } from "./place.ts";
+import type { Testbed } from "./testbed.ts";
 
 /**
  * Runs the executor `model` with a runner's secrets everywhere: in the system prompt, in a tool's output, in the headers
@@ -11,7 +11,7 @@ import type { Place } from "./place.ts";
  * conversation is loaded. Returns what the runs streamed, and descriptions of those that did not complete.
  */
 export async function converseWithSecrets(
-  place: Place,
+  testbed: Testbed,
   { names, env, runs }: { names: readonly string[]; env: Record<string, string>; runs: number },
 ): Promise<{ streams: string[]; failed: string[] }> {
   // Echoes the received header in its refusal.
@@ -21,18 +21,18 @@ export async function converseWithSecrets(
   refusing.listen(0, "127.0.0.1");
   await once(refusing, "listening");
   const { port } = refusing.address() as AddressInfo;
-  const script = join(place.directory, "scripts", "turns.json");
+  const script = join(testbed.directory, "scripts", "turns.json");
   const print = { name: "command.run", input: { command: "printenv; printenv >&2" } };
   const [prompt, header, variable] = names.map((name) => `\${${name}}`);
   writeFileSync(script, JSON.stringify({ turns: [{ text: "I look.", tools: [print] }, { text: "I have seen it." }] }));
   const config = { provider: "scripted", script };
-  await place.startRunner({
+  await testbed.startRunner({
     name: "thinking",
     slots: 2,
     env,
     profile: { type: "model", env_from: names, allow_env: names, config },
   });
-  await place.client.agents.put("thinker", {
+  await testbed.client.agents.put("thinker", {
     type: "autonomous",
     executor: "model",
     system_prompt: `The password is ${prompt}.`,
@@ -49,14 +49,14 @@ export async function converseWithSecrets(
   try {
     for (let at = 0; at < runs; at += 1) {
       const resumed = at === 1 && session_id !== null ? { mode: "resume" as const, session_id } : {};
-      const run = await place.client.submit({ agent_name: "thinker", parameters: {}, prompt: "look", ...resumed });
+      const run = await testbed.client.submit({ agent_name: "thinker", parameters: {}, prompt: "look", ...resumed });
       session_id = run.session_id;
       const events: string[] = [];
-      for await (const { event } of place.client.runs.follow(run.run_id)) events.push(JSON.stringify(event));
+      for await (const { event } of testbed.client.runs.follow(run.run_id)) events.push(JSON.stringify(event));
       const stream = events.join("\n");
       streams.push(stream);
       if (at === 0 && !stream.includes(`[redacted:${names[0]}]`)) failed.push("a conversation met no secret");
-      const { status, error } = await place.client.runs.get(run.run_id);
+      const { status, error } = await testbed.client.runs.get(run.run_id);
       if (status !== "completed") failed.push(`a conversation is ${status}: ${error}`);
     }
   } finally {

@@ -3,14 +3,14 @@ import { join } from "node:path";
 import pg from "pg";
 import { schema } from "../src/record/postgres/connection.ts";
 import { findCanaries, makeCanaries } from "../test/fixtures/e2e/canaries.ts";
-import { filesBelow } from "../test/fixtures/e2e/left-over.ts";
+import { listFilesBelow } from "../test/fixtures/e2e/left-over.ts";
 import { drover } from "./drover-command.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { converseWithSecrets } from "./secret-conversations.ts";
 import { upTo, waitFor } from "./wait.ts";
 
-type Found = [place: string, bytes: Buffer];
+type Found = [location: string, bytes: Buffer];
 
 /**
  * S6: runs print their runner's secrets in every encoding, whole and in pieces. None of them appears in the database, in
@@ -21,56 +21,61 @@ export async function secrets(
   { canaries: count, runs }: { canaries: number; runs: number },
   tools: Tools,
 ): Promise<Finding> {
-  return inPlace(tools, null, async (place) => {
+  return withTestbed(tools, null, async (testbed) => {
     const canaries = makeCanaries(count);
     const names = canaries.map((_, at) => `SECRET_${at}_TOKEN`);
     const env = Object.fromEntries(canaries.map((canary, at) => [names[at]!, canary]));
-    const script = join(place.directory, "scripts", "leak.mjs");
+    const script = join(testbed.directory, "scripts", "leak.mjs");
     writeFileSync(script, leakScript);
-    await place.startRunner({ name: "leaky", slots: 2, env, profile: { env_from: names } });
-    await place.client.agents.put("leak", { type: "procedural", command: `${process.execPath} ${script}` });
+    await testbed.startRunner({ name: "leaky", slots: 2, env, profile: { env_from: names } });
+    await testbed.client.agents.put("leak", { type: "procedural", command: `${process.execPath} ${script}` });
     const searched: Found[] = [];
     const failed: string[] = [];
     for (const at of upTo(runs)) {
-      const { run_id } = await place.client.submit({ agent_name: "leak", parameters: { split: at % 2 === 1 } });
+      const { run_id } = await testbed.client.submit({ agent_name: "leak", parameters: { split: at % 2 === 1 } });
       const args = watchWords("anybody's");
       const streamed: string[] = [];
-      for await (const event of place.client.runs.follow(run_id)) {
+      for await (const event of testbed.client.runs.follow(run_id)) {
         // While it prints, its runner keeps a log on disk.
-        if (event.event.type === "output" && streamed.length < 5) searched.push(...filesOf(place));
+        if (event.event.type === "output" && streamed.length < 5) searched.push(...readFiles(testbed));
         streamed.push(JSON.stringify(event));
       }
       searched.push([`the stream of ${run_id}`, Buffer.from(streamed.join("\n"))]);
       searched.push([args.whose, Buffer.from(args.stop())]);
-      const run = await place.client.runs.get(run_id);
+      const run = await testbed.client.runs.get(run_id);
       if (run.status !== "completed") failed.push(`${run_id} is ${run.status} (${run.reason}): ${run.error}`);
       searched.push([`the run ${run_id}`, Buffer.from(JSON.stringify(run))]);
     }
-    const asked = await askWithSecrets(place, script, Math.max(10, Math.ceil(count / 10)), searched);
-    failed.push(...asked.failed);
-    const thinking = await converseWithSecrets(place, { names, env, runs: Math.max(2, Math.ceil(runs / 4)) });
+    const concealed = await askWithSecrets(testbed, script, Math.max(10, Math.ceil(count / 10)), searched);
+    failed.push(...concealed.failed);
+    const thinking = await converseWithSecrets(testbed, { names, env, runs: Math.max(2, Math.ceil(runs / 4)) });
     for (const stream of thinking.streams) searched.push(["the stream of a conversation", Buffer.from(stream)]);
-    searched.push(["/sessions", Buffer.from(JSON.stringify(await place.client.sessions.list({})))]);
-    const backup = join(place.directory, "backup");
-    const own = { DROVER_API_URL: place.url, DROVER_API_KEY: place.token };
-    const created = await drover({ processes: place.processes, tools, cwd: place.directory }, own, "backup", backup);
-    searched.push(["/executions", Buffer.from(JSON.stringify(await place.client.executions.list({ limit: 1000 })))]);
-    searched.push(["/runners", Buffer.from(JSON.stringify(await place.client.runners.list()))]);
-    searched.push(...filesOf(place), ...(await rowsOf(place)));
-    const fleets = await ownSecrets(place, searched);
+    searched.push(["/sessions", Buffer.from(JSON.stringify(await testbed.client.sessions.list({})))]);
+    const backup = join(testbed.directory, "backup");
+    const own = { DROVER_API_URL: testbed.url, DROVER_API_KEY: testbed.token };
+    const created = await drover(
+      { processes: testbed.processes, tools, cwd: testbed.directory },
+      own,
+      "backup",
+      backup,
+    );
+    searched.push(["/executions", Buffer.from(JSON.stringify(await testbed.client.executions.list({ limit: 1000 })))]);
+    searched.push(["/runners", Buffer.from(JSON.stringify(await testbed.client.runners.list()))]);
+    searched.push(...readFiles(testbed), ...(await readRows(testbed)));
+    const fleets = await ownSecrets(testbed, searched);
     const found = [
       ...findCanaries(canaries, searched),
       // Secret parameters are legitimately arguments of the program that receives them.
       ...findCanaries(
-        asked.canaries,
+        concealed.canaries,
         searched.filter(([where]) => !isWords(where)),
       ),
     ];
-    const told = searched.some(([, bytes]) => bytes.includes(`[redacted:${names.at(-1)}]`));
+    const hasMark = searched.some(([, bytes]) => bytes.includes(`[redacted:${names.at(-1)}]`));
     return {
       seen: {
         canaries: count,
-        "as parameters": asked.canaries.length,
+        "as parameters": concealed.canaries.length,
         runs,
         conversations: thinking.streams.length,
         "places searched": searched.length,
@@ -81,8 +86,8 @@ export async function secrets(
         ...fleets,
         ...thinking.failed,
         ...failed,
-        ...(created.code === 0 && existsSync(backup) ? [] : [`there is no backup: ${created.said}`]),
-        ...(told ? [] : ["nothing is there in place of what was taken out"]),
+        ...(created.code === 0 && existsSync(backup) ? [] : [`there is no backup: ${created.output}`]),
+        ...(hasMark ? [] : ["nothing is there in place of what was taken out"]),
       ],
       late: [],
     };
@@ -91,20 +96,20 @@ export async function secrets(
 
 /** Passes canaries as parameters that the schema marks as secret. The run prints them. */
 async function askWithSecrets(
-  { client }: Place,
+  { client }: Testbed,
   script: string,
   count: number,
   searched: Found[],
 ): Promise<{ canaries: string[]; failed: string[] }> {
   const canaries = makeCanaries(count);
   const properties = Object.fromEntries(canaries.map((_, at) => [`p${at}`, { type: "string", format: "password" }]));
-  await client.agents.put("asked", {
+  await client.agents.put("parameters", {
     type: "procedural",
-    command: `${process.execPath} ${script} --asked`,
+    command: `${process.execPath} ${script} --from-parameters`,
     parameters_schema: { type: "object", properties },
   });
   const parameters = Object.fromEntries(canaries.map((canary, at) => [`p${at}`, canary]));
-  const created = await client.submit({ agent_name: "asked", parameters, idempotency_key: "asked" });
+  const created = await client.submit({ agent_name: "parameters", parameters, idempotency_key: "parameters" });
   searched.push(["the answer to a submit", Buffer.from(JSON.stringify(created))]);
   const streamed: string[] = [];
   for await (const event of client.runs.follow(created.run_id)) streamed.push(JSON.stringify(event));
@@ -117,10 +122,10 @@ async function askWithSecrets(
   };
 }
 
-/** All files of the place except the script itself, and the output of Drover's processes. */
-function filesOf({ directory, coordinators }: Place): Found[] {
+/** All files of the testbed except the script itself, and the output of Drover's processes. */
+function readFiles({ directory, coordinators }: Testbed): Found[] {
   return [
-    ...filesBelow(directory)
+    ...listFilesBelow(directory)
       .filter((file) => !file.endsWith("leak.mjs") && !lstatSync(file, { throwIfNoEntry: false })?.isSocket())
       .flatMap((file): Found[] => {
         try {
@@ -130,12 +135,12 @@ function filesOf({ directory, coordinators }: Place): Found[] {
           return []; // removed in the meantime
         }
       }),
-    ...coordinators.map(({ child }): Found => ["what a coordinator said", Buffer.from(child.said)]),
+    ...coordinators.map(({ child }): Found => ["output of a coordinator", Buffer.from(child.output)]),
   ];
 }
 
 /** Every row of every table. Bytes are in hexadecimal, in which canaries are searched for too. */
-async function rowsOf({ fleet }: Place): Promise<Found[]> {
+async function readRows({ fleet }: Testbed): Promise<Found[]> {
   if (fleet === null) return [];
   const client = new pg.Client({ connectionString: fleet.url });
   await client.connect();
@@ -155,15 +160,18 @@ async function rowsOf({ fleet }: Place): Promise<Found[]> {
 }
 
 /** The fleet's own secrets must not appear in any file, row, response or process argument. */
-async function ownSecrets({ fleet, client }: Place, searched: readonly Found[]): Promise<string[]> {
+async function ownSecrets({ fleet, client }: Testbed, searched: readonly Found[]): Promise<string[]> {
   if (fleet === null) return [];
   const secret = fleet.secret.toString("hex");
   const args = watchWords("our");
   await waitFor(async () => ((await client.health()).status === "ok" ? true : null), 60_000);
   // Other processes may be using the same server.
-  const places = [...searched.filter(([place]) => !isWords(place)), [args.whose, Buffer.from(args.stop())] as const];
+  const places = [
+    ...searched.filter(([location]) => !isWords(location)),
+    [args.whose, Buffer.from(args.stop())] as const,
+  ];
   return [secret, fleet.secret.toString("base64"), new URL(fleet.url).password].flatMap((own) =>
-    places.filter(([, bytes]) => bytes.includes(own)).map(([place]) => `a secret of the fleet is in ${place}`),
+    places.filter(([, bytes]) => bytes.includes(own)).map(([location]) => `a secret of the fleet is in ${location}`),
   );
 }
 
@@ -185,7 +193,7 @@ function watchWords(owner: "anybody's" | "our"): { whose: string; stop(): string
   };
 }
 
-const isWords = (place: string): boolean => place.startsWith("the words of ");
+const isWords = (location: string): boolean => location.startsWith("the words of ");
 
 function* processesNow(): Generator<{ pid: number; words: string }> {
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
@@ -222,8 +230,8 @@ const encoded = (secret) => [
   encodeURIComponent(secret),
   JSON.stringify(secret).slice(1, -1),
 ];
-const asked = process.argv.includes("--asked");
-const secrets = asked
+const fromParameters = process.argv.includes("--from-parameters");
+const secrets = fromParameters
   ? process.argv.flatMap((word, at) => (/^--p\\d+$/.test(word) ? [[word, process.argv[at + 1]]] : []))
   : Object.entries(process.env).filter(([name]) => /^SECRET_\\d+_TOKEN$/.test(name));
 if (secrets.length === 0) process.exit(3);

@@ -21,7 +21,7 @@ import { both, scaled, sqlite, type Torture } from "./torture.ts";
 export const securitySizes: readonly Torture[] = [
   {
     name: "H6",
-    promise: "commands leave what is hard to remove: their runner starts again, and nothing of it stays",
+    promise: "commands leave directories that are hard to remove: their runner starts again and removes them",
     engines: sqlite,
     run: (scale, tools) => deepDirectories({ rounds: Math.max(2, scaled(10, scale)), depth: 3000 }, tools),
   },
@@ -33,7 +33,8 @@ export const securitySizes: readonly Torture[] = [
   },
   {
     name: "M1",
-    promise: "submits with a slow pattern, half of the senders gone: no stall of 100 ms, others are answered as before",
+    promise:
+      "submits with a slow pattern, half of the senders disconnected: no stall of 100 ms, others are answered as before",
     engines: both,
     run: (scale, tools) => slowPatterns({ submits: scaled(510, scale) }, tools),
   },
@@ -64,13 +65,13 @@ export const securitySizes: readonly Torture[] = [
   },
   {
     name: "S4",
-    promise: "who may do what, at every coordinator: as declared, and at once no more when a token ended at another",
+    promise: "access rules hold at every coordinator, and a token ended at one is refused at the others at once",
     engines: both,
     run: (scale, tools) => accessRules({ rounds: scaled(400, scale) }, tools),
   },
   {
     name: "S5",
-    promise: "pages of others, on every route: refused",
+    promise: "requests from pages of other origins, on every route: refused",
     engines: sqlite,
     run: (scale, tools) => foreignOrigins({ variants: scaled(100, scale) }, tools),
   },
@@ -88,7 +89,7 @@ export const securitySizes: readonly Torture[] = [
   },
   {
     name: "S9",
-    promise: "hostile repositories: nothing of them runs, leads elsewhere or is read by the model",
+    promise: "hostile repositories: nothing in them runs, contacts another host or reaches the model",
     engines: sqlite,
     run: (scale, tools) => hostileRepositories({ share: scale }, tools),
   },
@@ -112,19 +113,21 @@ export const securitySizes: readonly Torture[] = [
   },
   {
     name: "H1",
-    promise: "forged executions: nobody else's record is changed, no execution is hidden, each try is on the record",
+    promise:
+      "forged executions: nobody else's record is changed, no execution is hidden, every attempt is on the record",
     engines: both,
     run: (scale, tools) => forging({ tries: Math.max(11, scaled(2000, scale)) }, tools),
   },
   {
     name: "M2",
-    promise: "reports and registrations as large as can be: memory stays flat, pages stay small, nobody waits",
+    promise: "the largest possible reports and registrations: memory stays flat, pages stay small, nobody waits",
     engines: both,
     run: (scale, tools) => largeEvents({ rounds: scaled(10, scale) }, tools),
   },
   {
     name: "H5",
-    promise: "strangers on the port of a dead coordinator: told nothing, no run taken from them, runners return",
+    promise:
+      "strangers on the port of a dead coordinator: they get no secret, no run is taken from them, runners return",
     engines: sqlite,
     run: (scale, tools) => strangers({ rounds: scaled(100, scale) }, tools),
   },

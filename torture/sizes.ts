@@ -32,13 +32,13 @@ export const tortures: readonly Torture[] = [
   },
   {
     name: "migration",
-    promise: "a record moved to PostgreSQL: every run, event, session and file as it was, the chain whole",
+    promise: "a record moved to PostgreSQL: every run, event, session and file as it was, the chain intact",
     engines: postgres,
     run: (scale, tools) => migration({ runs: scaled(100_000, scale) }, tools),
   },
   {
     name: "backups",
-    promise: "backups while 10 runs/s go on, restored elsewhere: whole, and nothing missing",
+    promise: "backups while 10 runs/s go on, restored elsewhere: complete",
     engines: both,
     run: (scale, tools) => backups({ seconds: Math.max(4, scaled(120, scale)), perSecond: 10, backups: 6 }, tools),
   },

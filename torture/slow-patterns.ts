@@ -1,7 +1,7 @@
 import { request } from "node:http";
 import type { Finding, Tools } from "./finding.ts";
-import { impactOf, openBystander } from "./bystander.ts";
-import { inPlace, type Place } from "./place.ts";
+import { describeImpact, openBystander } from "./bystander.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { each, pause, upTo } from "./wait.ts";
 
 interface Size {
@@ -20,26 +20,26 @@ const attack = { x: `${"a".repeat(40)}!` };
  * them creates a run, and nobody else is slowed down.
  */
 export async function slowPatterns({ submits, idleMs = 5000, stayMs = 5000 }: Size, tools: Tools): Promise<Finding> {
-  return inPlace(tools, {}, async (place) => {
-    await place.client.agents.put("slow", { type: "procedural", command: "true", parameters_schema: slow });
-    const other = await openBystander(place, tools);
+  return withTestbed(tools, {}, async (testbed) => {
+    await testbed.client.agents.put("slow", { type: "procedural", command: "true", parameters_schema: slow });
+    const other = await openBystander(testbed, tools);
     const idle = await other.during(pause(idleMs));
-    const { token } = await place.client.tokens.create({ role: "user", subject: "slow" });
+    const { token } = await testbed.client.tokens.create({ role: "user", subject: "slow" });
     const answers: Record<string, number> = {};
     const broken: string[] = [];
     const under = await other.during(
       (async () => {
         await each(upTo(submits), submits, async (at) => {
-          const status = await submit(place, token, at % 2 === 0);
+          const status = await submit(testbed, token, at % 2 === 0);
           answers[status] = (answers[status] ?? 0) + 1;
           if (!["400", "429", "gone"].includes(status)) broken.push(`a slow submit was answered with ${status}`);
         });
         await pause(stayMs);
       })(),
     );
-    const { items } = await place.client.runs.list({ agent_name: "slow" });
+    const { items } = await testbed.client.runs.list({ agent_name: "slow" });
     if (items.length > 0) broken.push(`${items.length} runs came of it`);
-    const { seen, late, broken: defects } = await impactOf(place, idle, under);
+    const { seen, late, broken: defects } = await describeImpact(testbed, idle, under);
     return {
       seen: { submits, refused: answers["429"] ?? 0, "given up": answers["400"] ?? 0, ...seen },
       broken: [...broken, ...defects],
@@ -49,7 +49,7 @@ export async function slowPatterns({ submits, idleMs = 5000, stayMs = 5000 }: Si
 }
 
 /** The response's status, or `gone` if the client disconnected. */
-function submit({ coordinators }: Place, token: string, leaves: boolean): Promise<string> {
+function submit({ coordinators }: Testbed, token: string, leaves: boolean): Promise<string> {
   return new Promise((resolve) => {
     const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
     const sent = request(`${coordinators[0]!.url}/runs`, { method: "POST", headers, agent: false }, (response) => {

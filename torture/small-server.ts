@@ -31,14 +31,14 @@ export async function withSmallServer<T>(
       cwd: directory,
       env: { PATH: process.env["PATH"] ?? "", TMPDIR: directory },
     });
-    const [, admin = ""] = await child.says(/^serving (\S+)$/m, 60_000);
+    const [, admin = ""] = await child.waitForOutput(/^serving (\S+)$/m, 60_000);
     const seen = `/proc/${child.pid}/root${directory}`;
     const fill: Trouble = async () => {
       fillUp(join(seen, "filler"));
       return async () => {
         rmSync(join(seen, "filler"));
         child.signal("SIGHUP");
-        await child.says(/^started again$/m, 120_000);
+        await child.waitForOutput(/^started again$/m, 120_000);
       };
     };
     const openDatabase: Tools["openDatabase"] = async () => ({

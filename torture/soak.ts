@@ -4,7 +4,7 @@ import pg from "pg";
 import { locksDirectory, logsDirectory, recordDirectory, runsDirectory } from "../src/model/state-layout.ts";
 import { findCgroupParents } from "../src/process/cgroup-parents.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import type { Child } from "./processes.ts";
 import { allRuns } from "./record.ts";
 import { each, retryWhileUnreachable, pause, upTo, waitFor } from "./wait.ts";
@@ -28,23 +28,23 @@ export async function soak(
   { runs, settleMs = 500 }: { runs: number; settleMs?: number },
   tools: Tools,
 ): Promise<Finding> {
-  return inPlace(tools, null, async (place) => {
-    await place.putAgent("work");
+  return withTestbed(tools, null, async (testbed) => {
+    await testbed.putAgent("work");
     const runners: Child[] = [];
-    for (const at of upTo(2)) runners.push((await place.startRunner({ name: `runner-${at}`, slots: 6 })).child);
+    for (const at of upTo(2)) runners.push((await testbed.startRunner({ name: `runner-${at}`, slots: 6 })).child);
     const found: Sample[] = [];
     let done = 0;
     for (const no of upTo(samples)) {
       const share = Math.ceil((runs * (no + 1)) / samples) - done;
       await each(upTo(share), 16, async () => {
-        await retryWhileUnreachable(() => place.client.submit({ agent_name: "work", parameters: { lines: 2 } }));
+        await retryWhileUnreachable(() => testbed.client.submit({ agent_name: "work", parameters: { lines: 2 } }));
       });
       done += share;
-      await untilIdle(place);
-      found.push(await sample(place, runners, settleMs));
+      await untilIdle(testbed);
+      found.push(await sample(testbed, runners, settleMs));
       tools.progress(`${done} of ${runs} runs: ${JSON.stringify(found.at(-1))}`);
     }
-    const failed = (await allRuns(place.client)).filter(({ status }) => status !== "completed");
+    const failed = (await allRuns(testbed.client)).filter(({ status }) => status !== "completed");
     const growth = judge(found);
     return {
       seen: { runs: done, ...named("at first", found[1]!), ...named("at last", found.at(-1)!) },
@@ -57,7 +57,7 @@ export async function soak(
   });
 }
 
-async function untilIdle({ client }: Place): Promise<void> {
+async function untilIdle({ client }: Testbed): Promise<void> {
   const open = ["pending", "claimed", "running", "stopping"] as const;
   const idle = await waitFor(
     async () => ((await client.runs.list({ status: [...open], limit: 1 })).items.length === 0 ? true : null),
@@ -68,28 +68,31 @@ async function untilIdle({ client }: Place): Promise<void> {
 }
 
 /** The minimum of several measurements, since memory may be released a moment later. */
-async function sample(place: Place, runners: readonly Child[], settleMs: number): Promise<Sample> {
-  const looks: Sample[] = [];
+async function sample(testbed: Testbed, runners: readonly Child[], settleMs: number): Promise<Sample> {
+  const measurements: Sample[] = [];
   for (const _ of upTo(4)) {
     await pause(settleMs);
-    looks.push(await check(place, runners));
+    measurements.push(await check(testbed, runners));
   }
   return Object.fromEntries(
-    Object.keys(looks[0]!).map((key) => [key, Math.min(...looks.map((item) => item[key as keyof Sample]))]), // the object's own keys
+    Object.keys(measurements[0]!).map((key) => [
+      key,
+      Math.min(...measurements.map((item) => item[key as keyof Sample])),
+    ]), // the object's own keys
   ) as unknown as Sample; // has all keys
 }
 
-async function check(place: Place, runners: readonly Child[]): Promise<Sample> {
-  const coordinators = place.coordinators.map(({ child }) => child);
+async function check(testbed: Testbed, runners: readonly Child[]): Promise<Sample> {
+  const coordinators = testbed.coordinators.map(({ child }) => child);
   const all = [...coordinators, ...runners];
   return {
     "coordinators MB": Math.round(coordinators.reduce((sum, { pid }) => sum + residentMb(pid), 0)),
     "runners MB": Math.round(runners.reduce((sum, { pid }) => sum + residentMb(pid), 0)),
     fds: all.reduce((sum, { pid }) => sum + readdirSync(`/proc/${pid}/fd`).length, 0),
-    processes: countProcesses(place.directory),
+    processes: countProcesses(testbed.directory),
     cgroups: countCgroups(all.map(({ pid }) => pid)),
-    "files of runners": countBelow(join(place.directory, "runners")),
-    "connections to the database": place.fleet ? await connections(place.fleet.url) : 0,
+    "files of runners": countBelow(join(testbed.directory, "runners")),
+    "connections to the database": testbed.fleet ? await connections(testbed.fleet.url) : 0,
   };
 }
 
@@ -98,7 +101,7 @@ function residentMb(pid: number): number {
   return (pages * 4096) / 2 ** 20;
 }
 
-/** Processes started in this place, recognized by its path in their environment. */
+/** Processes started in this testbed, recognized by its path in their environment. */
 function countProcesses(directory: string): number {
   return readdirSync("/proc").filter((pid) => {
     try {

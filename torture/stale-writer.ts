@@ -2,7 +2,7 @@ import { isTerminal } from "../src/model/states.ts";
 import type { StoredEvent } from "../src/model/event.ts";
 import type { ReportRequest } from "../src/model/runner-port.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import type { Child } from "./processes.ts";
 import { allEvents, faultsOfLog, readAudit } from "./record.ts";
 import { startReplayingProxy } from "./replaying-proxy.ts";
@@ -16,23 +16,23 @@ export async function staleWriter(
   { stops, lanes, leaseMs = 1000 }: { stops: number; lanes: number; leaseMs?: number },
   tools: Tools,
 ): Promise<Finding> {
-  return inPlace(tools, { leaseMs, pollHoldMs: 2000, rescueEveryMs: 100 }, async (place) => {
-    await place.putAgent("once");
-    await place.putAgent("twice", { max_attempts: 2 });
-    const brought = new Map<string, number>();
-    const proxy = await startReplayingProxy(place.url, {
-      port: place.proxyPort,
+  return withTestbed(tools, { leaseMs, pollHoldMs: 2000, rescueEveryMs: 100 }, async (testbed) => {
+    await testbed.putAgent("once");
+    await testbed.putAgent("twice", { max_attempts: 2 });
+    const lastSent = new Map<string, number>();
+    const proxy = await startReplayingProxy(testbed.url, {
+      port: testbed.proxyPort,
       copies: 1,
       delayMs: 0,
-      onRequest: (path, body) => noteWrites(brought, path, body),
+      onRequest: (path, body) => noteWrites(lastSent, path, body),
     });
     const stale: Stale[] = [];
     const unsettled: string[] = [];
     const missed: number[] = [];
     await each(upTo(lanes), lanes, async (lane) => {
-      const runners = await openLane(place, lane, proxy.url);
+      const runners = await openLane(testbed, lane, proxy.url);
       for (let round = lane; round < stops;) {
-        const held = await stopOnce(place, runners, `lane ${lane}`, round % 2 === 0 ? "once" : "twice");
+        const held = await stopOnce(testbed, runners, `lane ${lane}`, round % 2 === 0 ? "once" : "twice");
         if (held === "missed" && missed.push(lane) <= stops) continue;
         round += lanes;
         if (held === "missed") unsettled.push(`lane ${lane} missed too often`);
@@ -41,19 +41,19 @@ export async function staleWriter(
         if (stale.length % 50 === 0) tools.progress(`${stale.length} of ${stops} stops`);
       }
     });
-    const finding = await judge(place, stale, unsettled, brought);
-    await place.processes.endAll();
+    const finding = await judge(testbed, stale, unsettled, lastSent);
+    await testbed.processes.endAll();
     await proxy.close();
     return finding;
   });
 }
 
 /** Records when the runner last sent events or a finish for each attempt. */
-function noteWrites(brought: Map<string, number>, path: string, body: Buffer): void {
+function noteWrites(lastSent: Map<string, number>, path: string, body: Buffer): void {
   if (path !== "/runner/report") return;
   // Sent by our own runner.
   const { events, finishes } = JSON.parse(body.toString("utf8")) as Pick<ReportRequest, "events" | "finishes">;
-  for (const { run_id, attempt } of [...events, ...finishes]) brought.set(`${run_id}.${attempt}`, performance.now());
+  for (const { run_id, attempt } of [...events, ...finishes]) lastSent.set(`${run_id}.${attempt}`, performance.now());
 }
 
 interface Stale {
@@ -64,10 +64,10 @@ interface Stale {
   continuedAt: number;
 }
 
-async function openLane(place: Place, lane: number, url: string): Promise<Map<string, Child>> {
+async function openLane(testbed: Testbed, lane: number, url: string): Promise<Map<string, Child>> {
   const runners = new Map<string, Child>();
   for (const side of ["a", "b"]) {
-    const { child, runner_id } = await place.startRunner({
+    const { child, runner_id } = await testbed.startRunner({
       name: `lane-${lane}-${side}`,
       slots: 1,
       tags: [`lane ${lane}`],
@@ -84,7 +84,7 @@ async function openLane(place: Place, lane: number, url: string): Promise<Map<st
  * freeze, the run had ended or its runner had given it up because a report took longer than the lease.
  */
 async function stopOnce(
-  { client }: Place,
+  { client }: Testbed,
   runners: Map<string, Child>,
   tag: string,
   agent_name: string,
@@ -135,7 +135,7 @@ async function stopOnce(
   );
   if (settled === null)
     return {
-      fault: `${run_id} or its runner did not come to an end: ${JSON.stringify(await client.runs.get(run_id))} ${victim.said}`,
+      fault: `${run_id} or its runner did not come to an end: ${JSON.stringify(await client.runs.get(run_id))} ${victim.output}`,
     };
   const { items } = await client.runs.events(run_id, { limit: 1000 });
   if (!wasLost(items, started.attempt)) return "missed";
@@ -143,27 +143,27 @@ async function stopOnce(
 }
 
 async function judge(
-  place: Place,
+  testbed: Testbed,
   stale: readonly Stale[],
   unsettled: readonly string[],
-  brought: ReadonlyMap<string, number>,
+  lastSent: ReadonlyMap<string, number>,
 ): Promise<Finding> {
   // A runner that had sent everything before the freeze learns of the loss from its heartbeat and sends nothing.
   const wrote = stale.filter(
-    ({ run_id, attempt, continuedAt }) => (brought.get(`${run_id}.${attempt}`) ?? 0) > continuedAt,
+    ({ run_id, attempt, continuedAt }) => (lastSent.get(`${run_id}.${attempt}`) ?? 0) > continuedAt,
   );
   // The last write may still be in flight.
   const unaudited = await waitFor(
     async () => {
-      const { fenced } = await readAudit(place);
+      const { fenced } = await readAudit(testbed);
       return wrote.every(({ run_id, attempt }) => fenced.has(`${run_id}.${attempt}`)) ? [] : null;
     },
     60_000,
     500,
   );
-  const { fenced, verified } = await readAudit(place);
+  const { fenced, verified } = await readAudit(testbed);
   const silent = unaudited ?? wrote.filter(({ run_id, attempt }) => !fenced.has(`${run_id}.${attempt}`));
-  const logs = await allEvents(place.client);
+  const logs = await allEvents(testbed.client);
   const accepted = stale.filter(({ run_id, attempt }) => wroteAfterLoss(logs.get(run_id) ?? [], attempt));
   return {
     seen: {
@@ -191,7 +191,7 @@ async function judge(
 }
 
 /** The position of the coordinator's own event (requeued or result) after which the attempt may not write. */
-function lossOf(log: readonly StoredEvent[], attempt: number): number {
+function findLoss(log: readonly StoredEvent[], attempt: number): number {
   return log.findIndex(
     ({ n, event, ...of }) =>
       n === null &&
@@ -201,7 +201,7 @@ function lossOf(log: readonly StoredEvent[], attempt: number): number {
 }
 
 function wasLost(log: readonly StoredEvent[], attempt: number): boolean {
-  const event = log[lossOf(log, attempt)]?.event;
+  const event = log[findLoss(log, attempt)]?.event;
   const why = event?.type === "result" ? event.error : event?.type === "status" ? event.reason : null;
   return /^Its runner .* was lost\.$/.test(why ?? "");
 }
@@ -209,5 +209,5 @@ function wasLost(log: readonly StoredEvent[], attempt: number): boolean {
 function wroteAfterLoss(log: readonly StoredEvent[], attempt: number): boolean {
   const last = log.at(-1);
   const itsOwn = last?.event.type === "result" && last.event.status === "completed" && last.attempt === attempt;
-  return itsOwn || log.slice(lossOf(log, attempt) + 1).some((event) => event.attempt === attempt && event.n !== null);
+  return itsOwn || log.slice(findLoss(log, attempt) + 1).some((event) => event.attempt === attempt && event.n !== null);
 }

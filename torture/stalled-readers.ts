@@ -1,8 +1,8 @@
 import { connect, type Socket } from "node:net";
 import { isTerminal } from "../src/model/states.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { impactOf, openBystander } from "./bystander.ts";
-import { inPlace, type Place } from "./place.ts";
+import { describeImpact, openBystander } from "./bystander.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
 import { each, pause, upTo, waitFor } from "./wait.ts";
 
 interface Size {
@@ -20,24 +20,27 @@ export async function stalledReaders(
   { lines, readers, idleMs = 5000, stayMs = 5000 }: Size,
   tools: Tools,
 ): Promise<Finding> {
-  return inPlace(tools, {}, async (place) => {
-    await place.startRunner({ name: "printer", slots: 1 });
-    await place.client.agents.put("count", { type: "procedural", command: `seq 1 ${lines}` });
-    const { run_id } = await place.client.submit({ agent_name: "count", parameters: {} });
-    const ended = await waitFor(async () => isTerminal((await place.client.runs.get(run_id)).status) || null, 120_000);
+  return withTestbed(tools, {}, async (testbed) => {
+    await testbed.startRunner({ name: "printer", slots: 1 });
+    await testbed.client.agents.put("count", { type: "procedural", command: `seq 1 ${lines}` });
+    const { run_id } = await testbed.client.submit({ agent_name: "count", parameters: {} });
+    const ended = await waitFor(
+      async () => isTerminal((await testbed.client.runs.get(run_id)).status) || null,
+      120_000,
+    );
     if (ended === null) throw new Error("The run that the readers ask for did not end.");
-    const other = await openBystander(place, tools);
+    const other = await openBystander(testbed, tools);
     const idle = await other.during(pause(idleMs));
-    const { token } = await place.client.tokens.create({ role: "admin", subject: "deaf" });
+    const { token } = await testbed.client.tokens.create({ role: "admin", subject: "stalled" });
     const sockets: Socket[] = [];
     const under = await other.during(
       (async () => {
-        await each(upTo(readers), 50, async (at) => void sockets.push(await ask(place, token, run_id, at)));
+        await each(upTo(readers), 50, async (at) => void sockets.push(await ask(testbed, token, run_id, at)));
         await pause(stayMs);
       })(),
     );
-    const counted = await countLines(place, run_id);
-    const { seen, late, broken } = await impactOf(place, idle, under);
+    const counted = await countLines(testbed, run_id);
+    const { seen, late, broken } = await describeImpact(testbed, idle, under);
     for (const socket of sockets) socket.destroy();
     if (counted !== lines) broken.push(`one who reads got ${counted} of ${lines} lines`);
     return { seen: { lines, readers, ...seen }, broken, late };
@@ -45,7 +48,7 @@ export async function stalledReaders(
 }
 
 /** Requests the log in one of its formats and never reads the response, not even its headers. */
-function ask({ coordinators }: Place, token: string, run_id: string, at: number): Promise<Socket> {
+function ask({ coordinators }: Testbed, token: string, run_id: string, at: number): Promise<Socket> {
   const forms = [
     [`/runs/${run_id}/events`, "text/event-stream"],
     [`/runs/${run_id}/events`, "text/event-stream"],
@@ -64,7 +67,7 @@ function ask({ coordinators }: Place, token: string, run_id: string, at: number)
   });
 }
 
-async function countLines({ client }: Place, run_id: string): Promise<number> {
+async function countLines({ client }: Testbed, run_id: string): Promise<number> {
   let text = "";
   let lines = 0;
   for await (const { event } of client.runs.follow(run_id)) {

@@ -1,5 +1,5 @@
 import { isTerminal } from "../src/model/states.ts";
-import type { Place } from "./place.ts";
+import type { Testbed } from "./testbed.ts";
 import { allRuns } from "./record.ts";
 import { each, retryWhileUnreachable, pause, upTo } from "./wait.ts";
 
@@ -10,11 +10,11 @@ export interface Storm {
   over: Promise<void>;
 }
 
-export function startStorm(total: number, blow: () => Promise<void>, progress: (text: string) => void): Storm {
+export function startStorm(total: number, injectFault: () => Promise<void>, progress: (text: string) => void): Storm {
   let done = 0;
   const run = async (): Promise<void> => {
     while (done < total) {
-      await blow();
+      await injectFault();
       done += 1;
       if (done % 10 === 0) progress(`${done} of ${total} kills`);
     }
@@ -33,20 +33,20 @@ export function startStorm(total: number, blow: () => Promise<void>, progress: (
 
 /** Submits runs in step with the storm and repeats each request until it is answered. Returns the acknowledged ids. */
 export async function submitDuring(
-  { client }: Place,
+  { client }: Testbed,
   runs: number,
   storm: Storm,
   parameters: Record<string, unknown> = {},
 ): Promise<string[]> {
-  const asked: string[] = [];
+  const submitted: string[] = [];
   await each(upTo(runs), 8, async (at) => {
     while (at / runs > (storm.done + 1) / storm.total) await pause(20);
     const run = await retryWhileUnreachable(() =>
       client.submit({ agent_name: "work", parameters, idempotency_key: `run ${at}` }),
     );
-    asked.push(run.run_id);
+    submitted.push(run.run_id);
   });
-  return asked;
+  return submitted;
 }
 
 const stuckMs = 60_000;
@@ -55,7 +55,7 @@ const stuckMs = 60_000;
  * Waits until all runs have ended or nothing has progressed for a minute, since a backlog may take any time. Returns the
  * number of runs still open.
  */
-export async function untilNothingMoves({ client }: Place, done: () => number = () => 0): Promise<number> {
+export async function waitUntilNothingMoves({ client }: Testbed, done: () => number = () => 0): Promise<number> {
   let ended = -1;
   for (let startedAt = performance.now(); performance.now() - startedAt < stuckMs; await pause(500)) {
     const runs = await retryWhileUnreachable(() => allRuns(client));

@@ -32,8 +32,8 @@ const kinds = {
   relay: (socket, body) => ask(body, (chunk) => socket.write(chunk)),
   // Replays the live coordinator's proofs, for its own address and for an earlier nonce.
   replay: (socket, body) => {
-    const asked = JSON.parse(body);
-    ask(JSON.stringify({ ...asked, origin: "http://127.0.0.1:" + real }), (chunk) => {
+    const proofRequest = JSON.parse(body);
+    ask(JSON.stringify({ ...proofRequest, origin: "http://127.0.0.1:" + real }), (chunk) => {
       socket.write(json({ proof: last }));
       last = /"proof":"([0-9a-f]+)"/.exec(chunk.toString())?.[1] ?? last;
     });

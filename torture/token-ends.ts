@@ -5,22 +5,22 @@ import { createHttpPort } from "../src/wire/http-port.ts";
 import { registration } from "../test/coordinator.ts";
 import { rawCall } from "../test/http-call.ts";
 import { ask, type Ids, type Seen } from "./ask-route.ts";
-import type { Place } from "./place.ts";
+import type { Testbed } from "./testbed.ts";
 import { pause, waitFor } from "./wait.ts";
 
 const roles = ["admin", "user", "viewer", "runner"] as const;
 const closed = routes.filter(({ rule }) => !needsNoToken(rule));
 
 /** A token that is ended at one coordinator is refused at another at once, and its open stream there ends. */
-export async function endOne(place: Place, ids: Ids, round: number, seen: Seen): Promise<void> {
-  const [here, there] = pair(place, round);
-  const admin = createClient({ url: here, token: place.token });
+export async function endOne(testbed: Testbed, ids: Ids, round: number, seen: Seen): Promise<void> {
+  const [here, there] = pair(testbed, round);
+  const admin = createClient({ url: here, token: testbed.token });
   const role = roles[round % roles.length]!;
   const subject = `subject-${round}`;
   const way = (["revoke", "revoke all", "rotate", "expire"] as const)[Math.floor(round / 4) % 4]!;
   const expires = way === "expire" ? { expires_at: new Date(Date.now() + 1000).toISOString() } : {};
   const created = await admin.tokens.create({ role, subject, ...expires });
-  const before = await statusOf(there, created.token);
+  const before = await requestStatus(there, created.token);
   if (before !== (role === "runner" ? 403 : 200))
     seen.broken.push(`a new token of a ${role} is answered with ${before}`);
   const stream = role === "runner" ? null : openStream(there, created.token);
@@ -43,12 +43,12 @@ export async function endOne(place: Place, ids: Ids, round: number, seen: Seen):
   stream.leave();
 }
 
-function pair({ coordinators }: Place, round: number): [string, string] {
+function pair({ coordinators }: Testbed, round: number): [string, string] {
   const [a, b] = [coordinators[0]!.url, (coordinators[1] ?? coordinators[0]!).url];
   return round % 2 === 0 ? [a, b] : [b, a];
 }
 
-async function statusOf(url: string, token: string): Promise<number> {
+async function requestStatus(url: string, token: string): Promise<number> {
   return (await rawCall(url, { path: "/runs", headers: { authorization: `Bearer ${token}` } })).status;
 }
 
@@ -70,9 +70,9 @@ function openStream(url: string, token: string) {
 }
 
 /** Uses one enrolment at both coordinators concurrently, and then again. Exactly one succeeds. */
-export async function enrolTwice(place: Place, round: number, seen: Seen): Promise<void> {
-  const [here, there] = pair(place, round);
-  const admin: ApiClient = createClient({ url: here, token: place.token });
+export async function enrolTwice(testbed: Testbed, round: number, seen: Seen): Promise<void> {
+  const [here, there] = pair(testbed, round);
+  const admin: ApiClient = createClient({ url: here, token: testbed.token });
   const { token } = await admin.tokens.create({ role: "runner", subject: `fleet-${round}`, enrolment: true });
   const enrol = (url: string) => createClient({ url, token }).runners.enroll();
   const tries = await Promise.allSettled([enrol(here), enrol(there), enrol(here), enrol(there)]);
@@ -86,12 +86,12 @@ export async function enrolTwice(place: Place, round: number, seen: Seen): Promi
 }
 
 /** An attempt's token expires with the attempt. */
-export async function finishOne(place: Place, round: number, seen: Seen): Promise<void> {
-  const [here, there] = pair(place, round);
-  const port = createHttpPort({ url: here, token: place.token });
+export async function finishOne(testbed: Testbed, round: number, seen: Seen): Promise<void> {
+  const [here, there] = pair(testbed, round);
+  const port = createHttpPort({ url: here, token: testbed.token });
   const name = `finisher-${round}`;
   const { runner_id, epoch } = await port.register({ ...registration(name, `/srv/${name}`), name });
-  const { run_id } = await place.client.submit({ agent_name: "work", demands: { runner_id } });
+  const { run_id } = await testbed.client.submit({ agent_name: "work", demands: { runner_id } });
   const claim_id = `claim ${round}`;
   const poll = { runner_id, epoch, claim_id, want: 1, ack_order: 0 };
   const { claims } = await port.poll(poll, AbortSignal.timeout(60_000));

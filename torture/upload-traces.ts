@@ -2,24 +2,24 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import pg from "pg";
 import { blobsDirectory, recordDirectory } from "../src/model/state-layout.ts";
 import { hashBytes } from "../test/fixtures/dispatch/claimed.ts";
-import { everyFile } from "../test/fixtures/e2e/canaries.ts";
-import type { Place } from "./place.ts";
+import { listFiles } from "../test/fixtures/e2e/canaries.ts";
+import type { Testbed } from "./testbed.ts";
 
-/** All files below the place, except those in the directories for uploads. */
-export function namesIn({ directory }: Place): Set<string> {
-  return new Set(everyFile(directory).filter((name) => !/\/files\//.test(name)));
+/** All files in the testbed, except those in the directories for uploads. */
+export function namesIn({ directory }: Testbed): Set<string> {
+  return new Set(listFiles(directory).filter((name) => !/\/files\//.test(name)));
 }
 
-export function outsiders(place: Place, before: ReadonlySet<string>): string[] {
+export function outsiders(testbed: Testbed, before: ReadonlySet<string>): string[] {
   const own = /\/(drover\.db(-wal|-shm)?|audit\.head|coordinator\.json)$/;
-  return [...namesIn(place)].filter((name) => !before.has(name) && !own.test(name)).map((name) => `${name} was made`);
+  return [...namesIn(testbed)].filter((name) => !before.has(name) && !own.test(name)).map((name) => `${name} was made`);
 }
 
 /** Finds remains of uploads: interrupted ones leave nothing, and ones whose coordinator died leave no complete-looking file. */
-export async function partsOf(place: Place): Promise<string[]> {
-  if (place.fleet) return wrongBlobs(place.fleet.url);
-  const directory = blobsDirectory(recordDirectory(place.state));
-  const files = existsSync(directory) ? everyFile(directory) : [];
+export async function listParts(testbed: Testbed): Promise<string[]> {
+  if (testbed.fleet) return wrongBlobs(testbed.fleet.url);
+  const directory = blobsDirectory(recordDirectory(testbed.state));
+  const files = existsSync(directory) ? listFiles(directory) : [];
   const unfinished = readdirSync(directory).filter((name) => name.length > 2);
   return files
     .filter((file) => !unfinished.some((name) => file.includes(name)))

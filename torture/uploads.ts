@@ -5,8 +5,8 @@ import { type ClaimedRun, claimOverHttp, hashBytes } from "../test/fixtures/disp
 import { hostilePaths } from "../test/fixtures/dispatch/hostile-paths.ts";
 import type { CoordinatorSlot } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
-import { namesIn, outsiders, partsOf } from "./upload-traces.ts";
+import { withTestbed, type Testbed } from "./testbed.ts";
+import { namesIn, outsiders, listParts } from "./upload-traces.ts";
 import { each, retryWhileUnreachable, upTo, waitFor } from "./wait.ts";
 
 interface Seen {
@@ -24,16 +24,16 @@ interface Seen {
  * from any coordinator.
  */
 export async function uploads({ rounds, kills }: { rounds: number; kills: number }, tools: Tools): Promise<Finding> {
-  return inPlace(tools, { leaseMs: 3_600_000 }, async (place) => {
+  return withTestbed(tools, { leaseMs: 3_600_000 }, async (testbed) => {
     const seen: Seen = { kept: 0, hostile: 0, lies: 0, cuts: 0, killed: 0, broken: [] };
-    const before = namesIn(place);
+    const before = namesIn(testbed);
     await each(upTo(rounds), 4, async (round) => {
-      await oneRound(place, round, seen);
+      await oneRound(testbed, round, seen);
       if ((round + 1) % 25 === 0) tools.progress(`${round + 1} of ${rounds} runs`);
     });
     // After the rounds, which a restart would disturb.
-    for (const at of upTo(kills)) await killedInUpload(place, at, seen);
-    seen.broken.push(...outsiders(place, before), ...(await partsOf(place)));
+    for (const at of upTo(kills)) await killedInUpload(testbed, at, seen);
+    seen.broken.push(...outsiders(testbed, before), ...(await listParts(testbed)));
     const { broken, ...counts } = seen;
     return {
       seen: {
@@ -50,10 +50,10 @@ export async function uploads({ rounds, kills }: { rounds: number; kills: number
   });
 }
 
-async function oneRound(place: Place, round: number, seen: Seen): Promise<void> {
-  const at = round % place.coordinators.length;
-  const { url } = place.coordinators[at]!;
-  const run = await claimOverHttp(as(place, url), `uploader-${round}`);
+async function oneRound(testbed: Testbed, round: number, seen: Seen): Promise<void> {
+  const at = round % testbed.coordinators.length;
+  const { url } = testbed.coordinators[at]!;
+  const run = await claimOverHttp(as(testbed, url), `uploader-${round}`);
   try {
     const kept = new Map<string, Buffer>();
     for (const [no, size] of [0, 1, 70_000, 1_500_000].entries()) {
@@ -63,16 +63,16 @@ async function oneRound(place: Place, round: number, seen: Seen): Promise<void> 
     }
     await hostileNames(run, round, seen);
     await lies(run, seen);
-    await cutOff(place, url, run, seen);
-    const other = place.coordinators[(at + 1) % place.coordinators.length]!;
-    await compare(place, other, run.run_id, kept, seen);
+    await cutOff(testbed, url, run, seen);
+    const other = testbed.coordinators[(at + 1) % testbed.coordinators.length]!;
+    await compare(testbed, other, run.run_id, kept, seen);
   } finally {
     await run.finish();
     run.port.close();
   }
 }
 
-function as({ token }: Place, url: string) {
+function as({ token }: Testbed, url: string) {
   return { url, adminToken: token, client: createClient({ url, token }) };
 }
 
@@ -112,7 +112,7 @@ async function lies(run: ClaimedRun, seen: Seen): Promise<void> {
   });
 }
 
-async function cutOff({ token }: Place, url: string, run: ClaimedRun, seen: Seen): Promise<void> {
+async function cutOff({ token }: Testbed, url: string, run: ClaimedRun, seen: Seen): Promise<void> {
   const bytes = randomBytes(3_000_000);
   await sendSome(url, token, run, bytes, Math.floor(Math.random() * bytes.length));
   seen.cuts += 1;
@@ -142,11 +142,11 @@ function sendSome(url: string, token: string, run: ClaimedRun, bytes: Buffer, ma
 }
 
 /** The coordinator dies in the middle of an upload, and the runner repeats it at another. */
-async function killedInUpload(place: Place, at: number, seen: Seen): Promise<void> {
-  const slot = place.coordinators[at % place.coordinators.length]!;
-  const run = await retryWhileUnreachable(() => claimOverHttp(as(place, place.url), `killed-${at}`));
+async function killedInUpload(testbed: Testbed, at: number, seen: Seen): Promise<void> {
+  const slot = testbed.coordinators[at % testbed.coordinators.length]!;
+  const run = await retryWhileUnreachable(() => claimOverHttp(as(testbed, testbed.url), `killed-${at}`));
   const bytes = randomBytes(8_000_000);
-  const sending = sendSome(slot.url, place.token, run, bytes, bytes.length - 1);
+  const sending = sendSome(slot.url, testbed.token, run, bytes, bytes.length - 1);
   await new Promise((resolve) => setTimeout(resolve, Math.random() * 60));
   slot.child.signal("SIGKILL");
   await slot.child.closed;
@@ -161,9 +161,9 @@ async function killedInUpload(place: Place, at: number, seen: Seen): Promise<voi
     media_type: "a/b",
   } as const;
   await again(() => run.append(file));
-  await compare(place, slot, run.run_id, new Map(), seen);
+  await compare(testbed, slot, run.run_id, new Map(), seen);
   await again(() => run.keep("brought again", bytes));
-  await compare(place, slot, run.run_id, new Map([["brought again", bytes]]), seen);
+  await compare(testbed, slot, run.run_id, new Map([["brought again", bytes]]), seen);
   await again(() => run.finish());
   run.port.close();
 }
@@ -187,7 +187,7 @@ async function again(work: () => Promise<void>): Promise<void> {
 
 /** Checks that the run has exactly these files, as read from another coordinator. */
 async function compare(
-  { token }: Place,
+  { token }: Testbed,
   slot: CoordinatorSlot,
   run_id: string,
   kept: ReadonlyMap<string, Buffer>,

@@ -4,7 +4,7 @@ import { post } from "../src/trigger/post.ts";
 import { startReceiver } from "../test/fixtures/trigger/receiver.ts";
 import { literalTricks, nameTricks, systemNames } from "../test/fixtures/trigger/url-tricks.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { inPlace } from "./place.ts";
+import { withTestbed } from "./testbed.ts";
 import { each } from "./wait.ts";
 
 const signal = new AbortController().signal;
@@ -17,7 +17,7 @@ export async function urlTricks({ rounds }: { rounds: number }, tools: Tools): P
   const target = await startReceiver();
   const redirecting = await startReceiver();
   try {
-    return await inPlace(tools, null, async ({ client }) => {
+    return await withTestbed(tools, null, async ({ client }) => {
       const broken: string[] = [];
       const hidden = literalTricks.map((trick) => trick.replaceAll("PORT", String(target.port)));
       const names = [...Object.keys(nameTricks), ...systemNames].map((name) => `http://${name}:${target.port}/`);
@@ -64,7 +64,7 @@ function send(url: URL, rules: ReturnType<typeof createAddressRules>, resolve: R
 /** undefined means this machine's resolver. Unknown names resolve to nothing. */
 function resolveTo(hostname: string): Resolve | undefined {
   if ((systemNames as readonly string[]).some((name) => name.toLowerCase() === hostname)) return undefined;
-  const answer: ((asked: number) => LookupAddress[]) | undefined = nameTricks[hostname];
-  let asked = 0;
-  return (_, done) => done(null, answer?.(asked++) ?? []);
+  const answer: ((lookups: number) => LookupAddress[]) | undefined = nameTricks[hostname];
+  let lookups = 0;
+  return (_, done) => done(null, answer?.(lookups++) ?? []);
 }

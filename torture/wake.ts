@@ -2,7 +2,7 @@ import { createClient } from "../src/wire/client.ts";
 import { createHttpPort } from "../src/wire/http-port.ts";
 import { registration } from "../test/coordinator.ts";
 import { type Finding, largest, percentile, type Tools } from "./finding.ts";
-import { inPlace } from "./place.ts";
+import { withTestbed } from "./testbed.ts";
 import { pause, upTo } from "./wait.ts";
 
 /** Beyond this, the poll was not woken but found the run by itself. */
@@ -13,7 +13,7 @@ const lateMs = 100;
 /** A runner's poll waits at one coordinator while a run is submitted at another. Measures how long the poll takes to get it. */
 export async function wake({ times }: { times: number }, tools: Tools): Promise<Finding> {
   // A long lease, so that the poll's own check at a third of it cannot be mistaken for a wake-up.
-  return inPlace(tools, { leaseMs: 600_000, pollHoldMs: 150_000 }, async ({ coordinators, token, putAgent }) => {
+  return withTestbed(tools, { leaseMs: 600_000, pollHoldMs: 150_000 }, async ({ coordinators, token, putAgent }) => {
     const [here, there] = [coordinators[0]!, coordinators[1]!];
     await putAgent("work");
     const asking = createClient({ url: there.url, token });
@@ -31,7 +31,9 @@ export async function wake({ times }: { times: number }, tools: Tools): Promise<
       const { claims } = await waiting;
       wokenMs.push(performance.now() - startedAt);
       if (claims.length !== 1 || claims[0]?.run_id !== run_id)
-        broken.push(`${run_id} was asked for, and ${JSON.stringify(claims.map((claim) => claim.run_id))} came`);
+        broken.push(
+          `submitted ${run_id}, but the poll returned ${JSON.stringify(claims.map((claim) => claim.run_id))}`,
+        );
       const outcome = { status: "completed", exit_code: 0, text: null } as const;
       const finishes = claims.map((claim) => ({ run_id: claim.run_id, attempt: claim.attempt, last_n: 0, outcome }));
       await port.report({ runner_id, epoch, held: [], as_of_claim: claim_id, events: [], partials: [], finishes });

@@ -5,7 +5,7 @@ export function workScript(marks: string): string {
 lines=1 pause=0 stay=0 after=
 while [ $# -gt 0 ]; do
   case $1 in
-    --deaf) trap '' TERM; shift ;;
+    --ignore-sigterm) trap '' TERM; shift ;;
     --lines) lines=$2; shift 2 ;;
     --pause) pause=$2; shift 2 ;;
     --stay) stay=$2; shift 2 ;;
@@ -20,7 +20,7 @@ while [ $i -le $lines ]; do
   i=$((i + 1))
   [ $pause = 0 ] || sleep $pause
 done
-# again and again: a deaf one outlives the death of its sleep
+# in a loop, because SIGTERM ends the sleep even if this script ignores it
 while [ $stay != 0 ]; do sleep $stay; done
 `;
 }

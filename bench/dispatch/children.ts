@@ -50,7 +50,7 @@ export function startRole(role: Role, options: unknown): Promise<Child> {
 
 async function startChild(file: string, args: readonly string[]): Promise<Child> {
   const child = owned(spawn(file, args, { stdio: ["pipe", "pipe", "inherit"] }));
-  const next = lines(child, args[2] ?? file);
+  const next = readLines(child, args[2] ?? file);
   return {
     pid: child.pid ?? 0,
     ready: await next(),
@@ -64,12 +64,12 @@ async function startChild(file: string, args: readonly string[]): Promise<Child>
 
 /** Called by a role when it is ready. Runs the commands it receives on stdin and exits when stdin ends. */
 export function announce(line: string, commands: Record<string, () => Promise<unknown>> = {}): void {
-  const say = (text: string): void => void process.stdout.write(`${text}\n`);
+  const print = (text: string): void => void process.stdout.write(`${text}\n`);
   const input = createInterface({ input: process.stdin });
   input.on("line", (command) => {
     const done = commands[command]?.() ?? Promise.reject(new Error(`unknown command: ${command}`));
     done.then(
-      () => say("done"),
+      () => print("done"),
       (error: unknown) => {
         process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
         process.exit(1);
@@ -77,7 +77,7 @@ export function announce(line: string, commands: Record<string, () => Promise<un
     );
   });
   input.once("close", () => process.exit(0));
-  say(line);
+  print(line);
 }
 
 export function stopChild(child: ChildProcess): Promise<void> {
@@ -94,8 +94,8 @@ export function stopChild(child: ChildProcess): Promise<void> {
 }
 
 /** Reads one line per call, in order. */
-function lines(child: ChildProcess, what: string): () => Promise<string> {
-  const said: string[] = [];
+function readLines(child: ChildProcess, what: string): () => Promise<string> {
+  const lines: string[] = [];
   let waiting: { resolve(line: string): void; reject(error: Error): void } | null = null;
   let fault: Error | null = null;
   const fails = (error: Error): void => {
@@ -106,13 +106,13 @@ function lines(child: ChildProcess, what: string): () => Promise<string> {
   child.stdin?.on("error", fails);
   child.once("exit", (code, signal) => fails(new Error(`${what} exited (${signal ?? code}) while it was needed`)));
   createInterface({ input: child.stdout! }).on("line", (line) => {
-    if (waiting === null) said.push(line);
+    if (waiting === null) lines.push(line);
     else waiting.resolve(line);
     waiting = null;
   });
   return () =>
     new Promise((resolve, reject) => {
-      const line = said.shift();
+      const line = lines.shift();
       if (line !== undefined) resolve(line);
       else if (fault !== null) reject(fault);
       else waiting = { resolve, reject };

@@ -1,7 +1,7 @@
 import { createLocalIds } from "../../src/local.ts";
 import type { CreateRun, Store } from "../../src/model/store.ts";
 import { openHttp } from "./connection.ts";
-import { type Drover, untilAllEnded } from "./drover.ts";
+import { type Drover, waitForAllEnded } from "./drover.ts";
 import { noopRun } from "./noop-run.ts";
 import { cpuMs } from "./processes.ts";
 import { type Caller, type Intake, payload, sharedCallers, type Side } from "./side.ts";
@@ -17,7 +17,7 @@ export function droverIntake(
     label: "Drover over HTTP",
     durability,
     callers: (count) => Promise.all(Array.from({ length: count }, () => openCaller(url, token))),
-    batch: null,
+    batch: (runs) => postBatches(url, token, runs),
     close,
   };
 }
@@ -34,7 +34,7 @@ export function droverSide(drover: Drover, durability: string, serverCpuMs: () =
     label: "Drover",
     pause: () => drain(true),
     resume: () => drain(false),
-    allEnded: () => untilAllEnded(drover),
+    allEnded: () => waitForAllEnded(drover),
     cpuMs: () => cpuMs([coordinatorPid, runnerPid]) + serverCpuMs(),
   };
 }
@@ -54,6 +54,22 @@ export function storeIntake(store: Store, durability: string): Intake {
     batch: (runs) => create(Array.from({ length: runs }, (_, index) => noopRun(newId, `b${index}`))),
     close: () => store.close(),
   };
+}
+
+/** The most runs that one request may have. */
+const maxBatch = 1000;
+
+async function postBatches(url: string, token: string, runs: number): Promise<void> {
+  const http = await openHttp(url, token);
+  for (let sent = 0; sent < runs; sent += maxBatch) {
+    const items = Array.from({ length: Math.min(maxBatch, runs - sent) }, (_, index) => ({
+      agent_name: "noop",
+      parameters: payload(`b${sent + index}`),
+    }));
+    const { status, body } = await http.request("POST", "/runs/batch", JSON.stringify({ runs: items }));
+    if (status !== 200 || body.includes('{"problem":')) throw new Error(`POST /runs/batch: ${status}`);
+  }
+  http.close();
 }
 
 async function openCaller(url: string, token: string): Promise<Caller> {

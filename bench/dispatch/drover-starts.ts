@@ -1,11 +1,11 @@
 import { Agent, request } from "node:http";
 import type { Drover } from "./drover.ts";
 import { payload } from "./side.ts";
-import type { StartWay } from "./submit-to-start.ts";
+import type { StartVariant } from "./submit-to-start.ts";
 import type { JobTimes } from "./job-times.ts";
 
 /** Submits with Node's HTTP client and waits until the executor inside the runner starts. No process is spawned. */
-export function droverStart(drover: Drover, jobTimes: JobTimes, durability: string): StartWay {
+export function droverStart(drover: Drover, jobTimes: JobTimes, durability: string): StartVariant {
   const post = poster(drover);
   return {
     name: "drover",
@@ -17,7 +17,7 @@ export function droverStart(drover: Drover, jobTimes: JobTimes, durability: stri
 }
 
 /** Waits until the result of a command is streamed back. `stop` ends the stream. */
-export function droverResult(drover: Drover, durability: string): StartWay & { stop(): void } {
+export function droverResult(drover: Drover, durability: string): StartVariant & { stop(): void } {
   const post = poster(drover);
   const results = followResults(drover);
   return {

@@ -25,23 +25,23 @@ export interface Database {
 /** Starts a coordinator and a runner from the command line, with default settings except for their location. */
 export async function startDrover(
   root: string,
-  place: string,
-  jobTimes: string,
+  directory: string,
+  jobTimesPath: string,
   database: Database | null = null,
 ): Promise<Drover> {
-  writeDefinitions(root, place, jobTimes);
-  const coordinator = await startCoordinator(root, place, "state", database);
+  writeDefinitions(root, directory, jobTimesPath);
+  const coordinator = await startCoordinator(root, directory, "state", database);
   const { client, url, token } = coordinator;
   const runner = run(
     root,
-    place,
+    directory,
     "state",
     null,
     "runner",
     "-x",
-    join(place, "profiles", "noop.json"),
+    join(directory, "profiles", "noop.json"),
     "-x",
-    join(place, "profiles", "commands.json"),
+    join(directory, "profiles", "commands.json"),
   );
   await waitUntil("the runner", async () => (await client.runners.list()).items.length === 2);
   return {
@@ -57,45 +57,66 @@ export async function startDrover(
   };
 }
 
-/** Starts a coordinator on its own state directory or on a database, with the place's agents. */
-export async function startCoordinator(root: string, place: string, state: string, database: Database | null = null) {
-  const child = run(root, place, state, database, "coordinator", "--port", "0", "--agents", join(place, "agents"));
-  const announcement = announcementFile(recordDirectory(join(place, state)));
+/** Starts a coordinator on its own state directory or on a database, with the directory's agents. */
+export async function startCoordinator(
+  root: string,
+  directory: string,
+  state: string,
+  database: Database | null = null,
+) {
+  const child = run(
+    root,
+    directory,
+    state,
+    database,
+    "coordinator",
+    "--port",
+    "0",
+    "--agents",
+    join(directory, "agents"),
+  );
+  const announcement = announcementFile(recordDirectory(join(directory, state)));
   await waitUntil("the coordinator", () => existsSync(announcement));
   const { url } = JSON.parse(readFileSync(announcement, "utf8")) as { url: string };
   const token = readFileSync(
-    tokenFile(recordDirectory(join(place, state)), database ? "fleet-token" : "token"),
+    tokenFile(recordDirectory(join(directory, state)), database ? "fleet-token" : "token"),
     "utf8",
   ).trim();
   return { url, token, client: createClient({ url, token }), pid: child.pid ?? 0, stop: () => stopChild(child) };
 }
 
-function run(root: string, place: string, state: string, database: Database | null, ...args: string[]): ChildProcess {
+function run(
+  root: string,
+  directory: string,
+  state: string,
+  database: Database | null,
+  ...args: string[]
+): ChildProcess {
   const { DATABASE_URL: _url, DROVER_SECRET: _secret, DROVER_SECRET_FILE: _file, ...own } = process.env;
   const env = {
     ...own,
-    DROVER_TRUST: place,
-    DROVER_STATE_DIR: join(place, state),
+    DROVER_TRUST: directory,
+    DROVER_STATE_DIR: join(directory, state),
     ...(database ? { DATABASE_URL: database.url, DROVER_SECRET: database.secret } : {}),
   };
   return owned(
     spawn(process.execPath, [join(root, "bin", "drover.js"), ...args, "--quiet"], {
       env,
-      cwd: place,
+      cwd: directory,
       stdio: ["pipe", "ignore", "inherit"],
     }),
   );
 }
 
-export async function waitUntil(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
-  for (const deadline = performance.now() + 20_000; !(await isSo());) {
+export async function waitUntil(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
+  for (const deadline = performance.now() + 20_000; !(await condition());) {
     if (performance.now() > deadline) throw new Error(`timed out waiting for ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
 
 /** Waits until the coordinator has stored the end of every run. */
-export async function untilAllEnded({ client }: Drover): Promise<void> {
+export async function waitForAllEnded({ client }: Drover): Promise<void> {
   await waitUntil("the end of all runs", async () => {
     const open = await client.runs.list({ status: ["pending", "claimed", "running", "stopping"], limit: 1 });
     return open.items.length === 0;
@@ -103,10 +124,10 @@ export async function untilAllEnded({ client }: Drover): Promise<void> {
 }
 
 /** Writes the agents and profiles of the bench. */
-export function writeDefinitions(root: string, place: string, jobTimes: string): void {
-  const write = (directory: string, name: string, value: object): void => {
-    mkdirSync(join(place, directory), { recursive: true });
-    writeFileSync(join(place, directory, `${name}.json`), JSON.stringify(value));
+export function writeDefinitions(root: string, directory: string, jobTimesPath: string): void {
+  const write = (folder: string, name: string, value: object): void => {
+    mkdirSync(join(directory, folder), { recursive: true });
+    writeFileSync(join(directory, folder, `${name}.json`), JSON.stringify(value));
   };
   const parameters_schema = {
     type: "object",
@@ -131,7 +152,7 @@ export function writeDefinitions(root: string, place: string, jobTimes: string):
   write("profiles", "noop", {
     type: "noop",
     module: join(root, "bench", "dispatch", "noop-executor.mjs"),
-    config: { socket: jobTimes },
+    config: { socket: jobTimesPath },
     slots,
   });
   write("profiles", "commands", { type: "procedural", slots });

@@ -3,7 +3,7 @@ import { median, ms, printTable, ratio, times } from "../rounds.ts";
 /** For each variant, one number per round. */
 export type Rounds = Map<string, number[]>;
 
-export function addTo(rounds: Rounds, name: string, value: number): void {
+export function addSample(rounds: Rounds, name: string, value: number): void {
   const values = rounds.get(name);
   if (values === undefined) rounds.set(name, [value]);
   else values.push(value);
@@ -21,7 +21,7 @@ export function spread(values: readonly number[], show: (value: number) => strin
   return `${show(median(values))} (${show(Math.min(...values))}-${show(Math.max(...values))})`;
 }
 
-interface Measured {
+interface Variant {
   name: string;
   label: string;
   durability: string;
@@ -36,20 +36,20 @@ interface Column {
 }
 
 /** Prints a row per variant. A peer's row shows our ratio to it, computed round by round. */
-export function printAgainst(
+export function printComparison(
   title: string,
-  ours: readonly Measured[],
-  peers: readonly Measured[],
+  ours: readonly Variant[],
+  peers: readonly Variant[],
   columns: readonly Column[],
 ): void {
-  const against = columns.flatMap((column) =>
+  const ratioColumns = columns.flatMap((column) =>
     ours.map((own) => ({
       title: `${ours.length > 1 ? own.label : "Drover"} against it${columns.length > 1 ? `, ${column.title}` : ""}`,
       goal: column.goal,
-      cell: (peer: Measured) => times(ratio(column.values, own.name, peer.name)),
+      cell: (peer: Variant) => times(ratio(column.values, own.name, peer.name)),
     })),
   );
-  const row = (item: Measured, ratios: string[]): string[] => [
+  const row = (item: Variant, ratios: string[]): string[] => [
     item.label,
     item.durability,
     ...columns.map(({ values, show }) => spread(values.get(item.name)!, show)),
@@ -61,16 +61,16 @@ export function printAgainst(
       "what",
       "durable",
       ...columns.map((column) => `${column.title} (spread)`),
-      ...(peers.length > 0 ? against : []).map((item) =>
+      ...(peers.length > 0 ? ratioColumns : []).map((item) =>
         item.goal ? `${item.title} (goal ${item.goal})` : item.title,
       ),
     ],
     [
-      ...ours.map((own) => row(own, peers.length > 0 ? against.map(() => "") : [])),
+      ...ours.map((own) => row(own, peers.length > 0 ? ratioColumns.map(() => "") : [])),
       ...peers.map((peer) =>
         row(
           peer,
-          against.map(({ cell }) => cell(peer)),
+          ratioColumns.map(({ cell }) => cell(peer)),
         ),
       ),
     ],

@@ -3,16 +3,16 @@ import { createLocalIds } from "../../src/local.ts";
 import type { NewId } from "../../src/model/ids.ts";
 import { openStore, type SqliteStore } from "../../src/record/open.ts";
 import { median, ms, printTable, ratio, times } from "../rounds.ts";
-import { addTo, percentile, type Rounds } from "./figures.ts";
+import { addSample, percentile, type Rounds } from "./figures.ts";
 import { noopRun } from "./noop-run.ts";
 
 const maxFillMs = 150_000;
 
 /** Compares the same operations on a store with few pending runs and on one with very many. */
-export async function growth(place: string, rounds: number, samples: number): Promise<void> {
+export async function growth(directory: string, rounds: number, samples: number): Promise<void> {
   const newId = createLocalIds();
-  const small = await filled(join(place, "small"), 1000, newId);
-  const large = await filled(join(place, "large"), 1_000_000, newId);
+  const small = await filled(join(directory, "small"), 1000, newId);
+  const large = await filled(join(directory, "large"), 1_000_000, newId);
   const stores = [
     { name: "small", ...small },
     { name: "large", ...large },
@@ -31,10 +31,10 @@ export async function growth(place: string, rounds: number, samples: number): Pr
       }
     }
     for (const [name, { claim, create }] of durations) {
-      addTo(tails.claim, name, percentile(claim, 0.99));
-      addTo(tails.create, name, percentile(create, 0.99));
-      addTo(middles.claim, name, median(claim));
-      addTo(middles.create, name, median(create));
+      addSample(tails.claim, name, percentile(claim, 0.99));
+      addSample(tails.create, name, percentile(create, 0.99));
+      addSample(middles.claim, name, median(claim));
+      addSample(middles.create, name, median(create));
     }
   }
   for (const { store } of stores) await store.close();

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { printTable } from "../rounds.ts";
 import type { Drover } from "./drover.ts";
-import { untilAllEnded } from "./drover.ts";
+import { waitForAllEnded } from "./drover.ts";
 import { cpuMs, megabytes } from "./processes.ts";
 
 const idleSeconds = 10;
@@ -9,9 +9,13 @@ const idleSeconds = 10;
 /** Memory and CPU time of the idle processes after one run. `server` returns the CPU time of the database server, if any. */
 export async function idleMemory(drover: Drover, title: string, server: (() => number) | null = null): Promise<void> {
   await drover.client.submit({ agent_name: "true", parameters: { id: "memory" } });
-  await untilAllEnded(drover);
+  await waitForAllEnded(drover);
   await pause(4000);
-  const used = { runner: cpuOf(drover.runnerPid), coordinator: cpuOf(drover.coordinatorPid), server: server ?? null };
+  const used = {
+    runner: readCpu(drover.runnerPid),
+    coordinator: readCpu(drover.coordinatorPid),
+    server: server ?? null,
+  };
   const before = { runner: used.runner(), coordinator: used.coordinator(), server: used.server?.() ?? 0 };
   await pause(idleSeconds * 1000);
   const part = (name: keyof typeof used): string =>
@@ -34,6 +38,6 @@ export async function idleMemory(drover: Drover, title: string, server: (() => n
   );
 }
 
-function cpuOf(pid: number): () => number {
+function readCpu(pid: number): () => number {
   return () => cpuMs([pid]);
 }

@@ -17,34 +17,34 @@ import { printTable, ratio, times } from "../rounds.ts";
 import { announce, startRole } from "./children.ts";
 import { type HttpConnection, openHttp } from "./connection.ts";
 import { startCoordinator } from "./drover.ts";
-import { addTo, rate, type Rounds, spread } from "./figures.ts";
+import { addSample, rate, type Rounds, spread } from "./figures.ts";
 import { noopAgent } from "./noop-run.ts";
 
 const connections = 128;
 
 /** Compares the application with and without its record, to show what durability costs. */
-export async function postRuns(root: string, place: string, rounds: number, requests: number): Promise<void> {
+export async function postRuns(root: string, directory: string, rounds: number, requests: number): Promise<void> {
   const bare = await startRole("no-database", {});
   const [url = "", token = ""] = bare.ready.split(" ");
   const servers = [
-    { name: "durable", ...(await startCoordinator(root, place, "post")) },
+    { name: "durable", ...(await startCoordinator(root, directory, "post")) },
     { name: "bare", url, token, stop: bare.stop },
   ];
   const result: Rounds = new Map();
-  const open = await Promise.all(
+  const clients = await Promise.all(
     servers.map(async (server) => ({
       name: server.name,
       sockets: await Promise.all(Array.from({ length: connections }, () => openHttp(server.url, server.token))),
     })),
   );
-  for (const { sockets } of open) await postAll(sockets, requests / 2);
+  for (const { sockets } of clients) await postAll(sockets, requests / 2);
   for (let round = 0; round < rounds; round++) {
-    for (let at = 0; at < open.length; at++) {
-      const { name, sockets } = open[(at + round) % open.length]!;
-      addTo(result, name, await postAll(sockets, requests));
+    for (let at = 0; at < clients.length; at++) {
+      const { name, sockets } = clients[(at + round) % clients.length]!;
+      addSample(result, name, await postAll(sockets, requests));
     }
   }
-  for (const { sockets } of open) for (const socket of sockets) socket.close();
+  for (const { sockets } of clients) for (const socket of sockets) socket.close();
   for (const { stop } of servers) await stop();
   printTable(
     `POST /runs, ${connections} connections, ${requests} requests a round`,
@@ -74,8 +74,8 @@ async function postAll(sockets: readonly HttpConnection[], requests: number): Pr
 
 /** Serves POST /runs without a record: it knows one token and discards the runs. */
 export async function noDatabaseRole(): Promise<void> {
-  const text = "drv_0123456789abcdef0123456789abcdef";
-  const known = new Map([[hashToken(text), adminToken]]);
+  const token = "drv_0123456789abcdef0123456789abcdef";
+  const known = new Map([[hashToken(token), adminToken]]);
   const newId = createIds(Date.now, (bytes) => void randomFillSync(bytes));
   const now = (): Date => new Date();
   const noop = noopAgent;
@@ -91,12 +91,15 @@ export async function noDatabaseRole(): Promise<void> {
     apply: async (ops: readonly unknown[]) => ops.map(() => ({ ok: true, last_n: 0 })),
     read: { token: async (hash: string) => known.get(hash) ?? null, run: async () => null },
   } as unknown as Pick<Store, "apply" | "blobs" | "read">;
+  const createRun = async () => ({ ok: true as const, last_n: 0 });
   const schemas = openSchemaChecker();
   const registry = createRegistry((fault) => process.stderr.write(`${String(fault)}\n`));
   const app = createApp({
     store,
-    submit: (request, who) => submitRun(request, who, { store, agents, schemas, now, newId }),
-    dispatcher: null as never, // unused, like schedules and hooks
+    submit: (request, caller) => submitRun(request, caller, { store, createRun, agents, schemas, now, newId }),
+    submitMany: () => Promise.reject(new Error("this bench submits one run at a time")),
+    pauseAfterWork: () => async () => undefined,
+    dispatcher: null as never, // not used by POST /runs, like schedules and triggers
     schedules: null as never,
     heavyTurns: createHeavyTurns(),
     largeBodies: createLargeBodies(() => Promise.reject(new Error("this bench sends small bodies only"))),
@@ -124,7 +127,7 @@ export async function noDatabaseRole(): Promise<void> {
     onDefect: (error) => process.stderr.write(`${String(error)}\n`),
   });
   const { url } = await listen(app, { host: "127.0.0.1", port: 0, authEnabled: true });
-  announce(`${url} ${text}`);
+  announce(`${url} ${token}`);
 }
 
 const adminToken: Token = {

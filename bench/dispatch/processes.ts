@@ -7,8 +7,8 @@ export function cpuMs(pids: readonly number[]): number {
 
 /** CPU time of a process and all its descendants, including exited ones. */
 export function treeCpuMs(pid: number): number {
-  const children = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && parentOf(name) === pid);
-  return (ownTicks(pid) + sumOf(pid, 13, 14)) * 10 + cpuMs(children.map(Number));
+  const children = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && readParent(name) === pid);
+  return (ownTicks(pid) + sumField(pid, 13, 14)) * 10 + cpuMs(children.map(Number));
 }
 
 /** "Private" counts only memory not shared with other processes. */
@@ -18,19 +18,19 @@ export function megabytes(pid: number, what: "Rss" | "Private"): string {
   return `${(sizes.reduce((sum, kb) => sum + kb, 0) / 1024).toFixed(0)} MB`;
 }
 
-const ownTicks = (pid: number): number => sumOf(pid, 11, 12);
+const ownTicks = (pid: number): number => sumField(pid, 11, 12);
 
-function sumOf(pid: number, ...fields: number[]): number {
-  const all = statOf(pid);
+function sumField(pid: number, ...fields: number[]): number {
+  const all = readStat(pid);
   return fields.reduce((sum, field) => sum + Number(all[field] ?? 0), 0);
 }
 
-function parentOf(pid: string): number {
-  return Number(statOf(pid)[1] ?? 0);
+function readParent(pid: string): number {
+  return Number(readStat(pid)[1] ?? 0);
 }
 
-/** What follows the program's name; nothing where the process has ended meanwhile. */
-function statOf(pid: number | string): string[] {
+/** Returns what follows the program's name, or nothing if the process has ended. */
+function readStat(pid: number | string): string[] {
   try {
     return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ") ?? [];
   } catch (error) {

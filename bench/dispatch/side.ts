@@ -48,11 +48,11 @@ export async function submitAll(intake: Intake, count: number, runs: number): Pr
 
 /** Returns submits per second. */
 export async function submitFor(intake: Intake, count: number, seconds: number): Promise<number> {
-  let taken = 0;
+  let submitted = 0;
   const duration = await withCallers(intake, count, async ({ submit }, began) => {
-    while (performance.now() - began < seconds * 1000) await submit(`t${taken++}`);
+    while (performance.now() - began < seconds * 1000) await submit(`t${submitted++}`);
   });
-  return taken / duration;
+  return submitted / duration;
 }
 
 /** Returns the seconds from the first submit to the last answer. */

@@ -50,13 +50,13 @@ interface ReaderOptions {
   path: string;
   tokens: string[];
   readers: number;
-  jobTimes: string;
+  jobTimesPath: string;
   name: string;
 }
 
 /** All readers look for marks. Every tenth also measures the delay of events that carry their send time. */
 export async function sseReadersRole(options: ReaderOptions): Promise<void> {
-  const report = jobReporter(options.jobTimes);
+  const report = jobReporter(options.jobTimesPath);
   const { hostname, port, host } = new URL(options.url);
   const marks = new Map<string, number>();
   let delays: number[] = [];

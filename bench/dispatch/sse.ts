@@ -5,14 +5,14 @@ import { ms, printTable, ratio, times } from "../rounds.ts";
 import { type Child, startRole } from "./children.ts";
 import { openHttp } from "./connection.ts";
 import { startCoordinator } from "./drover.ts";
-import { addTo, rate, type Rounds, spread } from "./figures.ts";
+import { addSample, rate, type Rounds, spread } from "./figures.ts";
 import type { JobTimes } from "./job-times.ts";
 
 const readers = 500;
-/** Each has 100 readers, because a coordinator allows one caller at most 500 open requests. */
+/** Callers with 100 readers each, because a coordinator allows one caller at most 500 open requests. */
 const callers = 5;
 /** The rate of one command's output, which is batched for 50 ms. */
-const pacedEachSecond = 20;
+const pacedEventsPerSecond = 20;
 
 interface Side {
   name: string;
@@ -27,24 +27,24 @@ interface Side {
 /** 500 readers of one run in a separate process: first at full speed, then at a rate that both sides sustain. */
 export async function sse(
   root: string,
-  place: string,
+  directory: string,
   jobTimes: JobTimes,
   jobTimesPath: string,
   rounds: number,
 ): Promise<void> {
-  const sides = [await droverSide(root, place), await naiveSide()];
+  const sides = [await droverSide(root, directory), await naiveSide()];
   const watching: Child[] = [];
   for (const { name, stream } of sides)
-    watching.push(await startRole("sse-readers", { ...stream, readers, jobTimes: jobTimesPath, name }));
+    watching.push(await startRole("sse-readers", { ...stream, readers, jobTimesPath, name }));
   const speeds: Rounds = new Map();
   const delays: Rounds = new Map();
   for (let round = -1; round < rounds; round++) {
     for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
-      const speed = await atFullSpeed(side, jobTimes, `full-${side.name}-${round}`);
-      const delay = await paced(side, jobTimes, `paced-${side.name}-${round}`);
+      const speed = await measureSpeed(side, jobTimes, `full-${side.name}-${round}`);
+      const delay = await measureDelay(side, jobTimes, `paced-${side.name}-${round}`);
       if (round < 0) continue;
-      addTo(speeds, side.name, speed);
-      addTo(delays, side.name, delay);
+      addSample(speeds, side.name, speed);
+      addSample(delays, side.name, delay);
     }
   }
   for (const child of watching) await child.stop();
@@ -53,10 +53,10 @@ export async function sse(
     `Server-sent events, ${readers} readers of one run`,
     [
       "what",
-      "events each second (spread)",
+      "events per second (spread)",
       "against one write per event",
       "goal",
-      `p99 delay at ${pacedEachSecond} events/s (spread)`,
+      `p99 delay at ${pacedEventsPerSecond} events/s (spread)`,
       "goal ",
     ],
     [
@@ -81,7 +81,7 @@ export async function sse(
 }
 
 /** Returns events per second, until the last reader has the last event. */
-async function atFullSpeed(side: Side, jobTimes: JobTimes, mark: string): Promise<number> {
+async function measureSpeed(side: Side, jobTimes: JobTimes, mark: string): Promise<number> {
   const seen = jobTimes.started(mark);
   const began = performance.now();
   for (let sent = 0; sent < side.events; sent += 250) {
@@ -95,23 +95,23 @@ async function atFullSpeed(side: Side, jobTimes: JobTimes, mark: string): Promis
 }
 
 /** Returns the p99 delay over events and readers in milliseconds, from before an event is reported until it arrives. */
-async function paced(side: Side, jobTimes: JobTimes, mark: string): Promise<number> {
+async function measureDelay(side: Side, jobTimes: JobTimes, mark: string): Promise<number> {
   const p99 = jobTimes.finished(mark);
-  const count = pacedEachSecond * 3;
+  const count = pacedEventsPerSecond * 3;
   const began = performance.now();
-  const underWay: Promise<void>[] = [];
+  const pendingEvents: Promise<void>[] = [];
   for (let sent = 0; sent < count; sent++) {
-    const due = began + (sent * 1000) / pacedEachSecond - performance.now();
+    const due = began + (sent * 1000) / pacedEventsPerSecond - performance.now();
     if (due > 0) await pause(due);
-    underWay.push(side.append([`at ${process.hrtime.bigint()} `]));
+    pendingEvents.push(side.append([`at ${process.hrtime.bigint()} `]));
   }
-  await Promise.all(underWay);
+  await Promise.all(pendingEvents);
   await side.append([`mark ${mark} `]);
   return Number(await p99) / 1e6;
 }
 
-async function droverSide(root: string, place: string): Promise<Side> {
-  const { url, token, client, stop } = await startCoordinator(root, place, "sse");
+async function droverSide(root: string, directory: string): Promise<Side> {
+  const { url, token, client, stop } = await startCoordinator(root, directory, "sse");
   const port = createHttpPort({ url, token });
   const { runner_id, epoch } = await port.register({
     protocol: 1,

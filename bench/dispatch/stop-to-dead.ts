@@ -4,22 +4,22 @@ import { Socket } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { median, ms, printTable } from "../rounds.ts";
-import { type Drover, untilAllEnded } from "./drover.ts";
+import { type Drover, waitForAllEnded } from "./drover.ts";
 import { percentile } from "./figures.ts";
 
 /** The default grace between SIGTERM and SIGKILL. */
 const graceMs = 2000;
 
 /** Measures from before the stop request until the last process of the run closes a pipe that all of them hold open. */
-export async function stopToDead(drover: Drover, place: string, rounds: number): Promise<void> {
+export async function stopToDead(drover: Drover, directory: string, rounds: number): Promise<void> {
   const obeys: number[] = [];
   const ignores: number[] = [];
-  for (let warm = 0; warm < 5; warm++) await stopOne(drover, place, "obeys");
+  for (let warm = 0; warm < 5; warm++) await stopOne(drover, directory, "obeys");
   for (let round = 0; round < rounds; round++) {
-    for (let sample = 0; sample < 25; sample++) obeys.push(await stopOne(drover, place, "obeys"));
-    ignores.push(...(await Promise.all(Array.from({ length: 10 }, () => stopOne(drover, place, "ignores")))));
+    for (let sample = 0; sample < 25; sample++) obeys.push(await stopOne(drover, directory, "obeys"));
+    ignores.push(...(await Promise.all(Array.from({ length: 10 }, () => stopOne(drover, directory, "ignores")))));
   }
-  await untilAllEnded(drover);
+  await waitForAllEnded(drover);
   const row = (label: string, durations: number[], goal: string): string[] => [
     label,
     String(durations.length),
@@ -36,8 +36,8 @@ export async function stopToDead(drover: Drover, place: string, rounds: number):
 
 let count = 0;
 
-async function stopOne({ client }: Drover, place: string, agent_name: "obeys" | "ignores"): Promise<number> {
-  const fifo = join(place, `fifo-${count++}`);
+async function stopOne({ client }: Drover, directory: string, agent_name: "obeys" | "ignores"): Promise<number> {
+  const fifo = join(directory, `fifo-${count++}`);
   const { status } = spawnSync("mkfifo", [fifo]);
   if (status !== 0) throw new Error("mkfifo failed");
   // Not a FileHandle, because the socket below owns the descriptor.

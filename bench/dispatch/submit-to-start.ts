@@ -1,9 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { inRounds, inTurn, median } from "../rounds.ts";
-import { addTo, percentile, printAgainst, type Rounds } from "./figures.ts";
+import { runRounds, rotate, median } from "../rounds.ts";
+import { addSample, percentile, printComparison, type Rounds } from "./figures.ts";
 
 /** A variant of submitting and waiting for a moment. */
-export interface StartWay {
+export interface StartVariant {
   name: string;
   label: string;
   durability: string;
@@ -22,27 +22,27 @@ interface Options {
 }
 
 /** Measures one submit at a time on an idle system, from before the request. The first variant is ours. */
-export async function submitToStart(ways: readonly StartWay[], options: Options): Promise<void> {
+export async function submitToStart(variants: readonly StartVariant[], options: Options): Promise<void> {
   const { title, rounds, seconds, samples, goal } = options;
   const medians: Rounds = new Map();
   const tails: Rounds = new Map();
-  const completedRounds = await inRounds(rounds, seconds, async (round) => {
-    for (const way of inTurn(ways, round)) {
+  const completedRounds = await runRounds(rounds, seconds, async (round) => {
+    for (const variant of rotate(variants, round)) {
       const durations: number[] = [];
-      for (let sample = 0; sample < (round < 0 ? 50 : samples); sample++) durations.push(await once(way));
+      for (let sample = 0; sample < (round < 0 ? 50 : samples); sample++) durations.push(await once(variant));
       if (round < 0) continue;
-      addTo(medians, way.name, median(durations));
-      addTo(tails, way.name, percentile(durations, 0.99));
+      addSample(medians, variant.name, median(durations));
+      addSample(tails, variant.name, percentile(durations, 0.99));
     }
   });
-  const [ours, ...peers] = ways;
-  printAgainst(`${title}, one at a time, ${samples} in each of ${completedRounds} rounds`, [ours!], peers, [
+  const [ours, ...peers] = variants;
+  printComparison(`${title}, one at a time, ${samples} in each of ${completedRounds} rounds`, [ours!], peers, [
     { title: "p50", values: medians, ...(goal ? { goal } : {}) },
     { title: "p99", values: tails },
   ]);
 }
 
-async function once({ name, submit, reached }: StartWay): Promise<number> {
+async function once({ name, submit, reached }: StartVariant): Promise<number> {
   const began = process.hrtime.bigint();
   const id = `${name}-${began}`;
   const answered = submit(id);

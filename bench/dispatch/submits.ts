@@ -1,5 +1,5 @@
-import { inRounds, inTurn } from "../rounds.ts";
-import { addTo, printAgainst, rate, type Rounds } from "./figures.ts";
+import { runRounds, rotate } from "../rounds.ts";
+import { addSample, printComparison, rate, type Rounds } from "./figures.ts";
 import { type Intake, submitFor } from "./side.ts";
 
 interface Options {
@@ -25,25 +25,25 @@ export function batchSubmits(options: Options): Promise<void> {
   const title = `Batches of ${batchRuns.toLocaleString("en")}, one after the other`;
   return measure(options, title, async ({ batch }, seconds) => {
     const began = performance.now();
-    let taken = 0;
-    for (; performance.now() - began < seconds * 1000; taken += batchRuns) await batch?.(batchRuns);
-    return taken / ((performance.now() - began) / 1000);
+    let submitted = 0;
+    for (; performance.now() - began < seconds * 1000; submitted += batchRuns) await batch?.(batchRuns);
+    return submitted / ((performance.now() - began) / 1000);
   });
 }
 
 async function measure(
   { ours, peers, rounds, goal }: Options,
   title: string,
-  takenEachSecond: (intake: Intake, seconds: number) => Promise<number>,
+  measureRate: (intake: Intake, seconds: number) => Promise<number>,
 ): Promise<void> {
   const values: Rounds = new Map();
-  const completedRounds = await inRounds(rounds, maxSeconds, async (round) => {
-    for (const intake of inTurn([...ours, ...peers], round)) {
-      const value = await takenEachSecond(intake, round < 0 ? warmUpSeconds : measuredSeconds);
-      if (round >= 0) addTo(values, intake.name, value);
+  const completedRounds = await runRounds(rounds, maxSeconds, async (round) => {
+    for (const intake of rotate([...ours, ...peers], round)) {
+      const value = await measureRate(intake, round < 0 ? warmUpSeconds : measuredSeconds);
+      if (round >= 0) addSample(values, intake.name, value);
     }
   });
-  printAgainst(`${title}, ${completedRounds} rounds`, ours, peers, [
-    { title: "each second", values, show: rate, ...(goal ? { goal } : {}) },
+  printComparison(`${title}, ${completedRounds} rounds`, ours, peers, [
+    { title: "per second", values, show: rate, ...(goal ? { goal } : {}) },
   ]);
 }

@@ -1,5 +1,5 @@
-import { inRounds, inTurn, ms } from "../rounds.ts";
-import { addTo, printAgainst, rate, type Rounds } from "./figures.ts";
+import { runRounds, rotate, ms } from "../rounds.ts";
+import { addSample, printComparison, rate, type Rounds } from "./figures.ts";
 import { type Side, submitAll } from "./side.ts";
 import type { JobTimes } from "./job-times.ts";
 
@@ -17,28 +17,28 @@ export async function throughput(
   const both: Rounds = new Map();
   const backlog: Rounds = new Map();
   const cpu: Rounds = new Map();
-  const completedRounds = await inRounds(rounds, maxSeconds, async (round) => {
-    for (const side of inTurn(sides, round)) {
+  const completedRounds = await runRounds(rounds, maxSeconds, async (round) => {
+    for (const side of rotate(sides, round)) {
       const many = round < 0 ? runs / 4 : runs;
       const before = side.cpuMs();
       const whole = await submitAndProcess(side, jobTimes, many);
       const used = side.cpuMs() - before;
       const worked = await processBacklog(side, jobTimes, many);
       if (round < 0) continue;
-      addTo(cpu, side.name, used / many);
-      addTo(both, side.name, many / whole);
-      addTo(backlog, side.name, many / worked);
+      addSample(cpu, side.name, used / many);
+      addSample(both, side.name, many / whole);
+      addSample(backlog, side.name, many / worked);
     }
   });
   const [ours, ...peers] = sides;
   const title = `${runs.toLocaleString("en")} runs that do nothing, 10 slots, ${completedRounds} rounds`;
-  printAgainst(`${title}: submitted by ${submitters} at once and worked off`, [ours!], peers, [
-    { title: "each second", values: both, show: rate, ...(goal ? { goal } : {}) },
+  printComparison(`${title}: submitted by ${submitters} at once and worked off`, [ours!], peers, [
+    { title: "per second", values: both, show: rate, ...(goal ? { goal } : {}) },
   ]);
-  printAgainst(`${title}: worked off from a backlog`, [ours!], peers, [
-    { title: "each second", values: backlog, show: rate },
+  printComparison(`${title}: worked off from a backlog`, [ours!], peers, [
+    { title: "per second", values: backlog, show: rate },
   ]);
-  printAgainst("CPU time of servers and workers for each run, in the first of these two", [ours!], peers, [
+  printComparison("CPU time of servers and workers for each run, in the first of these two", [ours!], peers, [
     { title: "CPU", values: cpu, show: ms },
   ]);
 }

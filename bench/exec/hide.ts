@@ -5,7 +5,7 @@ import type { CaptureOptions, Isolation, StartOptions } from "../../src/model/pr
 import { createExecute } from "../../src/process/execute.ts";
 import { createStart } from "../../src/process/start.ts";
 import { median, ms, printTable } from "../rounds.ts";
-import { roundsOf } from "../run-bench.ts";
+import { chooseRounds } from "../run-bench.ts";
 
 /** The cost of hiding the record from a command, in spawn time and in user instructions of a cold start. */
 export async function benchHide(state: string, drover: string, capture: CaptureOptions): Promise<void> {
@@ -79,7 +79,7 @@ function instructions(state: string, drover: string, home: string): { exec: numb
   };
   const script = process.argv.slice(1, 3);
   const [all, added]: [number[], number[]] = [[], []];
-  for (let seed = 1; seed <= roundsOf(coldStarts); seed++) {
+  for (let seed = 1; seed <= chooseRounds(coldStarts); seed++) {
     const plain = count(seed, ...script, startOnceRole);
     if (Number.isNaN(plain)) return null;
     added.push(count(seed, ...script, startOnceRole, home) - plain);

@@ -18,7 +18,7 @@ const settings = { shared_buffers: "256MB", max_wal_size: "8GB", checkpoint_time
 
 /** Starts a private PostgreSQL with default durability. Throws if none is available. */
 export async function startServer(root: string): Promise<Server> {
-  const server: PostgresServer = await startPostgres({ settings, home: join(root, "test", "postgres") });
+  const server: PostgresServer = await startPostgres({ settings, sourceDirectory: join(root, "test", "postgres") });
   const pid = Number(readFileSync(join(server.dataDirectory, "postmaster.pid"), "utf8").split("\n")[0]);
   return {
     about: await describe(server.url()),
@@ -32,11 +32,11 @@ async function describe(connectionString: string): Promise<string> {
   const client = new pg.Client({ connectionString });
   await client.connect();
   const names = ["fsync", "synchronous_commit", "full_page_writes", "wal_sync_method"];
-  const { rows } = await client.query<{ version: string; kept: string[] }>(
+  const { rows } = await client.query<{ version: string; settings: string[] }>(
     `select current_setting('server_version') as version,
-       array(select name || ' ' || current_setting(name) from unnest($1::text[]) name) as kept`,
+       array(select name || ' ' || current_setting(name) from unnest($1::text[]) name) as settings`,
     [names],
   );
   await client.end();
-  return `PostgreSQL ${rows[0]?.version}: ${rows[0]?.kept.join(", ")}`;
+  return `PostgreSQL ${rows[0]?.version}: ${rows[0]?.settings.join(", ")}`;
 }

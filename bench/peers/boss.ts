@@ -66,11 +66,11 @@ export async function openBossIntake(benchDirectory: string, url: string): Promi
 export async function openBossSide(
   benchDirectory: string,
   url: string,
-  jobTimes: string,
+  jobTimesPath: string,
   serverCpuMs: () => number,
 ): Promise<Side> {
   const intake = await openBossIntake(benchDirectory, url);
-  const worker = await startRole("boss-worker", { url, jobTimes });
+  const worker = await startRole("boss-worker", { url, jobTimesPath });
   const pollClient = new pg.Client({ connectionString: url });
   await pollClient.connect();
   return {
@@ -95,10 +95,10 @@ export async function openBossSide(
 
 export async function bossWorker(
   benchDirectory: string,
-  { url, jobTimes }: { url: string; jobTimes: string },
+  { url, jobTimesPath }: { url: string; jobTimesPath: string },
 ): Promise<void> {
   const { PgBoss } = loadPeer<PgBossModule>(benchDirectory, "pg-boss");
-  const report = jobReporter(jobTimes);
+  const report = jobReporter(jobTimesPath);
   const boss = await startBoss(new PgBoss({ connectionString: url, max: 12, useListenNotify: true }));
   const work = (queue: keyof typeof queues): Promise<string> =>
     boss.work(queue, working, async (jobs) => {

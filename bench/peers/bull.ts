@@ -55,14 +55,14 @@ const durabilities: Record<Durability, string> = {
  */
 export async function openBull(
   benchDirectory: string,
-  place: string,
+  directory: string,
   keeping: Durability,
-  jobTimes: string,
+  jobTimesPath: string,
 ): Promise<Bull | null> {
-  const redis = await startRedis(join(place, `redis-${keeping}`), keeping);
+  const redis = await startRedis(join(directory, `redis-${keeping}`), keeping);
   if (redis === null) return null;
   const { Queue, version } = loadPeer<BullMq>(benchDirectory, "bullmq");
-  const worker = await startRole("bull-worker", { port: redis.port, jobTimes });
+  const worker = await startRole("bull-worker", { port: redis.port, jobTimesPath });
   const queues = {
     noop: new Queue("noop", connectionTo(redis.port)),
     true: new Queue("true", connectionTo(redis.port)),
@@ -108,10 +108,10 @@ export function bullIntake(bull: Bull): Intake {
 
 export async function bullWorker(
   benchDirectory: string,
-  { port, jobTimes }: { port: number; jobTimes: string },
+  { port, jobTimesPath }: { port: number; jobTimesPath: string },
 ): Promise<void> {
   const { Worker } = loadPeer<BullMq>(benchDirectory, "bullmq");
-  const report = jobReporter(jobTimes);
+  const report = jobReporter(jobTimesPath);
   const works = { noop: async () => undefined, true: spawnTrue };
   for (const [name, work] of Object.entries(works)) {
     const worker = new Worker(

@@ -25,7 +25,7 @@ interface GraphileWorker {
 }
 
 /** The settings of their performance page, with our number of slots. */
-const working = {
+const workerSettings = {
   concurrentJobs: 10,
   maxPoolSize: 12,
   localQueue: { size: 500 },
@@ -35,7 +35,7 @@ const working = {
 
 export async function openGraphileIntake(benchDirectory: string, url: string): Promise<Intake> {
   const { version, makeWorkerUtils, Logger } = loadPeer<GraphileWorker>(benchDirectory, "graphile-worker");
-  const utils = await makeWorkerUtils({ connectionString: url, logger: quiet(Logger) });
+  const utils = await makeWorkerUtils({ connectionString: url, logger: createSilentLogger(Logger) });
   await utils.migrate();
   return {
     name: "graphile",
@@ -55,11 +55,11 @@ export async function openGraphileIntake(benchDirectory: string, url: string): P
 export async function openGraphileSide(
   benchDirectory: string,
   url: string,
-  jobTimes: string,
+  jobTimesPath: string,
   serverCpuMs: () => number,
 ): Promise<Side> {
   const intake = await openGraphileIntake(benchDirectory, url);
-  const worker = await startRole("graphile-worker", { url, jobTimes });
+  const worker = await startRole("graphile-worker", { url, jobTimesPath });
   const pollClient = new pg.Client({ connectionString: url });
   await pollClient.connect();
   return {
@@ -81,15 +81,15 @@ export async function openGraphileSide(
   };
 }
 
-export async function graphileWorker(
+export async function runGraphileWorker(
   benchDirectory: string,
-  { url, jobTimes }: { url: string; jobTimes: string },
+  { url, jobTimesPath }: { url: string; jobTimesPath: string },
 ): Promise<void> {
   const { run, Logger } = loadPeer<GraphileWorker>(benchDirectory, "graphile-worker");
-  const report = jobReporter(jobTimes);
+  const report = jobReporter(jobTimesPath);
   const start = (): Promise<{ stop(): Promise<void> }> =>
     run({
-      preset: { worker: { connectionString: url, logger: quiet(Logger), ...working } },
+      preset: { worker: { connectionString: url, logger: createSilentLogger(Logger), ...workerSettings } },
       taskList: { noop: async ({ id }: Job) => report("S", id) },
       noHandleSignals: true,
     });
@@ -103,6 +103,6 @@ export async function graphileWorker(
 }
 
 /** Silences the log line per job. */
-function quiet(Logger: GraphileWorker["Logger"]): object {
+function createSilentLogger(Logger: GraphileWorker["Logger"]): object {
   return new Logger(() => () => undefined);
 }

@@ -25,9 +25,11 @@ export async function startRedis(directory: string, keeping: Durability): Promis
   if (version === undefined) return null;
   mkdirSync(directory, { recursive: true });
   const port = await reservePort();
-  const place = ["--port", String(port), "--bind", "127.0.0.1", "--dir", directory, "--daemonize", "no"];
+  const serverArguments = ["--port", String(port), "--bind", "127.0.0.1", "--dir", directory, "--daemonize", "no"];
   const child = owned(
-    spawn("redis-server", [...place, ...durabilityOptions[keeping]], { stdio: ["ignore", "ignore", "inherit"] }),
+    spawn("redis-server", [...serverArguments, ...durabilityOptions[keeping]], {
+      stdio: ["ignore", "ignore", "inherit"],
+    }),
   );
   for (let tries = 0; !(await answers(port)); tries++) {
     if (tries > 200 || child.exitCode !== null) throw new Error("redis-server did not start");

@@ -10,20 +10,20 @@ export interface SimulatedOptions {
   runners: number;
 }
 
-/** A run with this message is held and reported on for `heldMs`, like an active run. Any other ends at once. */
+/** A run with this message stays active for `heldMs`. Any other run ends at once. */
 export const heldMessage = "hold";
 const heldMs = 20_000;
-const talkMs = 1000;
+const reportMs = 1000;
 /** As a real runner does for a silent run. */
 const heartbeatMs = 3000;
-const registeringAtOnce = 20;
+const maxConcurrentRegistrations = 20;
 
-/** Runners that speak the whole protocol over their own connections and start no processes. */
-export async function simulatedRunners({ url, token, runners }: SimulatedOptions): Promise<void> {
+/** Starts runners that implement the whole protocol over their own connections but start no processes. */
+export async function simulateRunners({ url, token, runners }: SimulatedOptions): Promise<void> {
   const names = Array.from({ length: runners }, (_, index) => `simulated-${index}`);
   const waiting = [...names];
   await Promise.all(
-    Array.from({ length: registeringAtOnce }, async () => {
+    Array.from({ length: maxConcurrentRegistrations }, async () => {
       for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
         const port = createHttpPort({ url, token });
         void work(port, await register(port, name));
@@ -59,24 +59,24 @@ async function work(port: RunnerPort, { runner_id, epoch }: RegistrationResult):
     if (claims.length === 0) continue;
     const as_of_claim = claim_id;
     claim_id = randomUUID();
-    for (const claim of claims) await carryOut(port, { runner_id, epoch, as_of_claim }, claim);
+    for (const claim of claims) await execute(port, { runner_id, epoch, as_of_claim }, claim);
   }
 }
 
-async function carryOut(
+async function execute(
   port: RunnerPort,
-  speaker: { runner_id: string; epoch: number; as_of_claim: string },
+  runner: { runner_id: string; epoch: number; as_of_claim: string },
   { run_id, attempt, invocation }: Claim,
 ): Promise<void> {
   let n = 0;
-  const say = (text: string) => {
+  const createEvents = (text: string) => {
     n += 1;
     const event = { type: "output", stream: "stdout", text } as const;
     return [{ run_id, attempt, events: [{ n, at: new Date().toISOString(), event }] }];
   };
-  const report = (events: ReturnType<typeof say>, ends: boolean) =>
+  const report = (events: ReturnType<typeof createEvents>, ends: boolean) =>
     port.report({
-      ...speaker,
+      ...runner,
       held: [[run_id, attempt]],
       events,
       partials: [],
@@ -87,9 +87,9 @@ async function carryOut(
   if (invocation.parameters["message"] === heldMessage) {
     const deadline = performance.now() + heldMs;
     while (performance.now() < deadline) {
-      await report(say("at work"), false);
-      await pause(Math.min(talkMs, heartbeatMs));
+      await report(createEvents("at work"), false);
+      await pause(Math.min(reportMs, heartbeatMs));
     }
   }
-  await report(say("done"), true);
+  await report(createEvents("done"), true);
 }

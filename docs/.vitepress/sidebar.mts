@@ -22,7 +22,7 @@ export const guides = present([
   { text: "File tools", page: "file-tools" },
   { text: "Approvals", page: "approvals" },
   { text: "Chat", page: "chat" },
-  { text: "Four ways to start runs", page: "triggers" },
+  { text: "Connect Drover to other systems", page: "triggers" },
   { text: "Schedules", page: "schedules" },
   { text: "Webhooks and chains", page: "webhooks" },
   { text: "Agents as MCP tools", page: "mcp" },
@@ -42,7 +42,7 @@ export const operate = present([
   { text: "Redaction", page: "redaction" },
   { text: "Audit", page: "audit" },
   { text: "SQLite to PostgreSQL", page: "migrating" },
-  { text: "From herdctl", page: "import" },
+  { text: "Importing from herdctl", page: "import" },
 ]);
 
 export const reference = present([

@@ -44,8 +44,19 @@ static bool is_text(const char *path)
 	return length >= 0;
 }
 
+/* Drover renamed the variables that would act on the programs before the command. */
+static void restore_names(char **variable)
+{
+	static const char prefix[] = "DROVER_KEEP_";
+	for (; *variable; variable++)
+		if (after(*variable, prefix))
+			*variable += sizeof prefix - 1;
+}
+
 static long execute(const struct options *options)
 {
+	if (options->restore_names)
+		restore_names(options->environment);
 	char **arguments = options->path_and_argv;
 	char *path = arguments[0];
 	long result = sys(execve, path, arguments + 1, options->environment);
@@ -63,6 +74,8 @@ static struct failure become_command(const struct options *options, const struct
 				     bool in_namespace, int report_to)
 {
 	long result;
+	if (options->expected_directory >= 0 && (result = expect_directory(options->expected_directory)) < 0)
+		return (struct failure){ STEP_DIRECTORY, (int)-result };
 	for (int i = 0; i < options->cgroups.count; i++)
 		if ((result = write_file(options->cgroups.path[i], "0")) < 0)
 			return (struct failure){ STEP_CGROUP, (int)-result };
@@ -77,7 +90,7 @@ static struct failure become_command(const struct options *options, const struct
 	if (in_namespace)
 		forbid_typing();
 	/* One that was open before may lead to what is hidden. Those we keep for ourselves are closed as it starts. */
-	close_all_but(3, (const int[]){ options->status_fd, report_to, options->passed_fd }, 3);
+	close_all_but(3, (const int[]){ options->status_fd, report_to, options->passed_fd, options->lent_directory }, 4);
 	sys(rt_sigaction, SIGCHLD, &inherited->on_child, 0, sizeof(signal_set));
 	sys(rt_sigprocmask, SIG_SET_MASK, &inherited->mask, 0, sizeof(signal_set));
 	result = execute(options);

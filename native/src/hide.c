@@ -202,28 +202,55 @@ static struct paths exposed(const struct options *options)
 	return found;
 }
 
-/* Hides and freezes. The working directory is opened anew: it may lead to what lies below a mount. */
-static long protect_directories(const struct options *options)
+/* Hides and freezes. */
+static long mount_protection(const struct options *options, const struct paths *around)
 {
-	char working_directory[PATH_MAX];
 	int shown[PATHS_MAX], frozen[PATHS_MAX];
-	struct paths around = exposed(options);
-	if (!around.count)
-		return 0;
-	long result = sys(getcwd, working_directory, sizeof working_directory);
-	if (result >= 0)
-		result = open_all(&options->shown, shown);
+	long result = open_all(&options->shown, shown);
 	if (result >= 0)
 		result = open_all(&options->frozen, frozen);
 	if (result >= 0)
-		result = pin_folders_around(&around);
+		result = pin_folders_around(around);
 	if (result >= 0)
 		result = hide_and_show(options, shown);
 	for (int i = 0; result >= 0 && i < options->frozen.count; i++)
 		result = mount_again(options->frozen.path[i], frozen[i]);
 	if (result >= 0)
 		result = make_readonly(&options->frozen);
-	return result < 0 ? result : sys(chdir, working_directory);
+	return result;
+}
+
+/* It was opened before: it may lead to what lies below a mount. Its path may lead elsewhere by now, and must not. */
+static struct failure reopen_working_directory(const char *path, int before, const struct paths *hidden)
+{
+	long result = sys(chdir, path);
+	if (result < 0 && is_below(path, hidden))
+		return (struct failure){ STEP_HIDE, (int)-result };
+	for (int i = 0; i < hidden->count; i++)
+		if (result >= 0 && same(path, hidden->path[i]))
+			return (struct failure){ .error = 0 };
+	if (result >= 0)
+		result = expect_directory(before);
+	return (struct failure){ STEP_DIRECTORY, (int)-result };
+}
+
+/* The error is 0 where nothing failed. */
+static struct failure protect_directories(const struct options *options)
+{
+	char working_directory[PATH_MAX];
+	struct paths around = exposed(options);
+	if (!around.count)
+		return (struct failure){ .error = 0 };
+	long before = open_working_directory();
+	long result = before < 0 ? before : sys(getcwd, working_directory, sizeof working_directory);
+	if (result < 0)
+		return (struct failure){ STEP_DIRECTORY, (int)-result };
+	result = mount_protection(options, &around);
+	if (result < 0)
+		return (struct failure){ STEP_HIDE, (int)-result };
+	struct failure failure = reopen_working_directory(working_directory, (int)before, &options->hidden);
+	sys(close, before);
+	return failure;
 }
 
 /*

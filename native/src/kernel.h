@@ -1,6 +1,6 @@
 /* The part of the kernel's interface that we use; the same on both architectures. */
 
-enum { EPERM = 1, ENOENT = 2, ENOEXEC = 8, ECHILD = 10, EEXIST = 17, EINVAL = 22, ENAMETOOLONG = 36 };
+enum { EPERM = 1, ENOENT = 2, ENOEXEC = 8, ECHILD = 10, EEXIST = 17, EINVAL = 22, ENAMETOOLONG = 36, ESTALE = 116 };
 
 enum {
 	SIGHUP = 1, SIGINT = 2, SIGQUIT = 3, SIGKILL = 9, SIGTERM = 15, SIGCHLD = 17, SIGPWR = 30,
@@ -48,6 +48,12 @@ struct file_status {
 	uint32_t links, user, group;
 	uint16_t mode;
 	char rest[226];
+};
+
+/* What fstat gives, of which the start is the same on both architectures. */
+struct file_identity {
+	uint64_t device, inode;
+	char rest[128];
 };
 
 /* One instruction of a seccomp filter, and the program of several. */

@@ -13,6 +13,7 @@
 #include "options.c"
 #include "status.c"
 #include "channel.c"
+#include "directory.c"
 #include "hide.c"
 #include "command.c"
 #include "descendants.c"
@@ -60,7 +61,8 @@ static _Noreturn void run(struct options *options)
 
 	die_with_parent(options, SIGKILL);
 	struct failure refused = run_in_namespace(options, &inherited);
-	if (options->level == LEVEL_AUTO)
+	/* Whoever can replace the working directory must not choose the level by it. */
+	if (options->level == LEVEL_AUTO && refused.step != STEP_DIRECTORY)
 		run_in_group(options, &inherited);
 	fail(options->status_fd, refused);
 }
@@ -73,6 +75,8 @@ __attribute__((used)) _Noreturn void start(long *stack)
 		.parent = ANY_PARENT,
 		.status_fd = -1,
 		.passed_fd = -1,
+		.lent_directory = -1,
+		.expected_directory = -1,
 		.level = LEVEL_AUTO,
 		.environment = arguments + argument_count + 1,
 	};

@@ -58,12 +58,19 @@ static _Noreturn void run_init(const struct options *options, const struct inher
 	result = make_private();
 	bool own_proc = result >= 0 && mount_own_proc();
 	if (options->hidden.count || options->frozen.count || options->readonly.count) {
-		if (result >= 0)
-			result = protect_directories(options);
-		if (result >= 0 && new_user)
-			result = forbid_unmounting();
 		if (result < 0)
 			give_up(channel.write_end, STEP_HIDE, result);
+		struct failure failure = protect_directories(options);
+		if (failure.error)
+			give_up(channel.write_end, failure.step, -failure.error);
+		if (new_user && (result = forbid_unmounting()) < 0)
+			give_up(channel.write_end, STEP_HIDE, result);
+	}
+	if (options->lent_directory >= 0) {
+		if (result >= 0)
+			result = lend_working_directory(options->lent_directory, options->lent_at);
+		if (result < 0)
+			give_up(channel.write_end, STEP_BIND, result);
 	}
 	struct message message = { .kind = MESSAGE_READY, .own_proc = own_proc };
 	if (!send_message(channel.write_end, &message))

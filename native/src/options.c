@@ -21,12 +21,16 @@ struct options {
 	bool on_terminal;
 	bool merge_output;
 	bool keep_leftovers;
+	bool restore_names;
 	struct limit limits[LIMITS_MAX];
 	int limit_count;
 	struct paths cgroups;
 	struct paths hidden, shown, frozen; /* directories; at level pid */
 	struct paths readonly;              /* mount points; at level pid */
 	int passed_fd;                      /* beside 0, 1 and 2; -1: none */
+	int lent_directory;                 /* another one; -1: none */
+	const char *lent_at;
+	int expected_directory; /* -1: any */
 	char **path_and_argv; /* PATH ARGV0 ARGS... and a null */
 	char **environment;
 };
@@ -98,6 +102,13 @@ static bool parse_value(char option, char *value, struct options *options)
 		return parse_path(&options->cgroups, value);
 	case 'd':
 		return parse_small_number(value, &options->passed_fd);
+	case 'w':
+		return parse_small_number(value, &options->lent_directory);
+	case 'b':
+		options->lent_at = value;
+		return true;
+	case 'e':
+		return parse_small_number(value, &options->expected_directory);
 	case 'h':
 		return parse_path(&options->hidden, value);
 	case 's':
@@ -120,6 +131,8 @@ static bool parse_flag(char option, struct options *options)
 		return options->merge_output = true;
 	case 'k':
 		return options->keep_leftovers = true;
+	case 'u':
+		return options->restore_names = true;
 	default:
 		return false;
 	}
@@ -141,6 +154,8 @@ static bool parse_options(char **argument, struct options *options)
 	if (!argument[0] || !argument[1] || !argument[2])
 		return false;
 	options->path_and_argv = argument + 1;
+	if (options->lent_directory >= 0 && !options->lent_at)
+		return false;
 	/* A PID namespace cannot be left behind: its processes die with its pid 1. */
 	if (options->keep_leftovers && options->level == LEVEL_PID)
 		return false;

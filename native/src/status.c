@@ -1,12 +1,12 @@
 /* What is told to Drover: lines on the status descriptor, then our own end, which mirrors the command's. */
 
 enum step {
-	STEP_USAGE, STEP_PIPE, STEP_FORK, STEP_UNSHARE, STEP_MAP, STEP_INIT, STEP_HIDE, STEP_SUBREAPER,
-	STEP_CGROUP, STEP_READONLY, STEP_MERGE, STEP_RLIMIT, STEP_EXEC, STEP_COUNT,
+	STEP_USAGE, STEP_PIPE, STEP_FORK, STEP_UNSHARE, STEP_MAP, STEP_INIT, STEP_HIDE, STEP_DIRECTORY,
+	STEP_BIND, STEP_SUBREAPER, STEP_CGROUP, STEP_READONLY, STEP_MERGE, STEP_RLIMIT, STEP_EXEC, STEP_COUNT,
 };
 
 static const char *const step_names[STEP_COUNT] = {
-	"usage", "pipe", "fork", "unshare", "map", "init", "hide", "subreaper",
+	"usage", "pipe", "fork", "unshare", "map", "init", "hide", "directory", "bind", "subreaper",
 	"cgroup", "readonly", "merge", "rlimit", "exec",
 };
 

@@ -3,7 +3,7 @@
 #if defined(__x86_64__)
 
 enum {
-	NR_read = 0, NR_write = 1, NR_close = 3, NR_rt_sigaction = 13, NR_rt_sigprocmask = 14,
+	NR_read = 0, NR_write = 1, NR_close = 3, NR_fstat = 5, NR_rt_sigaction = 13, NR_rt_sigprocmask = 14,
 	NR_pwrite64 = 18, NR_getpid = 39, NR_clone = 56, NR_execve = 59, NR_wait4 = 61, NR_kill = 62,
 	NR_fcntl = 72, NR_ftruncate = 77, NR_getcwd = 79, NR_chdir = 80, NR_fchdir = 81,
 	NR_getrusage = 98, NR_geteuid = 107, NR_getegid = 108, NR_setpgid = 109, NR_getppid = 110,
@@ -40,7 +40,7 @@ __asm__(".globl _start\n"
 enum {
 	NR_getcwd = 17, NR_dup3 = 24, NR_fcntl = 25, NR_mkdirat = 34, NR_mount = 40, NR_ftruncate = 46,
 	NR_faccessat = 48, NR_chdir = 49, NR_fchdir = 50, NR_openat = 56, NR_close = 57, NR_pipe2 = 59, NR_getdents64 = 61,
-	NR_read = 63, NR_write = 64, NR_pwrite64 = 68, NR_exit_group = 94, NR_kill = 129,
+	NR_read = 63, NR_write = 64, NR_pwrite64 = 68, NR_fstat = 80, NR_exit_group = 94, NR_kill = 129,
 	NR_rt_sigaction = 134, NR_rt_sigprocmask = 135, NR_rt_sigtimedwait = 137, NR_setpgid = 154,
 	NR_getrusage = 165, NR_prctl = 167, NR_getpid = 172, NR_getppid = 173, NR_geteuid = 175,
 	NR_getegid = 177, NR_clone = 220, NR_execve = 221, NR_wait4 = 260, NR_prlimit64 = 261,

@@ -46,6 +46,8 @@ async function build(root) {
     external: ["@photostructure/sqlite", "esbuild"],
     define: { DROVER_VERSION: JSON.stringify(version) },
     legalComments: "none",
+    // Node.js prints the line that threw an uncaught error.
+    lineLimit: 120,
     logLevel: "warning",
   };
 

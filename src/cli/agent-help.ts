@@ -1,6 +1,6 @@
 import { withDroverCommand } from "./drover-command.ts";
 import { findAgent } from "./agents.ts";
-import { columns } from "./help.ts";
+import { wrappedColumns } from "./help.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import type { CommandInput } from "./options.ts";
@@ -21,10 +21,7 @@ interface Parameter {
 export async function showAgentHelp(input: CommandInput, name: string): Promise<number> {
   const agent = await findAgent(input, name);
   const schema = agent.parameters_schema;
-  const parameters = listProperties(schema).map(({ name: parameter, isRequired }): Parameter => {
-    const property = findProperty(schema, parameter);
-    return { name: parameter, isRequired, types: readTypes(property, schema), schema: toRecord(property) };
-  });
+  const parameters = listParameters(schema);
   if (input.options["json"]) {
     write(1, jsonLine({ name, description: agent.description ?? null, parameters_schema: schema ?? null }));
     return 0;
@@ -37,8 +34,8 @@ export async function showAgentHelp(input: CommandInput, name: string): Promise<
     `  ${printable(exampleLine(name, parameters, takesPrompt))}`,
     "",
     "Parameters",
-    ...(takesPrompt ? columns([["--prompt TEXT", "the task, in words"]]) : []),
-    ...(parameters.length > 0 ? columns(parameters.map(parameterRow)) : takesPrompt ? [] : ["  none"]),
+    ...(takesPrompt ? wrappedColumns([["--prompt TEXT", "the task, in words"]]) : []),
+    ...(parameters.length > 0 ? wrappedColumns(parameters.map(parameterRow)) : takesPrompt ? [] : ["  none"]),
     ...(acceptsOthers(schema) ? ["  Other names are passed to the agent too."] : []),
     "",
     "Run `drover run --help` for the options of every run, such as --timeout and --detach.",
@@ -46,6 +43,19 @@ export async function showAgentHelp(input: CommandInput, name: string): Promise<
   ];
   write(1, withDroverCommand(lines.join("\n")));
   return 0;
+}
+
+/** Example options for the required parameters of a schema. */
+export function exampleOptions(schema: Readonly<Record<string, unknown>> | null | undefined): string {
+  const required = listParameters(schema).filter(({ isRequired }) => isRequired);
+  return printable(required.map(exampleOption).join(" "));
+}
+
+function listParameters(schema: Readonly<Record<string, unknown>> | null | undefined): Parameter[] {
+  return listProperties(schema).map(({ name, isRequired }) => {
+    const property = findProperty(schema, name);
+    return { name, isRequired, types: readTypes(property, schema), schema: toRecord(property) };
+  });
 }
 
 function parameterRow({ name, isRequired, types, schema }: Parameter): [string, string] {
@@ -71,27 +81,28 @@ function describeType(types: Types): string {
 function exampleLine(name: string, parameters: readonly Parameter[], takesPrompt: boolean): string {
   const required = parameters.filter(({ isRequired }) => isRequired);
   const shown = required.length > 0 || takesPrompt ? required : parameters.slice(0, 1);
-  return [
-    "drover run",
-    shellQuote(name),
-    ...(takesPrompt ? ['--prompt "..."'] : []),
-    ...shown.map((parameter) => `${shellQuote(`--${parameter.name}`)} ${shellQuote(exampleValue(parameter))}`),
-  ].join(" ");
+  return ["drover run", shellQuote(name), ...(takesPrompt ? ['--prompt "..."'] : []), ...shown.map(exampleOption)].join(
+    " ",
+  );
+}
+
+function exampleOption(parameter: Parameter): string {
+  return `${shellQuote(`--${parameter.name}`)} ${shellQuote(exampleValue(parameter))}`;
 }
 
 function exampleValue({ types, schema, name }: Parameter): string {
   const { examples } = schema;
   const known = [...(Array.isArray(examples) ? examples : []), ...("default" in schema ? [schema["default"]] : [])];
   if (known[0] !== undefined) return toText(known[0]);
-  return valueOf(types) ?? name.toUpperCase();
+  return exampleOfType(types) ?? name.toUpperCase();
 }
 
-function valueOf({ kinds, values, items }: Types): string | null {
+function exampleOfType({ kinds, values, items }: Types): string | null {
   if (values?.[0] !== undefined) return toText(values[0]);
   if (kinds?.has("string") || kinds === null) return null;
   if (kinds.has("integer") || kinds.has("number")) return "1";
   if (kinds.has("boolean")) return "true";
-  if (kinds.has("array")) return valueOf(items());
+  if (kinds.has("array")) return exampleOfType(items());
   return kinds.has("object") ? "{}" : "null";
 }
 

@@ -1,8 +1,18 @@
 import { realpathSync } from "node:fs";
-import { acceptHeld, type AgentGate, createAgentGate, isReadOnlyForUser, listHeld } from "../define/agent-gate.ts";
+import { setTimeout } from "node:timers/promises";
+import {
+  acceptHeld,
+  type AgentGate,
+  createAgentGate,
+  type HeldAgent,
+  isInUse,
+  isReadOnlyForUser,
+  listHeld,
+} from "../define/agent-gate.ts";
 import { requireErrorCode } from "../define/error-code.ts";
 import { findLocal, type Local } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
+import { connect } from "./connect.ts";
 import { tryWrite, write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec, OptionSpec } from "./options.ts";
@@ -12,6 +22,9 @@ import { droverCommand } from "./drover-command.ts";
 export const acceptOption: Record<string, OptionSpec> = {
   "accept-agents": { about: "use new and changed agent files immediately, even if a run wrote them" },
 };
+
+/** A process that serves looks for accepted definitions every second. */
+const maxWaitMs = 30_000;
 
 export const agentsAccept: CommandSpec = {
   name: "agents accept",
@@ -39,13 +52,32 @@ async function accept(input: CommandInput): Promise<number> {
       message: `No definition of ${name} is held in ${locations.stateDirectory}.`,
       next: "Run `drover agents list` to see held definitions.",
     });
+  const isServing = heldDefinitions.length > 0 && (await connect(input)).client !== null;
   for (const definition of heldDefinitions) {
     acceptHeld(locations.stateDirectory, definition);
+    if (isServing) await waitUntilInUse(locations.stateDirectory, definition, input);
     if (input.options["json"]) write(1, jsonLine({ name: definition.name, file: definition.file }));
     else write(1, `accepted ${definition.name} (${definition.file})\n`);
   }
   if (heldDefinitions.length === 0 && !input.options["quiet"]) tryWrite(2, "No definitions are held.\n");
   return 0;
+}
+
+/** Returns when the agent can be run, so that a script can accept it and run it. */
+async function waitUntilInUse(stateDirectory: string, definition: HeldAgent, input: CommandInput): Promise<void> {
+  const deadline = performance.now() + maxWaitMs;
+  while (!isInUse(stateDirectory, definition)) {
+    if (performance.now() > deadline) {
+      if (!input.options["quiet"])
+        tryWrite(
+          2,
+          `drover: ${definition.name} is accepted, but the process that held it does not use it yet.
+`,
+        );
+      return;
+    }
+    await setTimeout(50);
+  }
 }
 
 /** Prints the agent definitions held in this state directory, with the command that accepts each. */

@@ -17,6 +17,7 @@ import { findModelAgentFaults, findModelProfileFaults } from "./model-agent-faul
 import { type CommandInput, type CommandSpec, text } from "./options.ts";
 import { resolveTrust } from "./resolve-trust.ts";
 import { findAgentsDirectory, defaultAgentsDirectory } from "./agents-directory.ts";
+import { findProgramWarning } from "./program-warnings.ts";
 import { writeTable } from "./table.ts";
 
 export const agentsList: CommandSpec = {
@@ -119,6 +120,7 @@ async function checkAgents(input: CommandInput): Promise<number> {
   const checks = { ...schemas, checkAgent: findModelAgentFaults };
   const faults: DefinitionFault[] = [...(project?.faults ?? [])];
   const names: string[] = [];
+  const warnings: string[] = [];
   const skipped: string[] = [];
   const paths =
     project?.directories ?? input.positionals.map((argument) => checkExists(resolve(input.cwd, argument), argument));
@@ -129,13 +131,16 @@ async function checkAgents(input: CommandInput): Promise<number> {
       : await loadAgents(path, checks);
     faults.push(...loaded.faults);
     names.push(...loaded.agents.map(({ agent }) => agent.name));
+    const directories = [input.cwd, ...(project?.runnerDirectories ?? [])];
+    warnings.push(...loaded.agents.flatMap((agent) => findProgramWarning(agent, directories, input.env) ?? []));
     skipped.push(...loaded.subdirectories.filter((directory) => !paths.includes(directory)));
     files += loaded.files;
   }
   await schemas.stop();
-  if (input.options["json"]) write(1, jsonLine({ agents: names, faults, files, skipped }));
+  if (input.options["json"]) write(1, jsonLine({ agents: names, faults, warnings, files, skipped }));
   else {
     for (const name of names) write(1, `ok ${name}\n`);
+    for (const warning of warnings) write(2, `drover: warning: ${warning}\n`);
     for (const fault of faults) write(2, `${describeFault(fault)} [${fault.code}]\n  ${fault.next}\n`);
     if (!input.options["quiet"]) {
       await printHeldAgents(input);
@@ -147,7 +152,9 @@ async function checkAgents(input: CommandInput): Promise<number> {
 }
 
 /** The agent directories of this project, and the faults of its profiles. */
-async function findProject(input: CommandInput): Promise<{ directories: string[]; faults: DefinitionFault[] }> {
+async function findProject(
+  input: CommandInput,
+): Promise<{ directories: string[]; runnerDirectories: string[]; faults: DefinitionFault[] }> {
   // Checks untrusted files too: this runs nothing, and users should be able to check before they trust.
   const scope = { profiles: true, agents: true };
   const local = await resolveTrust(input, await findLocal(input.env, input.cwd), scope, { mayPrompt: false });
@@ -157,8 +164,9 @@ async function findProject(input: CommandInput): Promise<{ directories: string[]
   const faults = [...loaded.faults, ...(await Promise.all(profiles.map(findModelProfileFaults))).flat()];
   const mainDirectories = findAgentsDirectory(input, local) ?? defaultAgentsDirectory(input, local) ?? [];
   const profileDirectories = profiles.flatMap(({ agentsDirectory }) => agentsDirectory ?? []);
+  const runnerDirectories = [...new Set(profiles.map(({ directory }) => directory))];
   const directories = [...new Set([mainDirectories, profileDirectories].flat())];
-  if (directories.length > 0 || faults.length > 0) return { directories, faults };
+  if (directories.length > 0 || faults.length > 0) return { directories, runnerDirectories, faults };
   throw new RequestError({
     code: "DROVER-USE-001",
     field: "FILE",

@@ -15,7 +15,7 @@ export const auditExport: CommandSpec = {
   examples: [
     ["drover audit export > audit.jsonl", "everything"],
     ["drover audit export --since 2026-01-31", "since this day"],
-    ["drover audit export --since 1h", "of the last hour"],
+    ["drover audit export --since 1h", "entries from the last hour"],
   ],
   options: {
     since: { value: "TIME", about: `entries recorded since then: ${timeForms}` },

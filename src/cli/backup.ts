@@ -107,6 +107,7 @@ async function restore(input: CommandInput): Promise<number> {
   const { audit, made_at, revoked_tokens } = await restoreRecord(database ?? { directory: record }, file, {
     now: new Date(),
     keepTokens,
+    copyDirectory: record,
     // The next start registers this token as the admin's. The file is replaced before the record exists, so that an old
     // token is never registered.
     beforePublish() {

@@ -48,7 +48,7 @@ const inputFor = (cwd: string, env: Record<string, string> = {}): CommandInput =
   cwd,
 });
 
-async function listening(listener: RequestListener, at: string | number): Promise<Server> {
+async function startServer(listener: RequestListener, at: string | number): Promise<Server> {
   const server = createServer(listener);
   await new Promise<void>(
     (resolve) => void (typeof at === "string" ? server.listen(at, resolve) : server.listen(at, "127.0.0.1", resolve)),
@@ -60,11 +60,14 @@ async function listening(listener: RequestListener, at: string | number): Promis
   return server;
 }
 
-/** A state directory with the announcement and token of a coordinator, and a server at its address. */
-async function place(listener: RequestListener, announcement: Record<string, unknown> = {}): Promise<string> {
+/** Creates a state directory with a coordinator's announcement and token, and a server at the announced address. */
+async function createStateDirectory(
+  listener: RequestListener,
+  announcement: Record<string, unknown> = {},
+): Promise<string> {
   const cwd = folder();
   // safe: the address of a TCP server is not a string
-  const { port } = (await listening(listener, 0)).address() as { port: number };
+  const { port } = (await startServer(listener, 0)).address() as { port: number };
   const url = `http://127.0.0.1:${port}`;
   const record = recordDirectory(cwd);
   mkdirSync(record, { mode: 0o700 });
@@ -87,12 +90,12 @@ it.each([
   ["ignores a server that claims to be healthy without proof", healthy, false],
   ["ignores a server that answers with an error", unavailable, false],
 ])("%s", async (_what, listener, isFound) => {
-  const { client } = await connect(inputFor(await place(listener)));
+  const { client } = await connect(inputFor(await createStateDirectory(listener)));
   expect(client !== null).toBe(isFound);
 });
 
 test("does not trust a port without a token", async () => {
-  const cwd = await place(proving(token, healthy));
+  const cwd = await createStateDirectory(proving(token, healthy));
   rmSync(tokenFile(recordDirectory(cwd), "token"));
   expect((await connect(inputFor(cwd))).client).toBeNull();
 });
@@ -187,7 +190,7 @@ it.each(foreignPlaces.filter(([, , asRoot]) => !asRoot || isRoot))(
   "uses neither address nor token from %s",
   async (_what, spoil) => {
     let requests = 0;
-    const cwd = await place((request, response) => {
+    const cwd = await createStateDirectory((request, response) => {
       requests += 1;
       proving(token, healthy)(request, response);
     });

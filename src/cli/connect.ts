@@ -31,7 +31,7 @@ export async function connect(input: CommandInput): Promise<Connection> {
   const announcement = readAnnouncement(stateDirectory);
   if (announcement && isAlive(announcement.pid)) {
     const knownToken = token ?? readStoredToken(stateDirectory, announcement.token_file);
-    for (const target of targetsOf(announcement, knownToken)) {
+    for (const target of listTargets(announcement, knownToken)) {
       const candidate = createConnection(target, local);
       if (await isAnswering(candidate.client)) return candidate;
     }
@@ -44,7 +44,7 @@ function createConnection(target: Target, local: Local): Connection & { client: 
 }
 
 /** The socket comes first. Without a token the port is not used, because it may belong to another program by now. */
-function targetsOf({ url, socket }: Announcement, token: string | null): Target[] {
+function listTargets({ url, socket }: Announcement, token: string | null): Target[] {
   return [
     ...(socket === null ? [] : [{ url: `unix:${socket}`, displayUrl: url, token }]),
     ...(token === null ? [] : [{ url, token }]),

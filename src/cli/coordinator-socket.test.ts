@@ -16,13 +16,13 @@ import { chooseSocketPath } from "./coordinator-socket.ts";
 
 const isRoot = process.getuid?.() === 0;
 const nobody = 65_534;
-const made: string[] = [];
-afterEach(() => made.splice(0).forEach((path) => rmSync(path, { recursive: true, force: true })));
+const createdDirectories: string[] = [];
+afterEach(() => createdDirectories.splice(0).forEach((path) => rmSync(path, { recursive: true, force: true })));
 
-/** A record whose path is too long for a socket, and a directory like /tmp. */
-function place(): { record: string; temporary: string } {
+/** Creates a record whose path is too long for a socket, and a directory like /tmp. */
+function createPaths(): { record: string; temporary: string } {
   const temporary = mkdtempSync("/tmp/dr-");
-  made.push(temporary);
+  createdDirectories.push(temporary);
   const record = join(temporary, "long-".repeat(20), "record");
   mkdirSync(record, { recursive: true, mode: 0o700 });
   return { record, temporary };
@@ -43,11 +43,11 @@ const spoiledDirectories: [what: string, spoil: (folder: string) => void, asRoot
   ["has the mode of /tmp", (folder) => (mkdirSync(folder), chmodSync(folder, 0o1777))],
   ["belongs to another user", (folder) => (mkdirSync(folder), chownSync(folder, nobody, nobody)), true],
 ];
-const here = spoiledDirectories.filter(([, , asRoot]) => isRoot || !asRoot);
+const applicableCases = spoiledDirectories.filter(([, , asRoot]) => isRoot || !asRoot);
 
 test("uses an unpredictable directory name that nobody can create first", () => {
-  const { record, temporary } = place();
-  const other = place();
+  const { record, temporary } = createPaths();
+  const other = createPaths();
   // the name that an earlier version used
   writeFileSync(join(temporary, `drover-${process.getuid?.()}`), "");
   const path = chooseSocketPath(record, {}, temporary);
@@ -56,7 +56,7 @@ test("uses an unpredictable directory name that nobody can create first", () => 
 });
 
 test("uses the same path at the next start, and another one for a copy of the record", () => {
-  const { record, temporary } = place();
+  const { record, temporary } = createPaths();
   const path = chooseSocketPath(record, {}, temporary);
   expect(chooseSocketPath(record, {}, temporary)).toBe(path);
   const copy = `${record}.copy`;
@@ -64,8 +64,8 @@ test("uses the same path at the next start, and another one for a copy of the re
   expect(chooseSocketPath(copy, {}, temporary)).not.toBe(path);
 });
 
-test.each(here)("does not reuse the directory of the last start if it %s", (_what, spoil) => {
-  const { record, temporary } = place();
+test.each(applicableCases)("does not reuse the directory of the last start if it %s", (_what, spoil) => {
+  const { record, temporary } = createPaths();
   const before = dirname(chooseSocketPath(record, {}, temporary)!);
   rmSync(before, { recursive: true });
   spoil(before);
@@ -74,8 +74,8 @@ test.each(here)("does not reuse the directory of the last start if it %s", (_wha
   expectPrivate(path);
 });
 
-test.each(here)("finds another place for the socket if the runtime directory %s", (what, spoil) => {
-  const { record, temporary } = place();
+test.each(applicableCases)("finds another place for the socket if the runtime directory %s", (what, spoil) => {
+  const { record, temporary } = createPaths();
   const runtime = join(temporary, "runtime");
   mkdirSync(runtime);
   spoil(join(runtime, "drover"));
@@ -87,13 +87,13 @@ test.each(here)("finds another place for the socket if the runtime directory %s"
 test.each(["", "relative\n", "/\n", "/tmp\n", "/proc/self/none\n", "\u0000", "x".repeat(5000)])(
   "ignores a remembered directory of %j",
   (text) => {
-    const { record, temporary } = place();
+    const { record, temporary } = createPaths();
     writeFileSync(socketDirectoryFile(record), text);
     expect(dirname(dirname(chooseSocketPath(record, {}, temporary)!))).toBe(temporary);
   },
 );
 
 test("starts without a socket if no directory can be created", () => {
-  const { record, temporary } = place();
+  const { record, temporary } = createPaths();
   expect(chooseSocketPath(record, {}, join(temporary, "missing"))).toBeNull();
 });

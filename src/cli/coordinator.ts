@@ -1,7 +1,7 @@
 import { findLocal } from "../local.ts";
 import { write } from "./io.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
-import { readListen, serveStateDirectory, serveOptions } from "./serve-state-directory.ts";
+import { readListenAddress, serveStateDirectory, serveOptions } from "./serve-state-directory.ts";
 import { resolveTrust } from "./resolve-trust.ts";
 import { waitForShutdown } from "./wait-for-shutdown.ts";
 
@@ -20,7 +20,7 @@ export const coordinatorCommand: CommandSpec = {
 
 async function serve(input: CommandInput): Promise<number> {
   const local = await resolveTrust(input, await findLocal(input.env, input.cwd), { agents: true });
-  const coordinator = await serveStateDirectory(input, local, readListen(input, "coordinator"));
+  const coordinator = await serveStateDirectory(input, local, readListenAddress(input, "coordinator"));
   coordinator.announce();
   let isForced = false;
   // Before the message below: a program that reads it may send a signal at once.

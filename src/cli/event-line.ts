@@ -1,3 +1,4 @@
+import type { ExecutionEnd } from "../model/execution.ts";
 import type { RunEvent, StoredEvent } from "../model/event.ts";
 import { displayBytes } from "../model/output.ts";
 import { printable, formatBytes } from "./table.ts";
@@ -22,7 +23,7 @@ export function eventLine({ event }: StoredEvent): string | null {
     case "execution_started":
       return `${event.execution.reported_by ? "nested " : ""}$ ${event.execution.command}`;
     case "execution_ended":
-      return `${event.execution.reported_by ? "nested " : ""}ended with ${event.execution.signal ?? event.execution.exit_code ?? "no exit code"}`;
+      return `${event.execution.reported_by ? "nested " : ""}${describeExit(event.execution)}`;
     case "permission_request":
       return `asks to use ${event.tool}: ${formatValue(event.input)}`;
     case "permission_decision":
@@ -38,6 +39,13 @@ export function eventLine({ event }: StoredEvent): string | null {
     default:
       return event satisfies never;
   }
+}
+
+/** Without an exit code and a signal the command never started, or nothing observed its end. */
+function describeExit({ interrupted, signal, exit_code }: ExecutionEnd): string {
+  const result = signal ?? exit_code;
+  if (result !== null) return `ended with ${result}`;
+  return interrupted ? "ended with no exit code" : "could not start";
 }
 
 export function toOutput({ event }: StoredEvent): { stream: "stdout" | "stderr"; bytes: Buffer } | null {
@@ -60,6 +68,7 @@ const droverErrorCodes: ReadonlySet<string> = new Set([
   "refused_decision",
   "refused_execution",
   "result_truncated",
+  "undeclared_ask",
   "upload_failed",
 ]);
 

@@ -46,9 +46,9 @@ async function stopIfMissed(stop: (reason: StopReason) => void, agoMs: number): 
 }
 
 /** Prints the error, and returns the command's exit code, or the documented one if the command has none. */
-export function exitCodeOf(
+export function reportExecResult(
   { runId, result }: ExecRecord,
-  show: {
+  options: {
     json: boolean;
     quiet: boolean;
     showCommand: string | null;
@@ -56,19 +56,19 @@ export function exitCodeOf(
     redact(text: string): string;
   },
 ): number {
-  if (result.withheld.length > 0 && !show.quiet) {
+  if (result.withheld.length > 0 && !options.quiet) {
     write(
       2,
       `drover: not passed to the command: ${result.withheld.join(", ")} (allow them in drover.yaml: execution.environment.allow)\n`,
     );
   }
-  const closed = show.closedStream && `The reader of ${show.closedStream} closed the pipe`;
-  if (result.error && !show.json && !show.quiet) {
+  const closed = options.closedStream && `The reader of ${options.closedStream} closed the pipe`;
+  if (result.error && !options.json && !options.quiet) {
     const message = closed && result.stopped ? `${closed}, so the command was stopped.` : result.error.message;
-    const hint = show.showCommand === null ? "" : `  ${show.showCommand} ${runId}\n`;
+    const hint = options.showCommand === null ? "" : `  ${options.showCommand} ${runId}\n`;
     write(2, `drover: ${message} [${result.error.code}]\n${hint}`);
-  } else if (closed && !show.json && !show.quiet) write(2, `drover: ${closed}; the command had already ended.\n`);
-  if (result.leftovers > 0 && !show.quiet) write(2, describeLeftovers(result, show.redact));
+  } else if (closed && !options.json && !options.quiet) write(2, `drover: ${closed}; the command had already ended.\n`);
+  if (result.leftovers > 0 && !options.quiet) write(2, describeLeftovers(result, options.redact));
   return toExitCode(result);
 }
 

@@ -8,7 +8,7 @@ import { logsDirectory, recordDirectory } from "../model/state-layout.ts";
 import { checkCommand } from "../process/check-command.ts";
 import { parseCommandLine } from "../process/command-line.ts";
 import { findExecutable } from "../process/find-executable.ts";
-import { exitCodeOf, withSignals } from "./exec-exit.ts";
+import { reportExecResult, withSignals } from "./exec-exit.ts";
 import * as read from "./exec-options.ts";
 import { isClosedPipe, tryWrite, write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
@@ -56,7 +56,7 @@ async function runExec(input: CommandInput): Promise<number> {
   const record = await withSignals(request, execute, { quiet: options["quiet"] === true });
   await recording.close();
   if (json) write(1, jsonLine(await resultJson(record)));
-  return exitCodeOf(record, {
+  return reportExecResult(record, {
     json,
     quiet: options["quiet"] === true,
     showCommand: recording.recordedAs === "run" ? commandToShowRun(input) : null,
@@ -153,12 +153,12 @@ function tryShow(stream: "stdout" | "stderr", chunk: Uint8Array): "written" | "c
     return "written";
   } catch (error) {
     if (isClosedPipe(error)) return "closed";
-    tryWrite(2, `drover: cannot write the output of the command: ${messageOf(error)}\n`);
+    tryWrite(2, `drover: cannot write the output of the command: ${toMessage(error)}\n`);
     return "failed";
   }
 }
 
-function messageOf(error: unknown): string {
+function toMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 

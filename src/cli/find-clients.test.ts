@@ -4,15 +4,15 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { findClients } from "./find-clients.ts";
 
-const made: string[] = [];
+const createdFolders: string[] = [];
 afterEach(() => {
-  for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true });
+  for (const folder of createdFolders.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
 
-/** A directory with these programs, each a shell script. */
-function programs(scripts: Record<string, string>): string {
+/** Creates a directory with these programs, each a shell script. */
+function createPrograms(scripts: Record<string, string>): string {
   const folder = mkdtempSync(join(tmpdir(), "drover-clients-"));
-  made.push(folder);
+  createdFolders.push(folder);
   for (const [name, script] of Object.entries(scripts)) {
     writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`);
     chmodSync(join(folder, name), 0o755);
@@ -22,16 +22,16 @@ function programs(scripts: Record<string, string>): string {
 
 describe("findClients", () => {
   it("reports the path and version of each client, and how to install a missing one", async () => {
-    const folder = programs({ claude: "echo '2.1.325 (Claude Code)'" });
+    const folder = createPrograms({ claude: "echo '2.1.325 (Claude Code)'" });
     const found = await findClients({ PATH: `${folder}:/usr/bin:/bin` });
     expect(found["claude"]).toEqual({ found: true, path: join(folder, "claude"), version: "2.1.325" });
-    const none = await findClients({ PATH: programs({}) });
+    const none = await findClients({ PATH: createPrograms({}) });
     expect(none["claude"]).toMatchObject({ found: false, next: expect.stringContaining("npm install -g") });
     expect(none["claude"]).toMatchObject({ next: expect.stringContaining("CLAUDE_BIN") });
   });
 
   it("uses the program that the variable names", async () => {
-    const folder = programs({ mine: "echo version 9.9" });
+    const folder = createPrograms({ mine: "echo version 9.9" });
     const env = { PATH: "/usr/bin:/bin", CLAUDE_BIN: join(folder, "mine") };
     expect((await findClients(env))["claude"]).toEqual({ found: true, path: join(folder, "mine"), version: "9.9" });
     const gone = (await findClients({ ...env, CLAUDE_BIN: join(folder, "gone") }))["claude"];
@@ -39,15 +39,15 @@ describe("findClients", () => {
   });
 
   it("tolerates a client that hangs, fails or prints nothing", async () => {
-    const slow = programs({ claude: "trap '' TERM; sleep 60" });
+    const slow = createPrograms({ claude: "trap '' TERM; sleep 60" });
     expect((await findClients({ PATH: `${slow}:/usr/bin:/bin` }))["claude"]).toMatchObject({
       found: true,
       version: null,
       why: expect.stringContaining("--version failed"),
     });
-    const broken = programs({ claude: "echo broken >&2; exit 3" });
+    const broken = createPrograms({ claude: "echo broken >&2; exit 3" });
     expect((await findClients({ PATH: `${broken}:/usr/bin:/bin` }))["claude"]).toMatchObject({ version: null });
-    const silent = programs({ claude: "exit 0" });
+    const silent = createPrograms({ claude: "exit 0" });
     expect((await findClients({ PATH: `${silent}:/usr/bin:/bin` }))["claude"]).toMatchObject({ version: null });
   });
 });

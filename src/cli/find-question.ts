@@ -5,9 +5,9 @@ import { findRunId, newest } from "./find-id.ts";
 import { shortInput, visible } from "./question-view.ts";
 
 /**
- * Finds a question of a run: its only open one, the one whose request id starts or ends with `request`, or its newest as
- * `last`. Closed questions are found by request id as well, so that the refusal of a late answer can name the person who
- * answered first.
+ * Finds the question that `request` means: its whole request id, the start or end of it, or `last` for the newest open
+ * question. Without `request` the run must have exactly one open question. Closed questions are found too, so that the
+ * refusal of a late answer can name the person who answered first.
  */
 export async function findQuestion(client: ApiClient, run: string, request: string | undefined): Promise<Question> {
   const run_id = await findRunId(client, run);
@@ -50,8 +50,8 @@ function ambiguousQuestion(run_id: string, openQuestions: readonly Question[]): 
   return new RequestError({
     code: "DROVER-USE-008",
     field: "REQUEST",
-    message: `Run ${run_id} has ${openQuestions.length} open questions: ${openQuestions.map(describeQuestion).join("; ")}.`,
-    next: `Choose one: drover runs approve ${run_id} ${openQuestions[0]!.request_id}`,
+    message: `Several open questions of run ${run_id} match: ${openQuestions.map(describeQuestion).join("; ")}.`,
+    next: `Name one of them: drover runs approve ${run_id} ${openQuestions[0]!.request_id}`,
   });
 }
 

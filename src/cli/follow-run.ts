@@ -10,7 +10,9 @@ import { isTerminal, write, writeContent } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { createLiveText, type LiveText } from "./live-text.ts";
 import type { CommandInput } from "./options.ts";
+import { describeEnd } from "./describe-end.ts";
 import { describeParked } from "./describe-parked.ts";
+import { describeWaiting } from "./describe-waiting.ts";
 import { withRetries } from "./with-retries.ts";
 import { hintId } from "./short-ids.ts";
 import type { Submitted } from "./submit-run.ts";
@@ -30,6 +32,7 @@ export async function followRun(client: ApiClient, submitted: Submitted, input: 
   stopOnSignal(client, run.run_id);
   const summary: RunSummary = {
     stdout: "",
+    stderr: "",
     lastMessage: "",
     hasFiles: false,
     canResume: false,
@@ -52,6 +55,8 @@ export async function followRun(client: ApiClient, submitted: Submitted, input: 
 interface RunSummary {
   /** The tail of its stdout. */
   stdout: string;
+  /** The beginning of its stderr. */
+  stderr: string;
   /** The agent's last message. */
   lastMessage: string;
   hasFiles: boolean;
@@ -63,11 +68,14 @@ interface RunSummary {
   signal: string | null;
 }
 
-const tailCharacters = 16 * 1024;
+const maxCharacters = 16 * 1024;
 
 /** Prints output and warnings as they arrive, and other events only on a terminal. Returns when the run ends or is parked. */
 async function showEvents(client: ApiClient, run: Run, summary: RunSummary, input: CommandInput): Promise<Run> {
   const { run_id } = run;
+  const { quiet, json } = input.options;
+  const reportsWaiting = !quiet && !json && run.finished_at === null;
+  let lastStatus: string | null = null;
   const liveText = showsProgress(input) ? createLiveText((text) => writeAbove(() => write(2, text))) : null;
   const questionPrompt = run.attended && canAsk(input) ? askAtTerminal(client, run, input.env) : null;
   const writeAbove = (writeText: () => void): void =>
@@ -85,10 +93,16 @@ async function showEvents(client: ApiClient, run: Run, summary: RunSummary, inpu
     for await (const stored of client.runs.follow(run_id, onPartial ? { onPartial } : {})) {
       updateSummary(stored, summary);
       pendingNotice?.event(stored);
+      const { event } = stored;
+      const isRepeated = event.type === "status" && !event.reason && event.status === lastStatus;
+      if (event.type === "status") lastStatus = event.status;
       if (questionPrompt && isQuestion(stored)) {
         liveText?.endLine();
         questionPrompt.event(stored);
-      } else showEvent(stored, liveText, input, writeAbove);
+      } else if (event.type === "status" && event.status === "waiting" && reportsWaiting && !questionPrompt) {
+        liveText?.endLine();
+        write(2, describeWaiting(client, run, event.reason ?? "a tool"));
+      } else if (!isRepeated) showEvent(stored, liveText, input, writeAbove);
       if (isParked(stored)) {
         const current = await withRetries(() => client.runs.get(run_id));
         if (current.status === "parked") return current;
@@ -123,8 +137,16 @@ function showEvent(
     liveText?.endLine();
     writeAbove(() => write(output.stream === "stdout" ? 1 : 2, output.bytes));
   } else if (liveText && stored.event.type === "assistant") liveText.whole(stored.event.text);
+  else if (liveText && isLeftOut(stored)) return;
   else if (liveText) liveText.line(warning ?? shorten(eventLine(stored) ?? ""));
   else if (warning && !options["quiet"]) write(2, `drover: ${warning}\n`);
+}
+
+/** The reason of a failure is printed in full at the end. An environment without differences needs no line. */
+function isLeftOut({ event }: StoredEvent): boolean {
+  if (event.type === "result") return event.status !== "completed";
+  if (event.type !== "system" || event.subtype !== "environment") return false;
+  return Object.values(event.data ?? {}).every((names) => Array.isArray(names) && names.length === 0);
 }
 
 function showsProgress({ options }: CommandInput): boolean {
@@ -135,7 +157,8 @@ function updateSummary(stored: StoredEvent, summary: RunSummary): void {
   const { event } = stored;
   const output = toOutput(stored);
   if (output?.stream === "stdout")
-    summary.stdout = (summary.stdout + output.bytes.toString("utf8")).slice(-tailCharacters);
+    summary.stdout = (summary.stdout + output.bytes.toString("utf8")).slice(-maxCharacters);
+  else if (output) summary.stderr = (summary.stderr + output.bytes.toString("utf8")).slice(0, maxCharacters);
   else if (event.type === "assistant") summary.lastMessage = event.text;
   else if (event.type === "file") summary.hasFiles = true;
   else if (event.type === "system" && event.executor_session_id) summary.canResume = true;
@@ -147,7 +170,7 @@ function updateSummary(stored: StoredEvent, summary: RunSummary): void {
 /** Prints the agent's answer to stdout, unless its output already ended with the same text. */
 function printResult({ result_text, result_data }: Run, summary: RunSummary, input: CommandInput): void {
   const text = result_text ?? (result_data === null || result_data === undefined ? "" : JSON.stringify(result_data));
-  const end = text.trimEnd().slice(-tailCharacters);
+  const end = text.trimEnd().slice(-maxCharacters);
   if (end === "" || summary.stdout.trimEnd().endsWith(end)) return;
   // On a terminal the progress on stderr has just shown the same text.
   if (isTerminal(1) && showsProgress(input) && summary.lastMessage.trim() === text.trim()) return;
@@ -160,11 +183,8 @@ async function printNextSteps(
   { type, resume }: Submitted,
   summary: RunSummary,
 ): Promise<void> {
-  if (run.status !== "completed") {
-    const reason = run.error ?? summary.stopped;
-    const status = `${run.status}${run.reason ? ` (${run.reason})` : ""}`;
-    write(2, `drover: ${status}${reason ? `: ${reason}` : ""}\n  ${droverCommand()} runs show ${hintId(run.run_id)}\n`);
-  }
+  if (run.status !== "completed")
+    write(2, `drover: ${describeEnd(run, summary)}\n  ${droverCommand()} runs show ${hintId(run.run_id)}\n`);
   if (summary.hasFiles) {
     const files = await describeFiles(client, run.run_id);
     if (files !== null) write(2, `${files}\n`);

@@ -1,6 +1,7 @@
 import { type CommandSpec, commonOptions } from "./options.ts";
 import { withDroverCommand } from "./drover-command.ts";
-import { write } from "./io.ts";
+import { isTerminal, write } from "./io.ts";
+import { wrapLine } from "./terminal/text-width.ts";
 
 export function showHelp(spec: CommandSpec): number {
   const options = Object.entries({ ...spec.options, ...commonOptions });
@@ -9,20 +10,41 @@ export function showHelp(spec: CommandSpec): number {
     option.about,
   ]);
   const help = [
-    `drover ${spec.name}: ${spec.summary}`,
+    ...wrapLine(`drover ${spec.name}: ${spec.summary}`, helpWidth()),
     "",
     "Examples",
-    ...columns(spec.examples.map(([command, note]): [string, string] => [command, `# ${note}`])),
+    ...commentedCommands(spec.examples),
     "",
     "Usage",
     `  drover ${spec.name} ${spec.takes} [options]`,
     "",
     "Options",
-    ...columns(rows),
+    ...wrappedColumns(rows),
     "",
   ].join("\n");
   write(1, withDroverCommand(help));
   return 0;
+}
+
+/** Commands, each below a comment. */
+export function commentedCommands(rows: readonly (readonly [command: string, note: string])[]): string[] {
+  return rows.flatMap(([command, note]) => [...wrapLine(`  # ${note}`, helpWidth()), `  ${command}`]);
+}
+
+/** Two aligned columns. On a terminal the right one is wrapped at words. */
+export function wrappedColumns(rows: readonly (readonly [string, string])[], maxWidth = helpWidth()): string[] {
+  const width = Math.max(...rows.map(([left]) => left.length));
+  const rightWidth = Math.max(maxWidth - width - 4, minRightWidth);
+  return rows.flatMap(([left, right]) =>
+    wrapLine(right, rightWidth).map((row, index) => `  ${(index === 0 ? left : "").padEnd(width)}  ${row}`.trimEnd()),
+  );
+}
+
+const minRightWidth = 24;
+
+/** Very long lines are hard to read. Without a terminal, the program that shows the text wraps it. */
+function helpWidth(): number {
+  return isTerminal(1) ? Math.min(Math.max(process.stdout.columns || 80, 60), 100) : Number.POSITIVE_INFINITY;
 }
 
 /** Two aligned columns, indented by two spaces. */

@@ -8,7 +8,7 @@ import { type Cell, writeTable } from "./table.ts";
 
 export const hooksList: CommandSpec = {
   name: "hooks list",
-  summary: "list incoming webhooks; secrets are never shown",
+  summary: "list hooks; secrets are never shown",
   takes: "",
   arity: [0, 0],
   examples: [["drover hooks list", "your hooks, or all hooks for an admin"]],
@@ -37,7 +37,7 @@ export const hooksShow: CommandSpec = {
 
 export const hooksAdd: CommandSpec = {
   name: "hooks add",
-  summary: "add an incoming webhook that submits runs of an agent; prints its secret once",
+  summary: "add a hook that submits runs of an agent; prints its secret once",
   takes: "NAME AGENT",
   arity: [2, 2],
   examples: [

@@ -43,7 +43,7 @@ async function importFleet({ positionals, options, cwd }: CommandInput): Promise
     throw new RequestError({
       code: "DROVER-USE-012",
       field: "--out",
-      message: `${existingFiles.map(({ path }) => relative(cwd, path)).join(", ")} already exists. Nothing was written.`,
+      message: `${existingFiles.map(({ path }) => relative(cwd, path)).join(", ")} already ${existingFiles.length === 1 ? "exists" : "exist"}. Nothing was written.`,
       next: "Choose another directory with --out, or overwrite with --force.",
     });
   for (const { path, content } of files) {

@@ -28,8 +28,8 @@ async function init({ positionals, cwd, env }: CommandInput): Promise<number> {
     throw new RequestError({
       code: "DROVER-USE-012",
       field: "FOLDER",
-      message: `${existingFiles.map(({ path }) => path).join(", ")} already exists in ${directory}. Nothing was written.`,
-      next: "Move it, or choose another directory: drover init my-agents",
+      message: `${existingFiles.map(({ path }) => path).join(", ")} already ${existingFiles.length === 1 ? "exists" : "exist"} in ${directory}. Nothing was written.`,
+      next: "Move them, or choose another directory: drover init my-agents",
     });
   const isNew = !existsSync(directory) || readdirSync(directory).length === 0;
   const existing = ["profiles", "agents"].filter((name) => existsSync(join(directory, name)));
@@ -48,21 +48,21 @@ async function init({ positionals, cwd, env }: CommandInput): Promise<number> {
       2,
       `${existing.join("/ and ")}/ already existed and is not trusted. Trust it with: ${droverCommand()} trust ${shellQuote(directory)}\n`,
     );
-  const { columns } = await import("./help.ts");
+  const { commentedCommands } = await import("./help.ts");
   write(
     1,
     [
       "Try:",
       ...(directory === cwd ? [] : [`  cd ${shellQuote(relative(cwd, directory))}`]),
-      ...columns([
-        ["drover run greet --name Ada", "# a command with typed parameters"],
-        ['drover run writer --prompt "write a haiku"', "# an agent; a script plays the model, so it needs no API key"],
+      ...commentedCommands([
+        ["drover run greet --name Ada", "a command with typed parameters"],
+        ['drover run writer --prompt "write a haiku"', "an agent; a script plays the model, so it needs no API key"],
         [
           'drover agent-executor agents/model/writer.md . --prompt "write a haiku"',
-          "# the same agent, in this directory",
+          "the same agent, in this directory",
         ],
-        ["drover agents check", "# after a change: every error with its file and line"],
-        ["drover up", "# start a coordinator and a runner"],
+        ["drover agents check", "after a change: every error with its file and line"],
+        ["drover up", "start a coordinator and a runner"],
       ]),
       "",
     ].join("\n"),

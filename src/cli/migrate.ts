@@ -31,7 +31,7 @@ export const migrateCommand: CommandSpec = {
 
 async function migrate(input: CommandInput): Promise<number> {
   const url = readUrl(input);
-  const directory = await findStoppedDirectory(input);
+  const directory = await requireStoppedRecord(input);
   // Fails if the record is missing, damaged or newer than this Drover, and upgrades an older one.
   await (await openStore({ directory, now: () => new Date() })).close();
   checkSecret(input, url, directory);
@@ -58,7 +58,7 @@ function readUrl(input: CommandInput): string {
 }
 
 /** A running coordinator would keep writing to the old record after the copy. */
-async function findStoppedDirectory(input: CommandInput): Promise<string> {
+async function requireStoppedRecord(input: CommandInput): Promise<string> {
   const { DROVER_API_URL: _, ...env } = input.env;
   const { client, local } = await connect({ ...input, env });
   const { stateDirectory } = local.locations;
@@ -108,8 +108,10 @@ function describe({ copied, audit }: MigrateResult, directory: string, url: stri
   const chain = audit.ok ? "intact" : `with an earlier fault: ${audit.first_bad?.what}`;
   return [
     `Copied ${directory} to ${publicName(url)} in ${seconds} s and compared every row: all ${count(totalRows)} rows match.`,
-    `  ${count(rows["runs"])} runs, ${count(rows["events"])} events, ${count(rows["sessions"])} sessions, ${count(rows["files"])} files (${count(contents)} contents, ${count(bytes)} bytes)`,
-    ...(missing === 0 ? [] : [`  ${count(missing)} contents were already missing in ${blobsDirectory(directory)}`]),
+    `  ${count(rows["runs"])} runs, ${count(rows["events"])} events, ${count(rows["sessions"])} sessions, ${count(rows["files"])} files (${count(contents)} distinct, ${count(bytes)} bytes)`,
+    ...(missing === 0
+      ? []
+      : [`  the contents of ${count(missing)} files were already missing from ${blobsDirectory(directory)}`]),
     `  ${count(audit.rows)} audit rows, ${chain}`,
     `head ${audit.head}`,
     "",

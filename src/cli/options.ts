@@ -135,13 +135,15 @@ export function seconds(options: ParsedOptions, name: string): number | undefine
   });
 }
 
+export const maxLimit = 1000;
+
 /** The page size from --limit, 50 by default. */
 export function readLimit(options: ParsedOptions, command: string): number {
   const value = text(options, "limit");
   if (value === undefined) return 50;
   const limit = Number(value);
-  if (Number.isInteger(limit) && limit >= 1 && limit <= 1000) return limit;
-  throw usage(`--limit ${value} is not a whole number from 1 to 1000.`, command, "--limit");
+  if (Number.isInteger(limit) && limit >= 1 && limit <= maxLimit) return limit;
+  throw usage(`--limit ${value} is not a whole number from 1 to ${maxLimit}.`, command, "--limit");
 }
 
 export function list(options: ParsedOptions, name: string): string[] {

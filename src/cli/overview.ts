@@ -1,5 +1,5 @@
 import { commands } from "./commands.ts";
-import { columns } from "./help.ts";
+import { columns, wrappedColumns } from "./help.ts";
 import { write } from "./io.ts";
 import { withDroverCommand } from "./drover-command.ts";
 
@@ -36,7 +36,7 @@ export function showGroup(group: string, names: readonly string[], fd: 1 | 2): v
     `drover ${group} COMMAND`,
     "",
     "Commands",
-    ...columns(names.map((name): [string, string] => [`drover ${name}`, commands[name]![0]])),
+    ...wrappedColumns(names.map((name): [string, string] => [`drover ${name}`, commands[name]![0]])),
     "",
     `Run \`drover help ${group} COMMAND\` for details.`,
     "",
@@ -53,8 +53,10 @@ function listSections(): string[] {
   return [...sections, ["More", [...more]] as const].flatMap(([title, words]) => [
     "",
     title,
-    ...words
-      .flatMap((word) => names.filter((name) => firstWord(name) === word))
-      .map((name) => `  ${name.padEnd(width)}  ${commands[name]![0]}`),
+    ...wrappedColumns(
+      words
+        .flatMap((word) => names.filter((name) => firstWord(name) === word))
+        .map((name): [string, string] => [name.padEnd(width), commands[name]![0]]),
+    ),
   ]);
 }

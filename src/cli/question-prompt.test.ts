@@ -28,14 +28,21 @@ async function open(answer: (decision: Decision) => Promise<unknown> = async () 
     quietMs: 0,
   });
   questionPrompt.ask(question);
-  await shown();
-  return { questionPrompt, printed, sent, press, type: (text: string) => press({ name: "text", text }), shown };
+  await waitForChoices();
+  return {
+    questionPrompt,
+    printed,
+    sent,
+    press,
+    type: (text: string) => press({ name: "text", text }),
+    waitForChoices,
+  };
 
   function press(key: KeyName | Key): void {
     questionPrompt.handle(typeof key === "string" ? { name: key } : key);
   }
   /** The choices are shown, so keys count as answers. */
-  async function shown(): Promise<void> {
+  async function waitForChoices(): Promise<void> {
     await expect.poll(() => questionPrompt.show(80)).not.toBeNull();
   }
 }
@@ -107,7 +114,7 @@ describe("a question at the terminal", () => {
     expect(questionPrompt.isAsking).toBe(false);
   });
 
-  it("says who was first if its own answer was too late", async () => {
+  it("says who answered first if its own answer was too late", async () => {
     const lost = new RequestError({ code: "DROVER-API-031", message: "alice answered with allow." });
     const { questionPrompt, printed, type } = await open(() => Promise.reject(lost));
     type("n");
@@ -117,12 +124,12 @@ describe("a question at the terminal", () => {
   });
 
   it("asks several questions one after another", async () => {
-    const { questionPrompt, printed, type, sent, shown } = await open();
+    const { questionPrompt, printed, type, sent, waitForChoices } = await open();
     questionPrompt.ask({ ...question, request_id: "q2", tool: "file.write" });
     expect(printed.join("\n")).not.toContain("file.write");
     type("y");
     await expect.poll(() => printed.join("\n")).toContain("file.write");
-    await shown();
+    await waitForChoices();
     type("s");
     expect(sent).toEqual([{ decision: "allow" }, { decision: "stop" }]);
   });

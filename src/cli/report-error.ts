@@ -21,7 +21,7 @@ export function reportError(error: unknown, json: boolean): number {
   const text = `drover: ${printable.message} [${printable.code}]\n${detailLines.map((line) => `  ${line}\n`).join("")}`;
   const isPrinted = json && printable.code !== "DROVER-OUT-001" && tryWrite(1, jsonLine({ error: printable }));
   if (!isPrinted) tryWrite(2, text);
-  return exitCodeOf(printable.code);
+  return toExitCode(printable.code);
 }
 
 /** Returns false if the write failed. There is nowhere else to report that, so only the exit code shows it. */
@@ -36,7 +36,7 @@ function tryWrite(fd: 1 | 2, text: string): boolean {
 }
 
 /** Returns 2 for invalid usage, 1 for a request that does not fit the current state, 125 if Drover itself could not do its work. */
-function exitCodeOf(code: string): number {
+function toExitCode(code: string): number {
   if (wrongStateCodes.test(code)) return 1;
   return wrongUsageCodes.test(code) ? 2 : 125;
 }

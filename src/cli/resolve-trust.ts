@@ -1,4 +1,4 @@
-import { readdirSync, readSync, realpathSync } from "node:fs";
+import { closeSync, constants, openSync, readdirSync, readSync, realpathSync } from "node:fs";
 import { dirname, extname, join } from "node:path";
 import { isAgentFile } from "../define/load-agents.ts";
 import { requireErrorCode } from "../define/error-code.ts";
@@ -98,13 +98,32 @@ export function describeUntrusted(untrusted: Untrusted, env: CommandInput["env"]
 
 /** Records an answer. End of input is not an answer, and is not recorded. */
 function ask(directory: string, contents: readonly string[], { env }: CommandInput): boolean {
+  discardTypedAhead();
   tryWrite(2, `${directory} is not trusted. It contains ${contents.join(", ")}.\nTrust it from now on? [y/N] `);
   const answer = readLine();
-  if (answer === null) return false;
+  if (answer === null) {
+    tryWrite(2, "\n");
+    return false;
+  }
   const isTrusting = /^y(?:es)?$/i.test(answer.trim());
   if (isTrusting) trustDirectory(directory, env);
   else declineTrust(directory, env);
   return isTrusting;
+}
+
+/** A line that was typed before the question is no answer to it. */
+function discardTypedAhead(): void {
+  let terminal: number | null = null;
+  try {
+    terminal = openSync("/dev/tty", constants.O_RDONLY | constants.O_NONBLOCK);
+    const bytes = Buffer.alloc(4096);
+    while (readSync(terminal, bytes) > 0);
+  } catch (error) {
+    // EAGAIN: everything has been read. Other codes: there is no controlling terminal to read from.
+    requireErrorCode(error);
+  } finally {
+    if (terminal !== null) closeSync(terminal);
+  }
 }
 
 function readLine(): string | null {

@@ -68,7 +68,7 @@ test.each<[Words, unknown]>([
   [[["where", '{"x": [1]}']], { where: { x: [1] } }],
   [[["free", "1"]], { free: "1" }],
   [[["unknown", true]], { unknown: true }],
-])("%j is read as %j", (words, expected) => expect(read(...words)).toEqual(expected));
+])("reads %j as %j", (words, expected) => expect(read(...words)).toEqual(expected));
 
 test("reads parameters that the schema does not list by additionalProperties", () => {
   expect(readParameters([["n", "1"]], undefined, { additionalProperties: { type: "integer" } })).toEqual({ n: 1 });
@@ -91,13 +91,13 @@ test.each<[Words, string]>([
     ],
     "--text was passed 2 times",
   ],
-])("%j is refused", (words, message) =>
+])("refuses %j", (words, message) =>
   expect(() => read(...words)).toThrow(
     expect.objectContaining({ code: "DROVER-USE-001", message: expect.stringContaining(message) }),
   ),
 );
 
-test("rejects a number that JSON cannot represent, but accepts it as a string", () => {
+test("rejects a number that JavaScript cannot represent, but accepts it as a string", () => {
   const refused = (field: string): unknown =>
     expect.objectContaining({ code: "DROVER-PAR-005", field, next: expect.stringContaining("as a string") });
   expect(() => read(["whole", "12345678901234567890"])).toThrow(refused("--whole"));

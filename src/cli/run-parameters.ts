@@ -114,13 +114,13 @@ function inexactNumber(field: string, text: string): RequestError {
   return new RequestError({
     code: "DROVER-PAR-005",
     field,
-    message: `${field}: a JSON number cannot represent ${text} exactly.`,
+    message: `${field}: JavaScript cannot represent the number ${text} exactly.`,
     next: "Send it as a string; the agent's parameters_schema must accept one.",
   });
 }
 
 /** The next step of an error about a parameter. `drover run` replaces AGENT with the agent's name. */
-export const seeParameters = "Run `drover agents show AGENT` to see its parameters.";
+export const seeParameters = "See `drover run AGENT --help`.";
 
 type FaultCode = "DROVER-USE-001" | "DROVER-PAR-006";
 

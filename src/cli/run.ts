@@ -28,7 +28,11 @@ async function runAgent(input: CommandInput): Promise<number> {
   if (!agent_name) throw usage("Specify the agent to run.", "run", "AGENT");
   if (extraArguments.length > 0)
     throw usage(`Unexpected argument ${extraArguments[0]}: pass parameters as --name value.`, "run", extraArguments[0]);
-  return withCoordinator(input, { agent: agent_name }, async (client) =>
-    followRun(client, await submitRun(client, input, { agent_name }), input),
-  );
+  return withCoordinator(input, { agent: agent_name }, async (client, isOwn) => {
+    const submitted = await submitRun(client, input, { agent_name }).catch(async (error: unknown) => {
+      const { explainUnknownAgent } = await import("./explain-unknown-agent.ts");
+      throw await explainUnknownAgent(error, agent_name, input, isOwn ? null : client.url);
+    });
+    return followRun(client, submitted, input);
+  });
 }

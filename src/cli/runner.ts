@@ -5,7 +5,7 @@ import { HostError, RequestError } from "../model/errors.ts";
 import { PortError } from "../model/port-error.ts";
 import { recordDirectory, runnerTokenFile } from "../model/state-layout.ts";
 import { listAbsent, openProfiles, findProfileDirectories } from "../compose/open-profiles.ts";
-import { startRunner } from "../runner.ts";
+import { type RunnerProfile, startRunner } from "../runner.ts";
 import type { RunProgress } from "../execute/supervise/supervise-options.ts";
 import { addressForCommands } from "./address-for-commands.ts";
 import { acceptOption, createGateFor } from "./agents-accept.ts";
@@ -42,6 +42,10 @@ export const runnerCommand: CommandSpec = {
     ...acceptOption,
     ...envFileOption,
     "while-stdin": { about: "for a parent process: print `ready` once registered, and stop when stdin closes" },
+    "coordinator-agents": {
+      value: "DIR",
+      about: "for a parent process: the directory of agents that its coordinator reads",
+    },
   },
   run: (input) => runRunner(withEnvFile(input)),
 };
@@ -65,6 +69,7 @@ async function runRunner(input: CommandInput): Promise<number> {
     env,
     onNotice,
     gate: createGateFor(input, { locations, config }),
+    coordinatorAgents: text(options, "coordinator-agents") ?? null,
   });
   if (profiles.profiles.length === 0) throw usage("No profile found. Specify one with -x.", "runner", "--profile");
   const target = await findCoordinator(input, locations.stateDirectory);
@@ -112,12 +117,7 @@ async function runRunner(input: CommandInput): Promise<number> {
     byParent,
   });
   if (!options["quiet"]) {
-    for (const { loaded, agents } of profiles.profiles) {
-      write(
-        2,
-        `Offers ${loaded.name} to ${target.displayUrl ?? url}${agents.length > 0 ? `: ${agents.map((agent) => agent.name).join(", ")}` : ""}\n`,
-      );
-    }
+    write(2, describeOffers(profiles.profiles, byParent ? null : (target.displayUrl ?? url)));
     if (profiles.absent.length > 0)
       write(2, `Not available (run ${droverCommand()} doctor to see why): ${listAbsent(profiles)}\n`);
   }
@@ -129,6 +129,16 @@ async function runRunner(input: CommandInput): Promise<number> {
   await profiles.stop();
   port.close();
   return 0;
+}
+
+/** One line for each profile, or one in all for a user who knows the coordinator. */
+function describeOffers(profiles: readonly RunnerProfile[], url: string | null): string {
+  const offers = profiles.map(({ loaded, agents }) => ({
+    profile: loaded.name,
+    agents: agents.map(({ name }) => name).join(", "),
+  }));
+  if (url === null) return `Offers: ${offers.map(({ profile, agents }) => agents || profile).join(", ")}\n`;
+  return offers.map(({ profile, agents }) => `Offers ${profile} to ${url}${agents && `: ${agents}`}\n`).join("");
 }
 
 /** With DROVER_ENROLMENT the runner gets its own token and stores it. After that it needs neither variable. */

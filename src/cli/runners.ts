@@ -49,6 +49,7 @@ async function listRunners(input: CommandInput): Promise<number> {
       runner.agents.join(",") || "-",
       timeCell(runner.last_seen_at, now),
     ]),
+    ["TAGS", "AGENTS"],
   );
   return 0;
 }

@@ -2,9 +2,9 @@ import type { ApiClient } from "../wire/client.ts";
 import { statusCell, timeCell } from "./cells.ts";
 import { connect } from "./connect.ts";
 import { withHistory } from "./history.ts";
-import { write } from "./io.ts";
+import { isTerminal, write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, type ParsedOptions, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, maxLimit, type ParsedOptions, usage } from "./options.ts";
 import { filterOptions, type ListedRun, readRunQuery, resolveIds, type RunPage, type RunQuery } from "./runs-filter.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { type Cell, formatDuration, writeTable } from "./table.ts";
@@ -51,7 +51,7 @@ async function listRuns(input: CommandInput): Promise<number> {
     );
   }
   if (page.indexing) write(2, "Older runs are still being indexed, so some matches may be missing. Try again later.\n");
-  if (page.next_cursor && !options["quiet"]) write(2, `More: ${nextPage(options, page.next_cursor)}\n`);
+  if (page.next_cursor && !options["quiet"]) write(2, `More: ${morePage(options, query, page.next_cursor)}\n`);
   return 0;
 }
 
@@ -66,9 +66,11 @@ async function createPageReader(
   return () => withHistory(quietInput, readPage);
 }
 
-/** The command for the next page, with the same filters. */
-function nextPage(options: ParsedOptions, cursor: string): string {
-  const args = Object.entries({ ...options, cursor }).flatMap(([name, value]) =>
+/** The command for the next page, with the same filters. A person reads a longer list more easily than a cursor. */
+function morePage(options: ParsedOptions, { limit, cursor }: RunQuery, nextCursor: string): string {
+  const isLonger = isTerminal(2) && cursor === undefined && limit < maxLimit;
+  const page = isLonger ? { limit: String(Math.min(limit * 2, maxLimit)) } : { cursor: nextCursor };
+  const args = Object.entries({ ...options, ...page }).flatMap(([name, value]) =>
     typeof value === "string" ? [`--${name}`, shellQuote(value)] : [`--${name}`],
   );
   return [`${droverCommand()} runs list`, ...args].join(" ");

@@ -1,11 +1,17 @@
+import type { Question } from "../model/question.ts";
 import type { Run } from "../model/run.ts";
+import { isTerminal } from "../model/states.ts";
 import type { ApiClient } from "../wire/client.ts";
+import { droverCommand } from "./drover-command.ts";
 import { findRun } from "./find-id.ts";
 import { withHistory } from "./history.ts";
 import { columns } from "./help.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
+import { visible } from "./question-view.ts";
+import { shellQuote } from "./shell-quote.ts";
+import { hintId } from "./short-ids.ts";
 import { printable } from "./table.ts";
 
 export const runsWhy: CommandSpec = {
@@ -26,11 +32,21 @@ type Waiting = Awaited<ReturnType<ApiClient["runs"]["why"]>>;
 async function explainRun(input: CommandInput): Promise<number> {
   const found = await withHistory(input, async (client, isLive) => {
     const run = await findRun(client, input.positionals[0]!);
-    return { run, ...(isLive ? await client.runs.why(run.run_id) : explainWithoutCoordinator(run)) };
+    const asksForAnswer = run.status === "waiting" || (run.status === "parked" && run.parked_why === "approval");
+    const questions = asksForAnswer
+      ? await client.questions.list({ run_id: run.run_id, open: true, limit: 100 })
+      : null;
+    const waiting = isLive ? await client.runs.why(run.run_id) : explainWithoutCoordinator(run);
+    return { run, questions: questions?.items ?? [], ...waiting };
   });
   if (!found) return 1;
-  const { run, status, why } = found;
+  const { run, status, why, questions } = found;
   if (input.options["json"]) write(1, jsonLine({ run_id: run.run_id, status, why }));
+  else if (isTerminal(status)) {
+    const reason = run.reason ? ` (${run.reason})` : "";
+    const verb = status === "cancelled" ? "was cancelled" : status;
+    write(1, `The run ${verb}${reason}. See: ${droverCommand()} runs show ${hintId(run.run_id)}\n`);
+  } else if (questions.length > 0) write(1, describeQuestions(run, questions));
   else if (why.length > 0) {
     const rows = why.map(({ demand, detail }): [string, string] => [printable(demand), printable(detail)]);
     write(1, `The run is ${status}:\n${columns(rows).join("\n")}\n`);
@@ -40,6 +56,15 @@ async function explainRun(input: CommandInput): Promise<number> {
     write(1, `The run is ${status}. ${consequence}\n`);
   }
   return 0;
+}
+
+function describeQuestions({ run_id, status }: Run, questions: readonly Question[]): string {
+  const command = `${droverCommand()} runs`;
+  const lines = questions.map(({ tool, request_id }) => {
+    const question = `${hintId(run_id)}${questions.length === 1 ? "" : ` ${shellQuote(request_id)}`}`;
+    return `It waits for an answer about ${visible(tool)}: ${command} approve ${question} (or ${command} deny ${question})\n`;
+  });
+  return `The run is ${status}. ${lines.join("")}`;
 }
 
 /** The reasons that the record itself has. Everything else depends on the coordinator and its runners. */

@@ -1,11 +1,13 @@
 import { catchUpPolicies, overlapPolicies, type Schedule } from "../model/schedule.ts";
 import type { ApiClient } from "../wire/client.ts";
+import { exampleOptions } from "./agent-help.ts";
 import { connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 import { readParameters } from "./run-parameters.ts";
 import { localTimezone, slotLines } from "./schedule-times.ts";
+import { isParameterError, withAgentCommand } from "./submit-run.ts";
 import { droverCommand } from "./drover-command.ts";
 
 export const schedulesAdd: CommandSpec = {
@@ -53,12 +55,13 @@ async function addSchedule(input: CommandInput): Promise<number> {
   if ((cron === undefined) === (every === undefined))
     throw usage("Pass either --cron EXPR or --every TIME.", "schedules add", "--cron");
   const client = await connectOrFail(input);
+  const schema = await findSchema(client, agent_name);
   const body: Body = {
     agent_name,
     name,
     ...(cron === undefined ? { every } : { cron }),
     timezone: text(options, "timezone") ?? localTimezone(),
-    parameters: readParameters(extraOptions, text(options, "params"), await findSchema(client, agent_name)),
+    parameters: readParameters(extraOptions, text(options, "params"), schema),
     enabled: options["disabled"] !== true,
     resume_session: options["resume-session"] === true,
     ...(prompt === undefined ? {} : { prompt }),
@@ -66,7 +69,10 @@ async function addSchedule(input: CommandInput): Promise<number> {
     ...readChoice(options, "overlap", "overlap", overlapPolicies),
     ...readChoice(options, "catch-up", "catch_up", catchUpPolicies),
   };
-  printAdded(await client.schedules.create(body), input);
+  const schedule = await client.schedules.create(body).catch((error: unknown) => {
+    throw isParameterError(error) ? withAgentCommand(error, agent_name, exampleOptions(schema)) : error;
+  });
+  printAdded(schedule, input);
   return 0;
 }
 

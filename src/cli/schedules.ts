@@ -45,6 +45,7 @@ async function listSchedules(input: CommandInput): Promise<number> {
     writeTable(
       ["NAME", "AGENT", "WHEN", "NEXT", "LAST", "RUN", "ID"],
       items.map((schedule) => cells(schedule, new Date())),
+      ["RUN"],
     );
   else if (!options["quiet"])
     write(2, `No schedules yet. Add one: ${droverCommand()} schedules add AGENT NAME --cron "0 3 * * *"\n`);
@@ -56,7 +57,7 @@ function cells(schedule: Schedule, now: Date): Cell[] {
   return [
     name,
     agent_name,
-    describeTiming(schedule),
+    uncut(describeTiming(schedule)),
     !enabled ? statusCell("disabled") : next[0] === undefined ? "never" : slotCell(next[0], timezone, now),
     last === null ? "-" : slotCell(last.slot, timezone, now, describeOutcome(last)),
     last?.run_id ? { id: last.run_id } : "-",
@@ -64,10 +65,14 @@ function cells(schedule: Schedule, now: Date): Cell[] {
   ];
 }
 
+function uncut(value: string): Cell {
+  return { shown: value, piped: value };
+}
+
 /** A slot and its outcome: relative on a terminal, in the schedule's timezone in a pipe. */
 function slotCell(slot: string, timezone: string, now: Date, outcome = ""): Cell {
   return {
-    shown: `${formatAge(slot, now)} ${outcome}`.trimEnd(),
+    shown: `${outcome === "" && Date.parse(slot) <= now.getTime() ? "now" : formatAge(slot, now)} ${outcome}`.trimEnd(),
     piped: `${formatTime(slot, timezone)} ${outcome}`.trimEnd(),
   };
 }

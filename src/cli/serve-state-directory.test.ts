@@ -11,20 +11,20 @@ import { findLocal } from "../local.ts";
 import { openProfiles, findProfileDirectories } from "../compose/open-profiles.ts";
 import { createHttpPort } from "../wire/http-port.ts";
 import { connect } from "./connect.ts";
-import { readListen, serveStateDirectory } from "./serve-state-directory.ts";
+import { readListenAddress, serveStateDirectory } from "./serve-state-directory.ts";
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-function inputOf(cwd: string) {
+function createInput(cwd: string) {
   const env = { DROVER_TRUST: cwd, DROVER_STATE_DIR: join(cwd, "state") };
   return { options: {}, positionals: [], rest: null, extraOptions: [], env, cwd };
 }
 
 async function serveIn(cwd: string) {
-  const input = inputOf(cwd);
+  const input = createInput(cwd);
   return serveStateDirectory(input, await findLocal(input.env, cwd), { host: "127.0.0.1", port: 0 });
 }
 
@@ -34,8 +34,8 @@ function folder(): string {
   return cwd;
 }
 
-/** What a coordinator started in this directory tells a runner that registers. */
-async function registeredIn(cwd: string) {
+/** Registers a runner with a coordinator started in this directory and returns the response. */
+async function registerIn(cwd: string) {
   const coordinator = await serveIn(cwd);
   const port = createHttpPort({ url: coordinator.url, token: coordinator.adminToken, pollHoldMs: 1000 });
   try {
@@ -48,10 +48,10 @@ async function registeredIn(cwd: string) {
 
 it("tells runners its record id and the file size limit of drover.yaml", async () => {
   const cwd = folder();
-  const first = await registeredIn(cwd);
+  const first = await registerIn(cwd);
   expect(first).toMatchObject({ store_id: first.id, max_file_bytes: 50 * 1024 * 1024 });
   writeFileSync(join(cwd, "drover.yaml"), "files:\n  max_file_mb: 200\n");
-  expect(await registeredIn(cwd)).toMatchObject({ store_id: first.id, max_file_bytes: 200 * 1024 * 1024 });
+  expect(await registerIn(cwd)).toMatchObject({ store_id: first.id, max_file_bytes: 200 * 1024 * 1024 });
 });
 
 it("uses the agents, public URLs and profiles that drover.yaml names", async () => {
@@ -106,7 +106,7 @@ it("deletes records that are older than the retention in drover.yaml", async () 
 it.each(["up", "coordinator"] as const)("refers to the help of %s after a wrong port", (command) => {
   const input = { options: { port: "http" }, positionals: [], rest: null, extraOptions: [], env: {}, cwd: "/" };
   const fault = { code: "DROVER-USE-001", field: "--port", next: `See \`drover ${command} --help\`.` };
-  expect(() => readListen(input, command)).toThrow(expect.objectContaining(fault));
+  expect(() => readListenAddress(input, command)).toThrow(expect.objectContaining(fault));
 });
 
 it("refuses a second coordinator in the same state directory, and keeps the first one's announcement", async () => {
@@ -116,14 +116,14 @@ it("refuses a second coordinator in the same state directory, and keeps the firs
   const refused = served.flatMap((one) => (one.status === "rejected" ? [one.reason as { code: string }] : []));
   expect([first.length, refused.map(({ code }) => code)]).toEqual([1, ["DROVER-STA-011", "DROVER-STA-011"]]);
   closing.push(() => first[0]?.stop());
-  await expect(serveIn(cwd)).rejects.toThrow("and is starting");
-  expect((await connect(inputOf(cwd))).client).toBeNull();
+  await expect(serveIn(cwd)).rejects.toThrow("still starting");
+  expect((await connect(createInput(cwd))).client).toBeNull();
   first[0]?.announce();
-  const { client } = await connect(inputOf(cwd));
+  const { client } = await connect(createInput(cwd));
   expect(client?.url).toBe(first[0]?.url);
   await expect(serveIn(cwd)).rejects.toThrow(`at ${first[0]?.url} (process ${process.pid})`);
 
   await first[0]?.stop();
-  expect((await connect(inputOf(cwd))).client).toBeNull();
+  expect((await connect(createInput(cwd))).client).toBeNull();
   await (await serveIn(cwd)).stop();
 });

@@ -86,17 +86,14 @@ async function serveLocked(
     webhookAllow: local.config.webhooks.allow,
     retention: toRetentionDays(local.config),
     maxFileBytes: local.config.files.max_file_mb * 1024 * 1024,
-    onDefect: (error, whereabouts) =>
-      write(
-        2,
-        `drover: ${whereabouts}: ${error instanceof Error ? error.message : String(error)}${describeNext(error)}\n`,
-      ),
+    onDefect: (error, where) =>
+      write(2, `drover: ${where}: ${error instanceof Error ? error.message : String(error)}${describeNext(error)}\n`),
     onAgentFaults: (faults) => faults.forEach((fault) => write(2, `drover: ${describeFault(fault)} [${fault.code}]\n`)),
   });
-  // A fleet does not need the token file, but local commands use it.
-  const token_file: TokenFileName = database ? "fleet-token" : "token";
+  // Local commands read the admin token from this file.
+  const tokenFileName: TokenFileName = database ? "fleet-token" : "token";
   const record = recordDirectory(stateDirectory);
-  if (database) replaceTokenFile(record, coordinator.adminToken, token_file);
+  if (database) replaceTokenFile(record, coordinator.adminToken, tokenFileName);
   // With a database, neither the record nor short-lived runners are in this directory.
   const sweepTimer = database ? null : startSweeping(input, local, coordinator.port);
   let removeAnnouncement: (() => void) | null = null;
@@ -109,11 +106,16 @@ async function serveLocked(
   };
   return {
     ...coordinator,
-    tokenFile: tokenFile(record, token_file),
+    tokenFile: tokenFile(record, tokenFileName),
     announce() {
       if (stopResult) return;
       const { url, socket } = coordinator;
-      removeAnnouncement = writeAnnouncement(stateDirectory, { url, socket, pid: process.pid, token_file });
+      removeAnnouncement = writeAnnouncement(stateDirectory, {
+        url,
+        socket,
+        pid: process.pid,
+        token_file: tokenFileName,
+      });
     },
     stop: () => (stopResult ??= stop()),
   };
@@ -154,18 +156,21 @@ function writeAnnouncement(stateDirectory: string, announcement: Announcement): 
 
 function alreadyServed(stateDirectory: string): HostError {
   const announcement = readAnnouncement(stateDirectory);
-  const whereabouts =
+  const where =
     announcement && isAlive(announcement.pid)
       ? `at ${announcement.url} (process ${announcement.pid})`
-      : "and is starting";
+      : "(it is still starting)";
   return new HostError({
     code: "DROVER-STA-011",
-    message: `A coordinator already serves ${stateDirectory} ${whereabouts}.`,
+    message: `A coordinator already serves ${stateDirectory} ${where}.`,
     next: "Use that coordinator: commands in this directory find it. Or stop it, or set DROVER_STATE_DIR to another directory.",
   });
 }
 
-export function readListen({ options }: CommandInput, command: "up" | "coordinator"): { host: string; port: number } {
+export function readListenAddress(
+  { options }: CommandInput,
+  command: "up" | "coordinator",
+): { host: string; port: number } {
   const value = text(options, "port") ?? "8765";
   const port = Number(value);
   if (!/^\d+$/.test(value) || port > 65_535) throw usage(`--port ${value} is not a port number.`, command, "--port");

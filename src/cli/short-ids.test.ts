@@ -14,6 +14,11 @@ it("keeps enough characters to tell the ids of a list apart, and never starts a 
   expect(alikeLonger.map(createIdShortener(alikeLonger))).toEqual(["e-2fafc1d6b999", "f-2fafc1d6b999"]);
 });
 
+it("shortens the ids of browser tokens and of schedules in an agent's file", () => {
+  const others = [`${ids[0]}.${ids[1]}`, "agent-5d41402abc4b2a76b9719d911017c592"];
+  expect(others.map(createIdShortener(others))).toEqual(["146054fd", "1017c592"]);
+});
+
 it("keeps names complete", () => {
   expect(createIdShortener(["build-machine-1-echo"])("build-machine-1-echo")).toBe("build-machine-1-echo");
 });

@@ -1,6 +1,8 @@
 import { isTerminal } from "./io.ts";
 
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const uuid = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}";
+/** Also the ids of a browser's token (two uuids) and of a schedule in an agent's file. */
+const longId = new RegExp(`^(?:${uuid}|${uuid}\\.${uuid}|agent-[0-9a-f]{32})$`);
 const minLength = 8;
 
 /**
@@ -9,11 +11,11 @@ const minLength = 8;
  * form, such as names of runners, stay complete.
  */
 export function createIdShortener(ids: readonly string[]): (id: string) => string {
-  const uuids = [...new Set(ids.filter((id) => uuid.test(id)))];
+  const longIds = [...new Set(ids.filter((id) => longId.test(id)))];
   let length = minLength;
   // An id that began with a dash would be taken for an option.
-  while (!isDistinct(uuids, length) || uuids.some((id) => id.at(-length) === "-")) length++;
-  return (id) => (uuid.test(id) ? id.slice(-length) : id);
+  while (!isDistinct(longIds, length) || longIds.some((id) => id.at(-length) === "-")) length++;
+  return (id) => (longId.test(id) ? id.slice(-length) : id);
 }
 
 function isDistinct(ids: readonly string[], length: number): boolean {

@@ -55,11 +55,11 @@ describe("parameters on stdin", () => {
     ["a number that would be altered", '{"id": 12345678901234567890}', "DROVER-PAR-005", "12345678901234567890"],
     ["what is not UTF-8", Buffer.from('{"A": "\xe9"}', "latin1"), "DROVER-PAR-006", "not UTF-8"],
     ["more than 1 MB", `{"A": "${"x".repeat(1024 * 1024)}"}`, "DROVER-PAR-003", "larger than 1024 KB"],
-  ])("refuses %s", async (_what, text, code, says) => {
+  ])("refuses %s", async (_what, text, code, message) => {
     await expect(read(text)).rejects.toMatchObject({
       code,
       field: expect.stringMatching(/^stdin/),
-      message: expect.stringContaining(says),
+      message: expect.stringContaining(message),
       next: expect.any(String),
     });
   });
@@ -95,14 +95,14 @@ describe("a workspace", () => {
           ],
         ] as typeof cases)),
   ];
-  it.each(cases)("%s is refused", (what, make, code, says) => {
+  it.each(cases)("%s is refused", (what, make, code, message) => {
     const path = join(folder, what === "inside a file" ? "file/ws" : "ws");
     make(path);
     expect(() => checkWorkspace(path)).toThrow(
       expect.objectContaining({
         code,
         field: "WORKSPACE",
-        message: expect.stringContaining(says),
+        message: expect.stringContaining(message),
         next: expect.any(String),
       }),
     );
@@ -134,10 +134,10 @@ describe("the file .session", () => {
     ["empty", () => writeFileSync(file(), ""), "does not contain a session id"],
     ["an id with more behind it", () => writeFileSync(file(), `${id}\n${id}\n`), "does not contain a session id"],
     ["a path", () => writeFileSync(file(), "../../etc/passwd"), "does not contain a session id"],
-  ])("that is %s is refused", (_what, make, says) => {
+  ])("that is %s is refused", (_what, make, message) => {
     make();
     expect(() => readSessionFile(folder)).toThrow(
-      expect.objectContaining({ code: "DROVER-SUB-003", field: ".session", message: expect.stringContaining(says) }),
+      expect.objectContaining({ code: "DROVER-SUB-003", field: ".session", message: expect.stringContaining(message) }),
     );
   });
 });
@@ -184,7 +184,7 @@ describe("a named session", () => {
     ["is of another executor", { executor_profile: "claude" }, "with the profile claude"],
     ["is of another workspace", { project_dir: "/elsewhere" }, "works in /elsewhere, not in /ws"],
     ["has no workspace", { project_dir: null }, "works in its own directory"],
-  ])("is refused if it %s, on the command line and in the file", async (_what, given, says) => {
+  ])("is refused if it %s, on the command line and in the file", async (_what, given, message) => {
     for (const [named, field] of [
       [{ id }, "SESSION"],
       [{ id, file: "/ws/.session" }, ".session"],
@@ -192,7 +192,7 @@ describe("a named session", () => {
       await expect(find(given, named)).rejects.toMatchObject({
         code: expect.stringMatching(/^DROVER-(?:SUB-003|USE-008)$/),
         field,
-        message: expect.stringMatching(says),
+        message: expect.stringMatching(message),
         next: expect.any(String),
       });
   });
@@ -261,10 +261,10 @@ describe("a spec", () => {
       "base_url",
     ],
     ["whose script is missing", front("provider: scripted\nscript: none.yaml"), {}, "DROVER-LLM-004", "none.yaml"],
-  ])("%s is refused before anything runs", async (_what, text, options, code, says) => {
+  ])("%s is refused before anything runs", async (_what, text, options, code, message) => {
     await expect(load(text, options)).rejects.toMatchObject({
       code,
-      message: expect.stringContaining(says),
+      message: expect.stringContaining(message),
       next: expect.any(String),
     });
   });

@@ -42,15 +42,16 @@ export async function submitRun(client: ApiClient, input: CommandInput, target: 
 type RunTarget = Pick<Submission, "agent_name" | "mode" | "session_id" | "fork_at_turn">;
 
 /** Whether the agent's schema refuses the parameters, here or at the coordinator. */
-function isParameterError(error: unknown): error is RequestError {
+export function isParameterError(error: unknown): error is RequestError {
   return error instanceof RequestError && (error.code.startsWith("DROVER-PAR-") || error.next === seeParameters);
 }
 
 /** Replaces a next step that is meant for callers of the API. */
-function withAgentCommand(error: RequestError, agent_name: string): RequestError {
+export function withAgentCommand(error: RequestError, agent_name: string, example = ""): RequestError {
   const { code, message, field, cause, next } = error;
-  const command = `Run \`drover agents show ${shellQuote(agent_name)}\` to see its parameters.`;
-  const isSpecific = next !== undefined && next !== seeParameters && !next.includes("GET /docs");
+  const command = `See \`drover run ${shellQuote(agent_name)} --help\`.${example && ` For example: ${example}`}`;
+  const isSpecific =
+    code !== "DROVER-PAR-001" && next !== undefined && next !== seeParameters && !next.includes("GET /docs");
   return new RequestError({
     code,
     message,

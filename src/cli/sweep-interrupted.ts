@@ -38,7 +38,7 @@ async function finishInterrupted(
   const redactor = createRedactor({ variables: process.env });
   await recoverNested(
     {
-      runs,
+      runsDirectory: runs,
       run_id,
       attempt,
       owner: start.owner,

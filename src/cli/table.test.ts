@@ -23,6 +23,12 @@ it("leaves a table that fits unchanged, and keeps 8 columns of text in one that 
   expect(formatTable(header, rows, 5)[1]).toBe("c1d6b999                a summa…  1h ago  short");
 });
 
+it("leaves out optional columns on a terminal that is too narrow for all", () => {
+  expect(formatTable(header, rows, 45, ["TAG", "AGE"])[1]).toBe("c1d6b999                a summary th…  1h ago");
+  expect(formatTable(header, rows, 35, ["TAG", "AGE"])[1]).toBe("c1d6b999                a summary …");
+  expect(formatTable(header, rows, 60, ["TAG", "AGE"])[0]).toContain("TAG");
+});
+
 it("replaces control characters in cells", () => {
   expect(formatTable(["A"], [["x\u001b[31m\ny"]], 60)).toEqual(["A", "x [31m y"]);
 });

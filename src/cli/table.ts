@@ -10,9 +10,16 @@ import { cutToWidth, textWidth } from "./terminal/text-width.ts";
 export type Cell = string | { id: string } | { shown: string; piped: string; tone?: Tone };
 export type Tone = keyof Style;
 
-/** Writes an aligned table to a terminal, and tab-separated lines with complete values otherwise. */
-export function writeTable(header: readonly string[], rows: readonly (readonly Cell[])[]): void {
-  const lines = isTerminal(1) ? formatTable(header, rows) : rows.map(formatPipedRow);
+/**
+ * Writes an aligned table to a terminal, and tab-separated lines with complete values otherwise. A terminal that is too
+ * narrow for all columns leaves out the `optional` ones, the first one first.
+ */
+export function writeTable(
+  header: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  optional: readonly string[] = [],
+): void {
+  const lines = isTerminal(1) ? formatTable(header, rows, undefined, optional) : rows.map(formatPipedRow);
   for (const line of lines) write(1, `${line}\n`);
 }
 
@@ -26,6 +33,7 @@ export function formatTable(
   header: readonly string[],
   rows: readonly (readonly Cell[])[],
   maxWidth = process.stdout.columns || 120,
+  optional: readonly string[] = [],
 ): string[] {
   const style = createStyleFor(1, process.env);
   const ids = rows.flat().flatMap((cell) => (typeof cell !== "string" && "id" in cell ? [cell.id] : []));
@@ -35,7 +43,11 @@ export function formatTable(
     Math.max(textWidth(title), ...texts.map((row) => textWidth(row[column] ?? ""))),
   );
   const canShrink = header.map((_, column) => rows.every((row) => typeof (row[column] ?? "") === "string"));
-  shrinkColumns(widths, canShrink, maxWidth);
+  if (!shrinkColumns(widths, canShrink, maxWidth) && optional.length > 0) {
+    const dropped = header.indexOf(optional[0]!);
+    const others = <T>(row: readonly T[]): T[] => row.filter((_, column) => column !== dropped);
+    return formatTable(others(header), rows.map(others), maxWidth, optional.slice(1));
+  }
   const formatRow = (row: readonly string[], paint: (text: string, column: number) => string): string => {
     const lastColumn = row.findLastIndex((text) => text !== "");
     return row
@@ -67,15 +79,19 @@ function toShownText(cell: Cell, shortenId: (id: string) => string): string {
 /** A text column keeps at least this width. */
 const minTextWidth = 8;
 
-/** Reduces the widest text columns until the row fits the terminal, or until every text column has its minimum width. */
-function shrinkColumns(widths: number[], canShrink: readonly boolean[], maxWidth: number): void {
+/**
+ * Reduces the widest text columns until the row fits the terminal. Returns false if every text column has its minimum
+ * width and the row still does not fit.
+ */
+function shrinkColumns(widths: number[], canShrink: readonly boolean[], maxWidth: number): boolean {
   const gaps = 2 * (widths.length - 1);
   for (let excess = widths.reduce((sum, width) => sum + width, gaps) - maxWidth; excess > 0; excess--) {
     const textWidths = widths.map((width, column) => (canShrink[column] ? width : 0));
     const widest = Math.max(...textWidths);
-    if (widest <= minTextWidth) return;
+    if (widest <= minTextWidth) return false;
     widths[textWidths.indexOf(widest)] = widest - 1;
   }
+  return true;
 }
 
 /** Replaces control characters, which could change what a terminal shows. */

@@ -4,6 +4,7 @@ import { isTrusted, listTrusted, revokeTrust, trustDirectory, trustProblem } fro
 import { RequestError } from "../model/errors.ts";
 import { tryWrite, write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
+import { noteSharedRecord } from "./shared-record.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { writeTable } from "./table.ts";
 import { droverCommand } from "./drover-command.ts";
@@ -49,6 +50,7 @@ async function runTrust({ positionals, cwd, env, options }: CommandInput): Promi
   const path = trustDirectory(resolve(cwd, positionals[0] ?? "."), env);
   if (options["json"]) write(1, jsonLine({ path, trusted: true }));
   else if (!options["quiet"]) tryWrite(2, `Trusted ${path}. Revoke it with: ${droverCommand()} trust revoke ${path}\n`);
+  if (!options["json"] && !options["quiet"]) noteSharedRecord(path, env);
   return 0;
 }
 

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { findAgentsDirectory } from "./agents-directory.ts";
 import { findLocal } from "../local.ts";
 import type { RunningProcess } from "../model/process.ts";
 import { createLocalClient } from "../compose/open-coordinator.ts";
@@ -9,8 +10,9 @@ import { envFileOption, withEnvFile } from "./env-file.ts";
 import { suggestFirstRun } from "./suggest-first-run.ts";
 import { write } from "./io.ts";
 import { type CommandInput, type CommandSpec, list, usage } from "./options.ts";
-import { readListen, serveStateDirectory, serveOptions } from "./serve-state-directory.ts";
+import { readListenAddress, serveStateDirectory, serveOptions } from "./serve-state-directory.ts";
 import { searchesForProfiles, resolveTrust } from "./resolve-trust.ts";
+import { noteSharedRecord } from "./shared-record.ts";
 import { signInAddress } from "./ui.ts";
 import { waitForShutdown } from "./wait-for-shutdown.ts";
 import { droverCommand } from "./drover-command.ts";
@@ -38,13 +40,18 @@ export const upCommand: CommandSpec = {
 async function startUp(input: CommandInput): Promise<number> {
   const scope = { profiles: searchesForProfiles(list(input.options, "profile")), agents: true };
   const local = await resolveTrust(input, await findLocal(input.env, input.cwd), scope);
-  const coordinator = await serveStateDirectory(input, local, readListen(input, "up"));
+  if (!input.options["quiet"]) noteSharedRecord(input.cwd, input.env);
+  const coordinator = await serveStateDirectory(input, local, readListenAddress(input, "up"));
   const address = coordinator.socket === null ? coordinator.url : `unix:${coordinator.socket}`;
   const abort = new AbortController();
   const runner = start(
     {
       executable: process.execPath,
-      arguments: [join(__dirname, "..", "bin", "drover.js"), "runner", ...runnerArguments(input)],
+      arguments: [
+        join(__dirname, "..", "bin", "drover.js"),
+        "runner",
+        ...runnerArguments(input, findAgentsDirectory(input, local)),
+      ],
       workingDirectory: input.cwd,
       environment: {
         DROVER_API_URL: address,
@@ -108,10 +115,11 @@ async function startUp(input: CommandInput): Promise<number> {
   return 125;
 }
 
-function runnerArguments({ options }: CommandInput): string[] {
+function runnerArguments({ options }: CommandInput, agents: string | null): string[] {
   const slots = options["slots"];
   return [
     "--while-stdin",
+    ...(agents === null ? [] : ["--coordinator-agents", agents]),
     ...list(options, "profile").flatMap((profile) => ["-x", profile]),
     ...(typeof slots === "string" ? ["--slots", slots] : []),
     ...(options["examples"] ? ["--examples"] : []),

@@ -13,7 +13,7 @@ import { droverCommand } from "./drover-command.ts";
 
 export const webhooksList: CommandSpec = {
   name: "webhooks list",
-  summary: "list outgoing webhooks; secrets are never shown",
+  summary: "list webhooks; secrets are never shown",
   takes: "",
   arity: [0, 0],
   examples: [["drover webhooks list", "your webhooks, or all webhooks for an admin"]],

@@ -62,7 +62,7 @@ test("runs the executor of examples/ with a real coordinator, and leaves nothing
   const files = await host.store.read.files(run_id);
   expect(files).toMatchObject([{ path: "words.csv", media_type: "text/csv" }]);
   const tmp = tmpDirectory(runsDirectory(join(folder, "state")));
-  expect(readdirSync(tmp).flatMap((name) => readdirSync(join(tmp, name)))).toEqual([]);
+  await poll(() => readdirSync(tmp).flatMap((name) => readdirSync(join(tmp, name)))).toEqual([]);
 });
 
 test("keeps the executor of examples/ as short as the manual says, and identical to it", () => {

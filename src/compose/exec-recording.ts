@@ -10,7 +10,7 @@ import type { Redactor } from "../model/process.ts";
 import { looksSecret } from "../model/secret-names.ts";
 import { runsDirectory } from "../model/state-layout.ts";
 import { findInterruptedExecutions } from "../record/audit/interrupted-executions.ts";
-import { currentOwner } from "../record/audit/owner.ts";
+import { currentOwner, type Owner } from "../record/audit/owner.ts";
 import type { SqliteStore } from "../record/open.ts";
 import { createRedactor } from "../redact/redactor.ts";
 import { createNestedSocketPath, openNestedSocket } from "./nested-socket.ts";
@@ -44,6 +44,7 @@ export async function openExecRecording(
     variables: input.env,
     values: [...listSecrets(request), { name: "DROVER_API_KEY", value: key }],
   });
+  const owner = currentOwner();
   return {
     recordedAs: nested ? "execution" : store ? "run" : null,
     redactor,
@@ -57,11 +58,11 @@ export async function openExecRecording(
           redactor,
           now: () => new Date(),
           newId: createLocalIds(),
-          owner: currentOwner(),
+          owner,
           createdBy: localUser(),
           ...(wasInterrupted ? { wasInterrupted } : {}),
           ...(store
-            ? { whileRunning: () => runMaintenance("checking for interrupted runs", () => sweep(store, local)) }
+            ? { whileRunning: () => runMaintenance("checking for interrupted runs", () => sweep(store, local, owner)) }
             : {}),
         },
         signal,
@@ -118,7 +119,7 @@ function createNestedAccess(
     return serveInExec({ input, local, run_id, key, origin, report });
   };
   const onError = (error: unknown): void =>
-    tryWrite(2, `drover: nested drover commands cannot reach the API: ${messageOf(error)}\n`);
+    tryWrite(2, `drover: nested drover commands cannot reach the API: ${toMessage(error)}\n`);
   const open = (run_id: string) => openNestedSocket(path, (origin) => serve(run_id, origin), onError).close;
   return {
     nestedAccess: hasAddress ? { runs, variables: {}, open: () => async () => undefined } : { runs, variables, open },
@@ -137,17 +138,17 @@ async function runMaintenance(task: string, work: () => Promise<void>): Promise<
   try {
     await work();
   } catch (error) {
-    tryWrite(2, `drover: ${task} failed and will be retried by the next command: ${messageOf(error)}\n`);
+    tryWrite(2, `drover: ${task} failed and will be retried by the next command: ${toMessage(error)}\n`);
   }
 }
 
-function messageOf(error: unknown): string {
+function toMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
 /** Finishes the records of interrupted commands. Runs alongside the command, where it costs no time. */
-async function sweep(store: SqliteStore, { locations }: Local): Promise<void> {
-  if ((await findInterruptedExecutions(store)).length === 0) return;
+async function sweep(store: SqliteStore, { locations }: Local, self: Owner): Promise<void> {
+  if ((await findInterruptedExecutions(store, self)).length === 0) return;
   const { sweepInterrupted } = await import("../cli/sweep-interrupted.ts");
   await sweepInterrupted(store, locations.stateDirectory);
 }

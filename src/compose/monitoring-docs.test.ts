@@ -92,14 +92,14 @@ it("has a dashboard that shows every metric, on any Prometheus, without overlapp
   expect(familiesIn(await metricsText()).filter((name) => !shown.has(name))).toEqual([]);
   expect(templating.list[0]).toMatchObject({ name: "datasource", type: "datasource", query: "prometheus" });
   expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
-  const taken = new Set<string>();
+  const occupiedCells = new Set<string>();
   for (const { type, title, datasource, targets = [], gridPos } of panels) {
     const { x, y, w, h } = gridPos;
     expect([title, x + w <= 24]).toEqual([title, true]);
     for (let index = 0; index < w * h; index += 1) {
       const cell = `${x + (index % w)},${y + Math.floor(index / w)}`;
-      expect([title, cell, taken.has(cell)]).toEqual([title, cell, false]);
-      taken.add(cell);
+      expect([title, cell, occupiedCells.has(cell)]).toEqual([title, cell, false]);
+      occupiedCells.add(cell);
     }
     if (type === "row") continue;
     for (const source of [datasource, ...targets.map((target) => target.datasource)])

@@ -36,7 +36,7 @@ const open = (record: string) => openStore({ directory: record, now: () => new D
 const move = (from: string, to: string) => moveState({ from, to, findHeadCopy });
 
 /** Creates the state of an earlier version: a record of 3 runs and 6 rows, and one of each other entry. */
-async function earlierState(name: string): Promise<string> {
+async function createEarlierState(name: string): Promise<string> {
   const state = join(top, name);
   const created = mkdtempSync(join(top, "made-"));
   const store = await open(created);
@@ -61,7 +61,7 @@ const pointingTo = (from: string) =>
     next: expect.stringContaining(`drover state move --from ${from}`),
   });
 
-async function expectWhole(to: string): Promise<void> {
+async function expectIntact(to: string): Promise<void> {
   const directory = layout.recordDirectory(to);
   const headCopy = findHeadCopy(directory);
   expect(await verifyAudit({ directory, headCopy })).toMatchObject({ ok: true, rows: 6 });
@@ -79,39 +79,39 @@ async function expectWhole(to: string): Promise<void> {
 }
 
 it("converts an earlier state to the current layout in place", async () => {
-  const state = await earlierState("state");
+  const state = await createEarlierState("state");
   expect(() => rejectEarlierState(state)).toThrow(expect.objectContaining({ code: "DROVER-STA-013" }));
   move(state, state);
-  await expectWhole(state);
+  await expectIntact(state);
 });
 
 it("moves a .drover/ directory completely", async () => {
-  const state = await earlierState("project/.drover");
+  const state = await createEarlierState("project/.drover");
   writeFileSync(join(state, ".gitignore"), "*\n");
   move(state, join(top, "new"));
-  await expectWhole(join(top, "new"));
+  await expectIntact(join(top, "new"));
   expect(existsSync(state)).toBe(false);
 });
 
 it("moves a state in the current layout with its head copy, and back again", async () => {
-  const state = await earlierState("state");
+  const state = await createEarlierState("state");
   for (const [from, to] of [
     [state, join(top, "a")],
     [join(top, "a"), join(top, "b")],
     [join(top, "b"), join(top, "a")],
   ] as const)
     move(from, to);
-  await expectWhole(join(top, "a"));
+  await expectIntact(join(top, "a"));
   expect(readdirSync(join(top, "heads"))).toHaveLength(1);
 });
 
 it("finds the earlier state of the user next to those of projects, which stay", async () => {
-  const folder = await earlierState("drover");
+  const folder = await createEarlierState("drover");
   mkdirSync(join(folder, "projects", "one"), { recursive: true });
   const own = join(folder, "user");
   expect(() => rejectEarlierState(own)).toThrow(pointingTo(folder));
   move(folder, own);
-  await expectWhole(own);
+  await expectIntact(own);
   expect(readdirSync(folder).sort()).toEqual(["projects", "user"]);
 });
 
@@ -129,7 +129,7 @@ it("recognizes a runner's state without a database", () => {
 it("makes other commands fail after a kill at any step, and can be repeated", async () => {
   const names = [...layout.runsNames, ...layout.recordNames];
   for (let steps = 0; steps <= names.length; steps += 1) {
-    const [from, to] = [await earlierState(`from-${steps}`), join(top, `to-${steps}`)];
+    const [from, to] = [await createEarlierState(`from-${steps}`), join(top, `to-${steps}`)];
     writeFileSync(join(from, "nothing"), "");
     mkdirSync(to);
     writeFileSync(layout.movingFile(to), JSON.stringify({ from, done: false, copies: false }));
@@ -143,7 +143,7 @@ it("makes other commands fail after a kill at any step, and can be repeated", as
     if (steps < names.length) expect(() => rejectEarlierState(to)).toThrow(pointingTo(from));
     expect(() => move(join(top, "another"), to)).toThrow("interrupted");
     move(from, to);
-    await expectWhole(to);
+    await expectIntact(to);
     expect(readdirSync(from)).toEqual(["nothing"]);
   }
 });
@@ -154,22 +154,22 @@ const otherDevice = existsSync(shm) && statSync(shm).dev !== statSync(tmpdir()).
 it.runIf(otherDevice)("copies between file systems, and repeats a killed copy", async () => {
   const far = mkdtempSync(join(shm, "drover-move-"));
   try {
-    const whole = await earlierState("first");
+    const whole = await createEarlierState("first");
     move(whole, join(far, "first"));
-    await expectWhole(join(far, "first"));
+    await expectIntact(join(far, "first"));
     expect(existsSync(join(whole, "work"))).toBe(false);
 
     // killed while the copies are renamed into place
-    const [from, to] = [await earlierState("second"), join(far, "second")];
+    const [from, to] = [await createEarlierState("second"), join(far, "second")];
     mkdirSync(layout.recordDirectory(to), { recursive: true });
     cpSync(join(from, "audit.key"), layout.auditKeyFile(layout.recordDirectory(to)));
     mkdirSync(`${layout.movingFile(to)}.copy`);
     writeFileSync(layout.movingFile(to), JSON.stringify({ from, done: false, copies: true }));
     move(from, to);
-    await expectWhole(to);
+    await expectIntact(to);
 
     // killed after that: later writes of other processes stay
-    const last = await earlierState("third");
+    const last = await createEarlierState("third");
     const there = join(far, "third");
     cpSync(last, join(top, "again"), { recursive: true, verbatimSymlinks: true });
     move(last, there);
@@ -220,7 +220,7 @@ it.each<[string, (from: string, to: string) => void | (() => void) | Promise<() 
   ],
   ["The state could not be moved", (_from, to) => writeFileSync(join(to, "runs"), "in the way")],
 ])("rejects the move and changes nothing: %s", async (message, prepare) => {
-  const [from, to] = [await earlierState("from"), join(top, "to")];
+  const [from, to] = [await createEarlierState("from"), join(top, "to")];
   mkdirSync(to);
   const undo = await prepare(from, to);
   const before = readdirSync(from).filter((name) => !/coordinator.lock|-(?:wal|shm|journal)$/.test(name));
@@ -234,16 +234,16 @@ it.each<[string, (from: string, to: string) => void | (() => void) | Promise<() 
 });
 
 it("ignores locks of dead processes", async () => {
-  const from = await earlierState("from");
+  const from = await createEarlierState("from");
   const child = spawn("true");
   await new Promise((resolve) => child.once("close", resolve));
   writeFileSync(join(from, "runners/one/lock"), JSON.stringify({ ...currentOwner(), pid: child.pid, start: "" }));
   move(from, join(top, "to"));
-  await expectWhole(join(top, "to"));
+  await expectIntact(join(top, "to"));
 });
 
 it.runIf(process.getuid?.() === 0)("does not move the state of another user", async () => {
-  const from = await earlierState("from");
+  const from = await createEarlierState("from");
   chownSync(from, 1234, 1234);
   expect(() => move(from, join(top, "to"))).toThrow("belongs to another user");
 });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { DatabaseSettings } from "../define/database-settings.ts";
 import { recordDirectory } from "../model/state-layout.ts";
 import { backupStore } from "../record/backup.ts";
-import { createDirectory } from "../record/state-directory.ts";
+import { createRecordDirectory } from "../record/state-directory.ts";
 import type { BackupFile } from "../serve/deps.ts";
 
 export interface Backups {
@@ -57,7 +57,7 @@ export async function openBackups({ stateDirectory, database }: BackupsOptions):
       }
     };
     try {
-      createDirectory(record);
+      createRecordDirectory(record);
       directory = await mkdtemp(join(record, backupPrefix()));
       const file = join(directory, "drover.db");
       if (database) {

@@ -42,6 +42,7 @@ import { bodyThread } from "../serve/bodies/body-message.ts";
 import { startThread } from "../define/start-thread.ts";
 import { createHeavyTurns } from "../serve/heavy-turns.ts";
 import { prepareRun, submitRun } from "../submit/submit.ts";
+import { createSubmitMany, pauseAfterWork } from "../submit/submit-many.ts";
 import { createAddressRules } from "../trigger/addresses.ts";
 import { buildSchedules } from "../trigger/agent-schedules.ts";
 import { createTriggerClock, type TriggerClock } from "../trigger/clock.ts";
@@ -168,7 +169,16 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     const heavyTurns = createHeavyTurns();
     const largeBodies = createLargeBodies(() => startThread(bodyThread));
     stops.push(() => largeBodies.stop());
-    const submitDeps = { store, agents, schemas, now: dispatcher.storeNow, newId, vault, turn: heavyTurns.turn };
+    const submitDeps = {
+      store,
+      createRun: dispatcher.createRun,
+      agents,
+      schemas,
+      now: dispatcher.storeNow,
+      newId,
+      vault,
+      waitForTurn: heavyTurns.turn,
+    };
     const prepare: Prepare = (request, who) => prepareRun(request, who, submitDeps);
     const clock = (options.triggerClock ?? createTriggerClock)(dispatcher.storeNow);
     const scheduling = { store, prepare, fireTimes, clock };
@@ -193,6 +203,8 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     const deps: OpenDeps = {
       store,
       submit,
+      pauseAfterWork: () => pauseAfterWork(heavyTurns.turn),
+      submitMany: createSubmitMany(submitDeps),
       schedules: createScheduleEditor({ ...scheduling, now: clock.now, newId, vault }),
       triggers: {
         secrets,

@@ -137,14 +137,14 @@ it.each(Object.entries(engines))("knows on %s how many operations shared a commi
   await Promise.all(Array.from({ length: 40 }, () => coordinator.client.submit({ agent_name: "work" })));
   for (let n = 0; n < 5; n += 1) await coordinator.client.submit({ agent_name: "work" });
   const after = await scrape(coordinator);
-  const rise = (name: string) => (after.get(name) ?? 0) - (before.get(name) ?? 0);
-  expect(rise('drover_store_operations_total{op="create_run"}')).toBe(45);
-  expect(rise("drover_store_apply_seconds_count")).toBe(45);
+  const countIncrease = (name: string) => (after.get(name) ?? 0) - (before.get(name) ?? 0);
+  expect(countIncrease('drover_store_operations_total{op="create_run"}')).toBe(45);
+  expect(countIncrease("drover_store_apply_seconds_count")).toBe(45);
   // sequential submissions cannot have shared a commit
-  expect(rise("drover_store_commits_total")).toBeGreaterThanOrEqual(6);
-  expect(rise("drover_store_commits_total")).toBeLessThanOrEqual(45);
-  expect(rise('drover_http_requests_total{method="post",path="/runs",status="201"}')).toBe(45);
-  expect(rise('drover_http_request_duration_seconds_count{method="post",path="/runs"}')).toBe(45);
+  expect(countIncrease("drover_store_commits_total")).toBeGreaterThanOrEqual(6);
+  expect(countIncrease("drover_store_commits_total")).toBeLessThanOrEqual(45);
+  expect(countIncrease('drover_http_requests_total{method="post",path="/runs",status="201"}')).toBe(45);
+  expect(countIncrease('drover_http_request_duration_seconds_count{method="post",path="/runs"}')).toBe(45);
 });
 
 it("counts one commit for operations that are applied together", async () => {

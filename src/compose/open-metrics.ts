@@ -86,7 +86,7 @@ function collectRecordMetrics(registry: Registry, { engine }: RecordStore): void
 
 function collectDiskMetrics(registry: Registry, directory: string): void {
   registry.collect(
-    { drover_disk_free_bytes: { type: "gauge", help: "Free where the state directory lies." } },
+    { drover_disk_free_bytes: { type: "gauge", help: "Free bytes on the filesystem that holds the state directory." } },
     async () => {
       const { bavail, bsize } = await statfs(directory);
       return { drover_disk_free_bytes: bavail * bsize };

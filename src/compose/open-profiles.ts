@@ -42,6 +42,8 @@ export interface ProfileChoice {
   gate?: (directory: string) => AgentGate | null;
   /** Returns false for a directory of agents to ignore. */
   acceptsAgents?: (directory: string) => boolean;
+  /** The directory of the coordinator that is started together with this runner. Its copies of the agents keep their schedules. */
+  coordinatorAgents?: string | null;
   /** Checks the schemas of an agent only when it is used, because checking all of them takes longer than a short run. */
   skipSchemaChecks?: boolean;
 }
@@ -98,7 +100,7 @@ export async function openProfiles(choice: ProfileChoice): Promise<OpenProfiles>
     const loadedAgents = await loadProfileAgents(profile);
     if (loadedAgents) agentsByProfile.set(profile, loadedAgents);
     reportFaults(loadedAgents?.faults ?? [], choice.onNotice);
-    reportSchedules(loadedAgents, choice.onNotice);
+    reportSchedules(profile, loadedAgents, choice);
     profiles.push({ loaded: profile, agents: loadedAgents?.agents.map(({ agent }) => agent) ?? [] });
   }
   const stopping = new AbortController();
@@ -113,7 +115,7 @@ export async function openProfiles(choice: ProfileChoice): Promise<OpenProfiles>
           const [before, after] = [current, next].map(({ agents }) => agents.map(({ agent }) => agent));
           if (JSON.stringify(next.faults) !== JSON.stringify(current.faults))
             reportFaults(next.faults, choice.onNotice);
-          if (JSON.stringify(after) !== JSON.stringify(before)) reportSchedules(next, choice.onNotice);
+          if (JSON.stringify(after) !== JSON.stringify(before)) reportSchedules(profile, next, choice);
           current = next;
           if (JSON.stringify(after) !== JSON.stringify(before)) await runner.replaceAgents(profile.name, after!);
         };
@@ -131,12 +133,21 @@ export async function openProfiles(choice: ProfileChoice): Promise<OpenProfiles>
 }
 
 /** Schedules of an agent that a runner offers are ignored, because several runners can offer the same agent and leave again. */
-function reportSchedules(loaded: LoadedAgents | null, onNotice: ProfileChoice["onNotice"]): void {
+function reportSchedules(
+  { agentsDirectory }: LoadedProfile,
+  loaded: LoadedAgents | null,
+  { coordinatorAgents, onNotice }: Pick<ProfileChoice, "coordinatorAgents" | "onNotice">,
+): void {
+  if (agentsDirectory && coordinatorAgents && isSameDirectory(agentsDirectory, coordinatorAgents)) return;
   for (const { agent, file } of loaded?.agents ?? [])
     if (agent.schedules !== undefined && agent.schedules.length > 0)
       onNotice(
         `${file}: the schedules of ${agent.name} are ignored, because a runner offers this agent. Move the file to the coordinator's agents directory, or use: drover schedules add ${agent.name} NAME --cron "..."`,
       );
+}
+
+function isSameDirectory(first: string, second: string): boolean {
+  return existsSync(first) && existsSync(second) && realpathSync.native(first) === realpathSync.native(second);
 }
 
 const noSchemaChecks: Pick<SchemaChecker, "checkSchema"> = { checkSchema: async () => ({ faults: [] }) };

@@ -14,7 +14,7 @@ function parseFaults(file: string, text: string) {
   return parsed.ok ? [] : parsed.faults;
 }
 
-test("a command makes an agent procedural, its absence autonomous", () => {
+test("an agent with a command is procedural, one without is autonomous", () => {
   expect(parseAgent("a.json", '{"name": "a", "command": "ls"}')).toMatchObject({
     type: "procedural",
     command: "ls",
@@ -27,7 +27,7 @@ test("a command makes an agent procedural, its absence autonomous", () => {
   expect(parseAgent("a.json", '\uFEFF{"name": "a", "command": null}').type).toBe("autonomous");
 });
 
-test("an unknown key is named with its line and what was probably meant", () => {
+test("reports an unknown key with its line and the key that was probably meant", () => {
   const [json] = parseFaults("x/a.json", '{\n  "name": "a",\n  "comand": "ls"\n}');
   expect(json).toMatchObject({
     code: "DROVER-AGT-003",
@@ -95,7 +95,7 @@ test("refuses a name that cannot be used in an address", () => {
   expect(parseFaults("a.json", '{"command": "ls"}')[0]).toMatchObject({ path: "name", message: "name is missing" });
 });
 
-test("type and command must agree", () => {
+test("refuses a type that does not match the command", () => {
   expect(parseFaults("a.json", '{"name":"a",\n"type":"procedural"}')[0]).toMatchObject({
     path: "command",
     code: "DROVER-AGT-004",

@@ -98,15 +98,15 @@ it("accepts what was held, not later edits of the file", async () => {
   await expect.poll(offered).toEqual(["a: ls"]);
 });
 
-/** A directory with the known agent and another one. */
-const theirs = (): string => {
+/** Returns a directory with the known agent and another one. */
+const createOtherDirectory = (): string => {
   mkdirSync(join(base, "theirs"));
   for (const [name, command] of Object.entries({ a: "ls", evil: "x" }))
     writeFileSync(join(base, "theirs", `${name}.json`), JSON.stringify({ name, command }));
   return join(base, "theirs");
 };
 
-const ways: [what: string, change: () => void][] = [
+const changes: [what: string, change: () => void][] = [
   [
     "a file that is renamed into the directory",
     () => (put("evil", "x", "evil.tmp"), renameSync(join(directory, "evil.tmp"), join(directory, "evil.json"))),
@@ -135,7 +135,7 @@ const ways: [what: string, change: () => void][] = [
   ],
   [
     "a link in place of the directory",
-    () => (renameSync(directory, join(base, "old")), symlinkSync(theirs(), directory)),
+    () => (renameSync(directory, join(base, "old")), symlinkSync(createOtherDirectory(), directory)),
   ],
   [
     "an edit that keeps its size and its times",
@@ -158,7 +158,7 @@ const ways: [what: string, change: () => void][] = [
       ),
   ],
 ];
-it.each(ways)("holds %s", async (_, change) => {
+it.each(changes)("holds %s", async (_, change) => {
   await serve();
   change();
   await expect.poll(() => held().length).toBe(1);

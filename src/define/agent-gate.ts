@@ -26,6 +26,8 @@ export interface AgentGate {
   admit(loaded: LoadedAgents): LoadedAgents;
   /** Changes whenever a held definition is accepted. */
   version(): string;
+  /** Tells `drover agents accept` that the definitions admitted last are in use. */
+  confirm(): void;
 }
 
 export interface HeldAgent {
@@ -45,6 +47,7 @@ export function createAgentGate(directory: string, stateDirectory: string | null
   const lastAccepted = new Map<string, LoadedAgent>();
   let heldHashes = new Set<string>();
   let isStart = true;
+  let unconfirmed: string[] = [];
 
   const isAccepted = (hash: string): boolean => {
     if (accepted.has(hash)) return true;
@@ -54,6 +57,7 @@ export function createAgentGate(directory: string, stateDirectory: string | null
       ? !wasHeld
       : stateDirectory !== null && existsSync(join(acceptedDirectory(stateDirectory), hash));
     if (isAcceptedNow) accepted.add(hash);
+    if (isAcceptedNow && !isStart) unconfirmed.push(hash);
     return isAcceptedNow;
   };
 
@@ -81,6 +85,11 @@ export function createAgentGate(directory: string, stateDirectory: string | null
       isStart = false;
       return { ...loaded, agents, faults: [...loaded.faults, ...faults] };
     },
+    confirm() {
+      if (stateDirectory !== null)
+        for (const hash of unconfirmed) writeFileSync(confirmationFile(stateDirectory, hash), "", { mode: 0o600 });
+      unconfirmed = [];
+    },
     version: () => (stateDirectory === null ? "" : listNames(acceptedDirectory(stateDirectory)).length.toString()),
   };
 }
@@ -96,8 +105,19 @@ export function listHeld(stateDirectory: string): HeldAgent[] {
 }
 
 export function acceptHeld(stateDirectory: string, { hash }: HeldAgent): void {
+  rmSync(confirmationFile(stateDirectory, hash), { force: true });
   mkdirSync(acceptedDirectory(stateDirectory), { recursive: true, mode: 0o700 });
   renameSync(join(heldDirectory(stateDirectory), hash), join(acceptedDirectory(stateDirectory), hash));
+}
+
+/** Whether the process that held this definition uses it since it was accepted. */
+export function isInUse(stateDirectory: string, { hash }: HeldAgent): boolean {
+  return existsSync(confirmationFile(stateDirectory, hash));
+}
+
+/** A hidden file, so that `version` does not count it. */
+function confirmationFile(stateDirectory: string, hash: string): string {
+  return join(acceptedDirectory(stateDirectory), `.${hash}.used`);
 }
 
 /**

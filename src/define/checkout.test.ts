@@ -64,7 +64,7 @@ it("is inherited within a repository and outside of any, but not from another re
   expect(findCheckout(join(top, "two"), "given", env).repo_sha).toBe("given");
 });
 
-// each of these used to block the whole process forever, and a run can leave one behind for the next run
+// each of these used to block the process forever, and any run can create one for the next run
 it.each([".git", ".git/HEAD", ".git/commondir", ".git/packed-refs", ".git/refs/heads/main"])(
   "neither blocks on a named pipe nor reads a device in place of %s",
   (name) => {

@@ -4,7 +4,7 @@ import { parseAgentFile } from "./agent-file.ts";
 const many = (count: number, each: (at: number) => string): string =>
   Array.from({ length: count }, (_, index) => each(index)).join("");
 
-/** Without limits, each of these takes seconds to minutes, or all memory. */
+/** Without limits, each of these would take seconds to minutes, or all memory. */
 const bombs: [what: string, file: string, text: string, code: string][] = [
   ["50,000 keys in YAML", "a.yaml", many(50_000, (at) => `key${at}: v${at}\n`), "DROVER-AGT-009"],
   ["50,000 keys in JSON", "a.json", `{${many(50_000, (at) => `"key${at}": ${at},`)}"z": 1}`, "DROVER-AGT-009"],

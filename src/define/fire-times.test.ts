@@ -7,7 +7,7 @@ import { checkTiming } from "./check-timing.ts";
 const fireTimes = createFireTimes();
 const utc = (text: string): number => Date.parse(`${text.replace(" ", "T")}Z`);
 
-/** The next slots after a moment, as "MM-DD HH:MM" in UTC. */
+/** Returns the next slots after a moment, as "MM-DD HH:MM" in UTC. */
 function slots(cron: string, timezone: string, from: string, count: number): string[] {
   const times = fireTimes({ cron, timezone }, 0);
   const found: string[] = [];
@@ -23,7 +23,7 @@ interface Row {
   expected: string[];
 }
 
-/** The table of docs/schedules.md: | timezone | local day | cron | slots in UTC | why |. */
+/** Reads the table of docs/schedules.md: | timezone | local day | cron | slots in UTC | why |. */
 function documented(): Row[] {
   const text = readFileSync(join(import.meta.dirname, "..", "..", "docs", "schedules.md"), "utf8");
   return [...text.matchAll(/^\| `(\w+\/\w+)` \| (\d{4}-\d\d-\d\d)[^|]*\| `([^`]+)` \| ([^|]+) \|/gm)].map(
@@ -56,7 +56,7 @@ test.each(documented())("fires as documented: $cron in $timezone on $day", ({ ti
   expect(found).toEqual(expected);
 });
 
-test("returns the same slots whatever moment it starts from", () => {
+test("returns the same slots from any starting moment", () => {
   const changes = ["2026-03-08 05:00", "2026-11-01 04:00"];
   for (const cron of ["30 1 * * *", "0,30 1,2 * * *", "*/30 * * * *", "*/20 1,2 * * *", "15 * * * *"])
     for (const from of changes) {

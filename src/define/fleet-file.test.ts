@@ -176,17 +176,17 @@ test("reports both locations of a duplicate name, in one fleet and across files"
 });
 
 test.each([
-  ["itself", { "a.yaml": "include: [./a.yaml]\nagents: [{ name: a }]\n" }],
+  ["directly", { "a.yaml": "include: [./a.yaml]\nagents: [{ name: a }]\n" }],
   [
-    "round about",
+    "through other files",
     {
       "a.yaml": "include: [b.yaml]\nagents: [{ name: a }]\n",
       "b.yaml": "include: [c.yaml]",
       "c.yaml": "include: [a.yaml]",
     },
   ],
-  ["by a link", { "a.yaml": "include: [link.yaml]\nagents: [{ name: a }]\n" }],
-])("a fleet that includes %s is refused with the way round, and its agents load", async (_, files) => {
+  ["through a symlink", { "a.yaml": "include: [link.yaml]\nagents: [{ name: a }]\n" }],
+])("reports the cycle of a fleet that includes itself %s, and loads its agents", async (_, files) => {
   for (const [name, text] of Object.entries(files)) put(name, text);
   symlinkSync("a.yaml", join(directory, "link.yaml"));
   const loaded = await loadAgentFiles([join(directory, "a.yaml")], schemas);
@@ -201,7 +201,7 @@ test("reports the cycle if two files of a directory include each other", async (
   expect((await loadAgents(directory, schemas)).faults).toMatchObject([{ code: "DROVER-AGT-008" }]);
 });
 
-test("reads a fleet file once even if it is referred to twice", async () => {
+test("reads a fleet file once even if two files include it", async () => {
   for (let level = 0; level < 30; level++)
     put(`f${level}.yaml`, `include: [f${level + 1}.yaml, ./f${level + 1}.yaml]\n`);
   put("f30.yaml", "agents: [{ name: last }]\n");

@@ -36,9 +36,9 @@ export function isFleet(value: unknown): boolean {
 
 export interface FleetAgents {
   entries: AgentEntry[];
-  /** Faults of the fleet file itself. Its agents are unknown then. */
+  /** Faults of the fleet file itself. If there are any, its agents are not loaded. */
   faults: DefinitionFault[];
-  /** The other files it refers to. */
+  /** The files that the fleet file refers to. */
   referenced: string[];
 }
 
@@ -57,8 +57,8 @@ export function loadFleet(file: string, text: AgentText, checks: AgentChecks): P
 }
 
 async function loadFleetFile(file: string, { value, origin }: AgentText, context: LoadContext): Promise<FleetAgents> {
-  const { inexact: _, ...wholeFile } = origin;
-  const checked = checkShape(value, fleetShape, wholeFile);
+  const { inexact: _, ...fileOrigin } = origin;
+  const checked = checkShape(value, fleetShape, fileOrigin);
   if (!checked.ok) return { entries: [], faults: checked.faults, referenced: [] };
   const { defaults = {}, agents = [], include = [] } = checked.value;
   const checkedDefaults = checkShape(defaults, defaultsShape, partOrigin(origin, ["defaults"]));
@@ -161,7 +161,12 @@ async function loadIncluded(file: string, origin: Origin, context: LoadContext):
   if ("ok" in text) return failed(text.faults);
   if (!isFleet(text.value))
     return failed([
-      createKeyFault(origin, "include", `${file} is not a fleet file`, "List agent files under agents, as path."),
+      createKeyFault(
+        origin,
+        "include",
+        `${file} is not a fleet file`,
+        "List an agent's file under `agents`, as `path: FILE`.",
+      ),
     ]);
   const loaded = await loadFleetFile(file, text, context);
   return { ...loaded, referenced: [file, ...loaded.referenced] };
@@ -184,7 +189,8 @@ function checkRepeatedFile(
     first < 0
       ? `${file} is listed twice`
       : `the fleet file includes itself: ${[...ancestors.slice(first), file].join(" -> ")}`;
-  return { ...createKeyFault(origin, key, message, "Remove one of the two."), code: "DROVER-AGT-008" };
+  const next = first < 0 ? "Remove one of its two entries." : "Remove this entry.";
+  return { ...createKeyFault(origin, key, message, next), code: "DROVER-AGT-008" };
 }
 
 /** The real path, so that a file has one identity however it is reached. */

@@ -17,7 +17,7 @@ test.each([
   ["a list that ends in a comma", "[1,\n2,\n]", 3, "comma"],
   ["an empty file", "", 1, "empty"],
   ["a leading zero", "[\n01]", 2, '"01"'],
-])("%s is found on its line", (_, text, line, word) => {
+])("finds the line of %s", (_, text, line, word) => {
   const read = parseJson(text);
   expect(read).toMatchObject({ ok: false, faults: [{ line, problem: expect.stringContaining(word) }] });
 });

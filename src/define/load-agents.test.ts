@@ -74,8 +74,8 @@ test("reports all faults of a file at once, with their lines", async () => {
   await put("b.md", "---\ntitle: B\nmax_turns: 0\n---\n# B\nx\n");
   await put("c.yaml", "name: c\nname: d\ncommand: ls\ncommand: cat\n");
   const { faults } = await loadAgents(directory, schemas);
-  const of = (name: string) => faults.filter(({ file }) => file?.endsWith(name));
-  expect(new Set(of("a.yaml").map(({ path, line }) => `${line}: ${path}`))).toEqual(
+  const faultsOf = (name: string) => faults.filter(({ file }) => file?.endsWith(name));
+  expect(new Set(faultsOf("a.yaml").map(({ path, line }) => `${line}: ${path}`))).toEqual(
     new Set([
       "1: name",
       "1: command",
@@ -85,8 +85,8 @@ test("reports all faults of a file at once, with their lines", async () => {
       "6: output_schema.$ref",
     ]),
   );
-  expect(of("b.md").map(({ path }) => path)).toEqual(["title", "max_turns"]);
-  expect(of("c.yaml").map(({ line }) => line)).toEqual([2, 4]);
+  expect(faultsOf("b.md").map(({ path }) => path)).toEqual(["title", "max_turns"]);
+  expect(faultsOf("c.yaml").map(({ line }) => line)).toEqual([2, 4]);
 });
 
 test.each([
@@ -96,7 +96,7 @@ test.each([
   ],
   ["a.yaml", "name: a\ncommand: ls\nparameters_schema: { properties: { id: { maximum: 12345678901234567890 } } }\n"],
   ["a.md", "---\nparameters_schema: { properties: { id: { maximum: 12345678901234567890 } } }\n---\n# A\nx\n"],
-])("a number in %s that would be altered is a fault at its line", async (name, text) => {
+])("reports a number in %s that would lose precision", async (name, text) => {
   await put(name, text);
   const { faults } = await loadAgents(directory, schemas);
   expect(faults).toMatchObject([

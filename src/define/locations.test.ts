@@ -105,8 +105,8 @@ describe("the user's state directory", () => {
 });
 
 describe("a .drover/ in a directory", () => {
-  /** Creates it as a command with DROVER_STATE_DIR would. */
-  const madeHere = (directory: string) => {
+  /** Creates it the way a command with DROVER_STATE_DIR would. */
+  const createStateHere = (directory: string) => {
     const env = { HOME: join(top, "home"), DROVER_STATE_DIR: join(directory, ".drover") };
     mkdirSync(recordDirectory(env.DROVER_STATE_DIR), { recursive: true });
     const { headCopy } = findLocations(env, directory);
@@ -127,7 +127,7 @@ describe("a .drover/ in a directory", () => {
   });
 
   it("that this user's Drover created is used if the directory is trusted", () => {
-    madeHere(top);
+    createStateHere(top);
     expect(findLocations(env(), top)).toMatchObject({
       stateDirectory: elsewhere(),
       ignoredState: { path: join(top, ".drover"), createdByUser: true },
@@ -137,13 +137,13 @@ describe("a .drover/ in a directory", () => {
   });
 
   it("is ignored in another directory it was copied or linked to", () => {
-    madeHere(join(top, "a"));
+    createStateHere(join(top, "a"));
     cpSync(join(top, "a", ".drover"), join(top, ".drover"), { recursive: true });
     expect(findLocations(trusting(top), top).stateDirectory).toBe(elsewhere());
   });
 
   it("that is ignored does not hide a usable one further up", () => {
-    madeHere(top);
+    createStateHere(top);
     mkdirSync(join(top, "a", ".drover"));
     expect(findLocations(trusting(top), join(top, "a"))).toMatchObject({
       stateDirectory: join(top, ".drover"),

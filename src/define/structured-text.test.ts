@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { parseJson } from "./structured-text.ts";
 
 /** Too long for the fast path. */
-const padded = (text: string): string => text + " ".repeat(20_000);
+const padToSlowPath = (text: string): string => text + " ".repeat(20_000);
 
 const readable = (text: string) => {
   const read = parseJson(text);
@@ -18,7 +18,7 @@ test.each([
 ])("refuses %s, and reports its line", (_, text, line, key) => {
   const faults = [{ line, problem: `the key "${key}" is repeated` }];
   expect(readable(text)).toEqual(faults);
-  expect(readable(padded(text))).toEqual(faults);
+  expect(readable(padToSlowPath(text))).toEqual(faults);
 });
 
 test("handles colons, quotes and backslashes in strings", () => {
@@ -44,8 +44,8 @@ test("reads short and long texts alike", () => {
   fc.assert(
     fc.property(tree, key, (value, name) => {
       const text = toText(value);
-      expect(readable(text)).toEqual(readable(padded(text)));
-      const [short, long] = [parseJson(text), parseJson(padded(text))];
+      expect(readable(text)).toEqual(readable(padToSlowPath(text)));
+      const [short, long] = [parseJson(text), parseJson(padToSlowPath(text))];
       if (short.ok && long.ok)
         for (const path of [[], [name], [0], [name, name], ["a", 0]])
           expect(short.findLine(path)).toBe(long.findLine(path));

@@ -52,9 +52,12 @@ export function watchAgents(
     referenced = current.referenced;
     const loaded = gate?.admit(current) ?? current;
     const text = JSON.stringify(loaded);
-    if (stopped || text === lastReported) return;
-    lastReported = text;
-    await onChange(loaded);
+    if (stopped) return;
+    if (text !== lastReported) {
+      lastReported = text;
+      await onChange(loaded);
+    }
+    gate?.confirm();
   };
 
   const renewWatcher = (directoryId: string): void => {

@@ -60,16 +60,16 @@ describe("a held poll", () => {
       await host.register({ name: "c", tags: ["x"], require_matching_tags: true }),
     ];
     const answers: string[] = [];
-    const waits = [a, b, c].map(async (runner, index) => {
+    const polling = [a, b, c].map(async (runner, index) => {
       const { claims } = await poll(runner);
       answers.push(`${"abc"[index]} ${claims.length}`);
     });
     await host.submit();
     await host.submit();
-    await Promise.all(waits.slice(0, 2));
+    await Promise.all(polling.slice(0, 2));
     expect(answers.sort()).toEqual(["a 1", "b 1"]);
     await host.submit({ demands: { tags: ["x"] } });
-    await waits[2];
+    await polling[2];
     expect(answers).toHaveLength(3);
   });
 
@@ -194,19 +194,19 @@ it("reports that a run waits because a runner with free slots is short of descri
 
 it("assigns 1,000 runs to 50 competing runners, each run once", async () => {
   const runners = await Promise.all(Array.from({ length: 50 }, (_, i) => host.register({ name: `r${i}` })));
-  const taken: string[] = [];
+  const claimedIds: string[] = [];
   const enough = new AbortController();
-  const waits = runners.map(async (runner) => {
+  const polling = runners.map(async (runner) => {
     while (!enough.signal.aborted) {
       const { claims } = await poll(runner, 5, enough.signal);
-      taken.push(...claims.map(({ run_id }) => run_id));
-      if (taken.length >= 1000) enough.abort();
+      claimedIds.push(...claims.map(({ run_id }) => run_id));
+      if (claimedIds.length >= 1000) enough.abort();
     }
   });
   const ids = await Promise.all(Array.from({ length: 1000 }, () => host.submit()));
-  await Promise.all(waits);
-  expect(taken).toHaveLength(1000);
-  expect(new Set(taken)).toEqual(new Set(ids));
+  await Promise.all(polling);
+  expect(claimedIds).toHaveLength(1000);
+  expect(new Set(claimedIds)).toEqual(new Set(ids));
 });
 
 it("accepts nothing from a stale attempt, and records each rejection", async () => {
@@ -265,14 +265,15 @@ it.each([
 
 it("reaches the same state if each request is sent three times", async () => {
   const runner = await host.register();
-  const thrice = async <T>(send: () => Promise<T>): Promise<T> => (await Promise.all([send(), send(), send()]))[0];
-  const run_id = (await thrice(() => host.ask({ idempotency_key: "k", parameters: { a: 1 } }))) as {
+  const sendThreeTimes = async <T>(send: () => Promise<T>): Promise<T> =>
+    (await Promise.all([send(), send(), send()]))[0];
+  const run_id = (await sendThreeTimes(() => host.ask({ idempotency_key: "k", parameters: { a: 1 } }))) as {
     ok: true;
     run: { run_id: string };
   };
   const id = run_id.run.run_id;
   const request = { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "one", want: 1, ack_order: 0 };
-  const { claims } = await thrice(() => host.port.poll(request, AbortSignal.timeout(60_000)));
+  const { claims } = await sendThreeTimes(() => host.port.poll(request, AbortSignal.timeout(60_000)));
   expect(claims).toMatchObject([{ run_id: id, attempt: 1 }]);
   const held: [string, number][] = [[id, 1]];
   const events = {

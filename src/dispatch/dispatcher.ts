@@ -7,6 +7,7 @@ import type { Change } from "../model/store.ts";
 import type { RecordStore } from "../record/record-store.ts";
 import { drainRunner, stopRuns } from "./control.ts";
 import { createRemoteClock } from "./remote-clock.ts";
+import { type CreateAndHandOver, createHandOver } from "./hand-over.ts";
 import { createPoll, type PollDeps, toPortError } from "./poll.ts";
 import { report } from "./report.ts";
 import { hashRunnerKey, createRunnerId } from "./runner-id.ts";
@@ -20,6 +21,8 @@ export interface DispatcherOptions {
   now: () => Date;
   leaseMs: number;
   pollHoldMs: number;
+  /** The longest time for which a runner may ask. */
+  maxPollHoldMs?: number;
   rescueEveryMs: number;
   /** How long a run waits for a matching runner before it fails. */
   unmatchedMs: number;
@@ -40,6 +43,7 @@ export interface DispatcherOptions {
 }
 
 export interface Dispatcher {
+  createRun: CreateAndHandOver;
   /** The port for runners inside this process, for any owner. */
   port: RunnerPort;
   /** The port for runners of this owner. It treats runners of other owners as unknown. */
@@ -74,6 +78,8 @@ export interface Dispatcher {
  */
 const renewBelow = 0.7;
 const renewEvery = 0.1;
+/** The longest hold, as a multiple of the usual one. An idle runner costs little but its polls. */
+const maxHolds = 12;
 const localOwner = "local";
 const maxRescuesPerBatch = 500;
 const defaultMaxFileBytes = 50 * 1024 * 1024;
@@ -81,6 +87,7 @@ const defaultMaxFileBytes = 50 * 1024 * 1024;
 /** Assigns runs to runners. All state is in the store, except for the polls that currently wait. */
 export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const { store, leaseMs, lowDisk = () => null, maxFileBytes = defaultMaxFileBytes } = options;
+  const maxPollHoldMs = options.maxPollHoldMs ?? maxHolds * options.pollHoldMs;
   const onError = options.onError ?? ((error) => process.emitWarning(`dispatch: ${String(error)}`));
   const waiters = createWaiters();
   const stopping = new AbortController();
@@ -90,12 +97,22 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const storeClock = createRemoteClock();
   const storeNow = () => storeClock.latest(performance.now());
   const shortages = new Map<string, string>();
-  const poll = createPoll({ ...options, onError, shortages, lowDisk, waiters, storeNow, stopped: stopping.signal });
+  const poll = createPoll({
+    ...options,
+    maxPollHoldMs,
+    onError,
+    shortages,
+    lowDisk,
+    waiters,
+    storeNow,
+    stopped: stopping.signal,
+  });
   let checking: Promise<void> | null = null;
   let needsCheck = false;
   const unsubscribe = store.changes(onChange);
 
   return {
+    createRun: createHandOver({ store, waiters, lowDisk }),
     port: createPort(undefined),
     portFor: createPort,
     stopRuns: (run_ids, by, reason) => stopRuns(store, run_ids, by, reason),
@@ -165,7 +182,14 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
         // Ends the polls of the previous epoch.
         waiters.wakeRunner(runner_id);
         const store_id = await store.storeId();
-        return { runner_id, epoch: result.epoch, lease_ms: leaseMs, store_id, max_file_bytes: maxFileBytes };
+        return {
+          runner_id,
+          epoch: result.epoch,
+          lease_ms: leaseMs,
+          store_id,
+          max_file_bytes: maxFileBytes,
+          max_hold_ms: maxPollHoldMs,
+        };
       },
       poll: (request, signal) => poll(request, signal, owner),
       report: (request) =>
@@ -192,7 +216,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   function onChange(change: Change): void {
     for (const demands of change.claimable) waiters.wakeFor(demands);
     for (const demands of change.resumed ?? []) waiters.wakeFor(demands, true);
-    waiters.wakeRunners(change.ordered);
+    waiters.wakeRunners(change.runnersWithOrders);
     if (change.foreign) checkForWork();
   }
 

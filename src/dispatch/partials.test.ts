@@ -24,7 +24,7 @@ async function claim(name: string) {
 }
 type Claimed = Awaited<ReturnType<typeof claim>>;
 
-const say = (by: Claimed, of: { run_id: string; attempt: number }, text: string, held = by.held) =>
+const sendPartial = (by: Claimed, of: { run_id: string; attempt: number }, text: string, held = by.held) =>
   host.port.report({
     runner_id: by.runner_id,
     epoch: by.epoch,
@@ -35,11 +35,11 @@ const say = (by: Claimed, of: { run_id: string; attempt: number }, text: string,
     finishes: [],
   });
 
-test("forwards live text only for runs that the runner holds", async () => {
+test("forwards partials only for runs that the runner holds", async () => {
   const [ann, bob] = [await claim("ann"), await claim("bob")];
-  await say(ann, ann, "own");
-  await say(bob, ann, "of a run it does not say it holds");
-  await say(bob, ann, "of a run it says it holds", [...bob.held, ...ann.held]);
-  await say(ann, { ...ann, attempt: ann.attempt + 1 }, "of another attempt");
+  await sendPartial(ann, ann, "own");
+  await sendPartial(bob, ann, "of a run it does not say it holds");
+  await sendPartial(bob, ann, "of a run it says it holds", [...bob.held, ...ann.held]);
+  await sendPartial(ann, { ...ann, attempt: ann.attempt + 1 }, "of another attempt");
   expect(received).toEqual(["own"]);
 });

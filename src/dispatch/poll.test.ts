@@ -32,6 +32,7 @@ const openPoll = (changes: Partial<PollDeps> = {}) =>
     leaseMs,
     // reached only if a wake was lost
     pollHoldMs: 15_000,
+    maxPollHoldMs: 3_600_000,
     lowDisk: () => null,
     shortages: new Map(),
     signAttempt: () => "",
@@ -160,6 +161,22 @@ it("assigns no runs while the disk is low, and continues when there is space", a
   expect(written()).toBe(since);
   low = null;
   expect((await poll(request, never)).claims).toMatchObject([{ run_id }]);
+});
+
+it("holds a poll for as long as the runner asks, within its own limit", async () => {
+  await openPoll({ pollHoldMs: 1 })(request, never);
+  expect(await openPoll({ pollHoldMs: 3_600_000 })({ ...request, hold_ms: 1 }, never)).toEqual(nothing);
+  const limited = openPoll({ pollHoldMs: 3_600_000, maxPollHoldMs: 1 });
+  expect(await limited({ ...request, hold_ms: 3_600_000 }, never)).toEqual(nothing);
+  let isAnswered = false;
+  const waiting = openPoll({ pollHoldMs: 1 })({ ...request, hold_ms: 3_600_000 }, never).finally(() => {
+    isAnswered = true;
+  });
+  // Several shorter polls later it still waits.
+  for (let at = 0; at < 5; at += 1) await openPoll({ pollHoldMs: 5 })({ ...request, want: 0 }, never);
+  expect(isAnswered).toBe(false);
+  const run_id = await host.submit();
+  expect((await waiting).claims).toMatchObject([{ run_id }]);
 });
 
 it("ends when the dispatcher stops", async () => {

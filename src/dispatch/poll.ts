@@ -1,17 +1,19 @@
-import type { ClaimedRun } from "../model/dispatch-ops.ts";
+import type { ClaimedRun, ClaimRuns } from "../model/dispatch-ops.ts";
 import { BugError } from "../model/errors.ts";
 import type { Invocation } from "../model/executor.ts";
 import { PortError } from "../model/port-error.ts";
 import type { Order, PollResponse, PollRequest } from "../model/runner-port.ts";
 import type { Store } from "../model/store.ts";
 import type { Vault } from "../model/vault.ts";
-import type { Waiter, Waiters, Wake } from "./waiters.ts";
+import type { ClaimResult, Waiter, Waiters, Wake } from "./waiters.ts";
 
 export interface PollDeps {
   store: Pick<Store, "apply" | "read">;
   waiters: Waiters;
   leaseMs: number;
+  /** For polls that do not say how long they may be held. */
   pollHoldMs: number;
+  maxPollHoldMs: number;
   lowDisk: () => string | null;
   /** The reasons why runners accepted no runs in their last poll, by runner id. */
   shortages: Map<string, string>;
@@ -38,6 +40,7 @@ interface Work {
   claims: ClaimedRun[];
   orders: Order[];
   draining: boolean;
+  closed?: true;
 }
 
 /**
@@ -52,10 +55,10 @@ export function createPoll(
   const delivered = new Map<string, { no: number; at: number }>();
   stopped.addEventListener("abort", () => waiters.wakeAll());
 
-  return async function poll(request, caller, owner) {
+  return async function poll({ hold_ms = deps.pollHoldMs, ...request }, caller, owner) {
     const ownedRequest = owner === undefined ? request : { ...request, owner };
     const isOver = () => caller.aborted || stopped.aborted;
-    const deadline = performance.now() + deps.pollHoldMs;
+    const deadline = performance.now() + Math.min(hold_ms, deps.maxPollHoldMs);
     // Register before querying, so that work which appears after the query wakes this poll.
     const waiter = waiters.add(request.runner_id, request.want);
     let unserved: Wake[] = [];
@@ -63,22 +66,28 @@ export function createPoll(
       for (let again = false; !isOver(); again = true) {
         const woken = again && waiter.notified;
         unserved = waiter.takeWakes();
+        const claimed = waiter.takeClaimed();
         const lowDiskReason = deps.lowDisk();
         const idle = woken ? null : await checkForWork(ownedRequest, lowDiskReason, waiter, again);
         if (isOver()) break;
-        if (idle === null) unserved.push(...waiter.takeWakes());
+        if (idle === null && claimed === null) unserved.push(...waiter.takeWakes());
         const work =
           idle ??
+          (claimed && toWork(claimed)) ??
           (await claim({ ...ownedRequest, ...(lowDiskReason === null ? {} : { hold: lowDiskReason }) }, waiter, again));
         waiter.want = work.draining ? 0 : request.want;
         waiter.takesResumed = !work.draining && request.shortage === undefined;
         if (!work.draining) unserved = unserved.slice(work.claims.length);
         const hasNews = work.claims.length > 0 || shouldSendOrders(request.runner_id, work.orders);
-        // A runner that disconnected may have polled again before this claim was made.
-        if (hasNews && caller.aborted) waiters.wakeRunner(request.runner_id);
-        if (hasNews || performance.now() >= deadline) return toResponse(request.runner_id, work);
+        // The runner may have polled again, because this poll's connection broke or is about to be found broken. The other
+        // poll then gets the same runs.
+        if (hasNews) waiters.wakeRunner(request.runner_id);
+        // Nobody waits for a late copy's response, so its wakes are passed on.
+        if (hasNews || work.closed || performance.now() >= deadline) return toResponse(request.runner_id, work);
         // The store had nothing for this runner, so these wakes need not be passed on.
         if (!work.draining) unserved = [];
+        waiter.offer =
+          work.draining || work.orders.length > 0 || lowDiskReason !== null ? null : toOp(ownedRequest, true);
         await waitForWake(waiter, { orders: work.orders, wasLow: lowDiskReason !== null, until: deadline }, caller);
         // Not woken, so there is no work. If there is, the next poll with the same claim_id gets it.
         if (!waiter.notified && performance.now() >= deadline)
@@ -87,6 +96,8 @@ export function createPoll(
       return { claims: [], orders: [] };
     } finally {
       waiter.remove(unserved);
+      // Runs were claimed for this poll, but nobody reads its response. The runner may have polled again already.
+      if (waiter.takeClaimed() !== null) waiters.wakeRunner(request.runner_id);
     }
   };
 
@@ -113,12 +124,14 @@ export function createPoll(
 
   async function claim(request: OwnedRequest & { hold?: string }, waiter: Waiter, again: boolean): Promise<Work> {
     const now = performance.now();
-    const [result] = await deps.store.apply([
-      { op: "claim_runs", ...request, lease_ms: deps.leaseMs, ...(again ? { again } : {}) },
-    ]);
-    if (!result.ok) throw toPortError(result.conflict);
+    const [result] = await deps.store.apply([toOp(request, again)]);
+    const work = toWork(result);
     if (!again) waiter.leaseEnds = now + deps.leaseMs;
-    return result;
+    return work;
+  }
+
+  function toOp(request: OwnedRequest & { hold?: string }, again: boolean): ClaimRuns {
+    return { op: "claim_runs", ...request, lease_ms: deps.leaseMs, ...(again ? { again } : {}) };
   }
 
   /** Waits until woken. The dispatcher renews the lease meanwhile. */
@@ -179,6 +192,11 @@ interface WaitOptions {
   /** The store was not queried because disk space was low. */
   wasLow: boolean;
   until: number;
+}
+
+function toWork(result: ClaimResult): Work {
+  if (!result.ok) throw toPortError(result.conflict);
+  return result;
 }
 
 export function toPortError(conflict: "unknown_runner" | "old_epoch" | "duplicate_runner"): PortError {

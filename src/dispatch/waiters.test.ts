@@ -120,3 +120,39 @@ it("lists each runner whose lease ends once", () => {
   expect(waiters.leasesEndingBefore(150)).toEqual([]);
   expect(waiters.leasesEndingBefore(250)).toEqual(["b"]);
 });
+
+it("reserves a sleeping waiter once, and lets it sleep until the claim is settled, even if its time is up or it is woken", async () => {
+  const waiters = createWaiters();
+  const waiter = add(waiters, facts("a"), 1);
+  expect(waiters.reserve({})).toBe(null);
+  const offer = {
+    op: "claim_runs",
+    runner_id: "a",
+    epoch: 1,
+    claim_id: "c",
+    want: 1,
+    ack_order: 0,
+    lease_ms: 1,
+  } as const;
+  waiter.offer = offer;
+  expect(waiters.reserve({})).toBe(null);
+  let isAwake = false;
+  const waiting = waiter.wait(1, never).then(() => (isAwake = true));
+  expect(waiters.reserve({ tags: ["x"] })).toBe(null);
+  const reservation = waiters.reserve({});
+  expect(reservation?.claim).toBe(offer);
+  expect(waiters.reserve({})).toBe(null);
+  const other = add(waiters, facts("b"), 1);
+  // The notice of the run that is claimed for it.
+  waiters.wakeFor({});
+  waiters.wakeAll();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(isAwake).toBe(false);
+  expect(woken(other)).toEqual([0]);
+  const result = { ok: true, op: "claim_runs", claims: [], orders: [], draining: false } as const;
+  reservation?.settle({ ...result, claims: [], orders: [] });
+  await waiting;
+  expect(waiter.takeClaimed()).toEqual(result);
+  expect(waiter.takeClaimed()).toBe(null);
+  expect(woken(waiter)).toEqual([1]);
+});

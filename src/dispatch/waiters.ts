@@ -1,3 +1,4 @@
+import type { ClaimRuns, DispatchResult } from "../model/dispatch-ops.ts";
 import type { Demands } from "../model/run.ts";
 import { unmetDemands, type RunnerFacts } from "../record/matching.ts";
 
@@ -9,6 +10,11 @@ export interface Waiters {
    * runner without a free slot, if no other matches.
    */
   wakeFor(demands: Demands, resumed?: boolean): void;
+  /**
+   * Reserves the waiter that would be woken for such a run, if it sleeps and has an offer, so that the run can be claimed for
+   * it in the transaction that creates the run.
+   */
+  reserve(demands: Demands): Reservation | null;
   wakeRunner(runner_id: string): void;
   wakeRunners(runner_ids: ReadonlySet<string>): void;
   wakeAll(): void;
@@ -30,7 +36,18 @@ export interface Wake {
   resumed: boolean;
 }
 
+export interface Reservation {
+  /** The offer of the waiter. */
+  claim: ClaimRuns;
+  /** Wakes the waiter with the result of the claim; null if the transaction failed. */
+  settle(result: ClaimResult | null): void;
+}
+
+export type ClaimResult = Extract<DispatchResult, { op: "claim_runs" } | { ok: false }>;
+
 export interface Waiter {
+  /** The claim with which a run may be claimed for this waiter while it sleeps. */
+  offer: ClaimRuns | null;
   /** How many runs it can take. 0 while no runs are assigned. */
   want: number;
   /** False while the runner accepts no run at all, not even a resumed one. */
@@ -46,6 +63,8 @@ export interface Waiter {
   identify(runner: WaitingRunner): void;
   /** Returns the runs that this waiter was woken for since the last call. */
   takeWakes(): Wake[];
+  /** Returns the result of a claim that was made for this waiter since the last call. */
+  takeClaimed(): ClaimResult | null;
   /** Resolves when the waiter is woken (or already was), the time is up, or the signal aborts. */
   wait(ms: number, signal: AbortSignal): Promise<void>;
   /** Removes the waiter and wakes others for the runs that it did not serve. */
@@ -58,6 +77,10 @@ interface WaiterEntry extends Waiter {
   runner: WaitingRunner | null;
   wakes: Wake[];
   notified: boolean;
+  isAsleep: boolean;
+  /** While a claim is made for it, it sleeps on, even if its time is up. */
+  isReserved: boolean;
+  claimed: ClaimResult | null;
   notify: () => void;
 }
 
@@ -67,6 +90,10 @@ export function createWaiters(): Waiters {
   return {
     add,
     wakeFor: (demands, resumed = false) => wakeOne({ demands, resumed }),
+    reserve(demands) {
+      for (const entry of entries) if (canReserve(entry, demands)) return reserve(entry, entry.offer);
+      return null;
+    },
     wakeRunner(runner_id) {
       for (const entry of entries) if (entry.runner_id === runner_id) wake(entry);
     },
@@ -105,6 +132,10 @@ export function createWaiters(): Waiters {
       leaseEnds: Number.NEGATIVE_INFINITY,
       wakes: [],
       notified: false,
+      offer: null,
+      isAsleep: false,
+      isReserved: false,
+      claimed: null,
       notify: () => undefined,
       identify(runner) {
         entry.runner = runner;
@@ -112,6 +143,11 @@ export function createWaiters(): Waiters {
       takeWakes() {
         entry.notified = false;
         return entry.wakes.splice(0);
+      },
+      takeClaimed() {
+        const { claimed } = entry;
+        entry.claimed = null;
+        return claimed;
       },
       wait: (ms, signal) => waitForWake(entry, ms, signal),
       remove(unserved) {
@@ -121,6 +157,20 @@ export function createWaiters(): Waiters {
     };
     entries.add(entry);
     return entry;
+  }
+
+  function reserve(entry: WaiterEntry, claim: ClaimRuns): Reservation {
+    entry.isReserved = true;
+    return {
+      claim,
+      settle(result) {
+        entry.isReserved = false;
+        entry.claimed = result;
+        wake(entry);
+        // Its caller has disconnected. The runner may poll again already, with the claim that has the run.
+        if (!entries.has(entry)) for (const other of entries) if (other.runner_id === entry.runner_id) wake(other);
+      },
+    };
   }
 
   /** Picks the first matching waiter that is asleep, or else one that is awake and can take another run. */
@@ -157,20 +207,34 @@ export function createWaiters(): Waiters {
   }
 }
 
+function canReserve(entry: WaiterEntry, demands: Demands): entry is WaiterEntry & { offer: ClaimRuns } {
+  const { isAsleep, isReserved, notified, runner, offer, want, wakes } = entry;
+  if (!isAsleep || isReserved || notified || offer === null || want < 1 || wakes.length > 0) return false;
+  return runner !== null && typeof runner.only_agent !== "string" && unmetDemands(demands, runner).length === 0;
+}
+
+/** A reserved waiter wakes once its claim is settled. */
 function wake(entry: WaiterEntry): void {
   entry.notified = true;
-  entry.notify();
+  if (!entry.isReserved) entry.notify();
 }
 
 function waitForWake(entry: WaiterEntry, ms: number, signal: AbortSignal): Promise<void> {
   if (entry.notified || signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
     // Node keeps one list per timer length, so round to whole milliseconds. Add one, so that it never fires early.
-    const timer = setTimeout(done, Math.ceil(ms) + 1);
+    const timer = setTimeout(
+      () => {
+        if (!entry.isReserved) done();
+      },
+      Math.ceil(ms) + 1,
+    );
+    entry.isAsleep = true;
     signal.addEventListener("abort", done);
     entry.notify = done;
     function done(): void {
       clearTimeout(timer);
+      entry.isAsleep = false;
       signal.removeEventListener("abort", done);
       entry.notify = () => undefined;
       resolve();

@@ -172,7 +172,7 @@ async function startRecord(runId: string, request: ExecRequest, deps: ExecDeps, 
   const { nestedAccess, now, owner } = deps;
   const log =
     nestedAccess &&
-    openNestedLog({ runs: nestedAccess.runs, run_id: runId, attempt: 1, owner, now, record: recorder.record });
+    openNestedLog({ runsDirectory: nestedAccess.runs, run_id: runId, attempt: 1, owner, now, record: recorder.record });
   await sink
     .create(
       newRun({

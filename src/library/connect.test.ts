@@ -23,7 +23,7 @@ function createProject() {
   return { directory, profiles, env, stateDir: join(directory, "state") };
 }
 
-/** The state directory opened in this process. */
+/** Opens the state directory in this process. */
 async function openLocally(): Promise<{ drover: Drover; directory: string }> {
   const { directory, profiles, env, stateDir } = createProject();
   const drover = await connect({ stateDir, profiles, cwd: directory, env });
@@ -31,7 +31,7 @@ async function openLocally(): Promise<{ drover: Drover; directory: string }> {
   return { drover, directory };
 }
 
-/** A coordinator with a runner, over HTTP. */
+/** Starts a coordinator with a runner and connects over HTTP. */
 async function openRemotely(): Promise<{ drover: Drover; directory: string }> {
   const { directory, profiles, env } = createProject();
   const coordinator = await startTestCoordinator();
@@ -54,7 +54,7 @@ async function openRemotely(): Promise<{ drover: Drover; directory: string }> {
   return { drover, directory };
 }
 
-/** An agent of the executor `model` that says and does what these turns say. */
+/** Stores an agent of the executor `model` that takes these scripted turns. */
 async function putScripted(drover: Drover, directory: string, name: string, turns: readonly unknown[]): Promise<void> {
   const script = join(directory, `${name}.json`);
   writeFileSync(script, JSON.stringify({ turns }));
@@ -204,6 +204,15 @@ describe("connect", () => {
       code: "DROVER-USE-001",
       field,
       next: expect.stringContaining("connect("),
+    });
+  });
+
+  it("refuses a directory of profiles that does not exist, and says that connect() got it", async () => {
+    const { directory, env, stateDir } = createProject();
+    await expect(connect({ stateDir, profiles: "missing", cwd: directory, env })).rejects.toMatchObject({
+      code: "DROVER-USE-001",
+      field: "profiles",
+      message: `The directory \`profiles\` that connect() got does not exist: ${join(directory, "missing")}`,
     });
   });
 });

@@ -12,7 +12,7 @@ interface SignalOption {
   signal?: AbortSignal;
 }
 
-/** A connection to a coordinator: every route of the HTTP API as a typed function, and the operations that combine several. */
+/** A connection to a coordinator: typed functions for the routes that a client needs, and operations that combine several. */
 export interface Drover extends Omit<ApiClient, "runs" | "sessions"> {
   runs: ApiClient["runs"] & {
     /**

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { findAgentsDirectory } from "../cli/agents-directory.ts";
 import { connect } from "../cli/connect.ts";
@@ -32,7 +33,8 @@ export async function openConnection(options: CoordinatorAddress | LocalState): 
   }
   // loaded lazily: a client of a running coordinator needs none of its code
   const { openEmbedded } = await import("./open-embedded.ts");
-  const config = profiles === undefined ? local.config : { ...local.config, profiles: resolve(cwd, profiles) };
+  const config =
+    profiles === undefined ? local.config : { ...local.config, profiles: findDirectory("profiles", cwd, profiles) };
   return openEmbedded({
     local: { ...local, config },
     env: input.env,
@@ -61,6 +63,17 @@ function checkOptions(options: CoordinatorAddress | LocalState): void {
     const value: unknown = Reflect.get(options, name);
     if (value !== undefined && (typeof value !== "string" || value === "")) throw invalidOption(name, "must be a path");
   }
+}
+
+function findDirectory(field: string, cwd: string, path: string): string {
+  const directory = resolve(cwd, path);
+  if (existsSync(directory)) return directory;
+  throw new RequestError({
+    code: "DROVER-USE-001",
+    field,
+    message: `The directory \`${field}\` that connect() got does not exist: ${directory}`,
+    next: "Create it, or correct the path. Relative paths start at `cwd`, or else at the working directory.",
+  });
 }
 
 function servedElsewhere(field: string, url: string, { locations }: Local): RequestError {

@@ -8,13 +8,13 @@ import { RequestError } from "../model/errors.ts";
 import type { Run } from "../model/run.ts";
 import { openStore } from "../record/open.ts";
 
-const made: string[] = [];
-afterAll(() => made.forEach((directory) => rmSync(directory, { recursive: true, force: true })));
+const createdProjects: string[] = [];
+afterAll(() => createdProjects.forEach((directory) => rmSync(directory, { recursive: true, force: true })));
 
-/** A state directory, and an agent that answers with these turns. */
-function place(turns: readonly unknown[] = [{ text: "It is done." }]) {
+/** Creates a state directory and an agent that answers with these turns. */
+function createProject(turns: readonly unknown[] = [{ text: "It is done." }]) {
   const directory = mkdtempSync(join(tmpdir(), "drover-library-"));
-  made.push(directory);
+  createdProjects.push(directory);
   const script = join(directory, "turns.json");
   writeFileSync(script, JSON.stringify({ turns }));
   const agent = { name: "helper", executor: "model", provider: "scripted", script } satisfies ResolvedAgentConfig;
@@ -22,7 +22,7 @@ function place(turns: readonly unknown[] = [{ text: "It is done." }]) {
   return { directory, stateDir, agent, runner: new AgentRunner(stateDir) };
 }
 
-async function runsOf(stateDir: string): Promise<Run[]> {
+async function listRuns(stateDir: string): Promise<Run[]> {
   const store = await openStore({
     directory: recordDirectory(stateDir),
     now: () => new Date(),
@@ -40,13 +40,13 @@ const echo: ResolvedAgentConfig = { name: "say", command: "echo hello" };
 
 describe("runAgent", () => {
   it("runs an agent until it finishes and returns its result", async () => {
-    const { agent, stateDir } = place([{ text: `${"x".repeat(600)} done` }]);
+    const { agent, stateDir } = createProject([{ text: `${"x".repeat(600)} done` }]);
     const result = await runAgent({ agent, prompt: "Do it", stateDir, triggerType: "schedule", schedule: "nightly" });
     expect(result).toMatchObject({ success: true, jobId: expect.any(String), sessionId: expect.any(String) });
     expect(result.error).toBeUndefined();
     expect(result.summary).toHaveLength(500);
     expect(result.durationSeconds).toBeGreaterThanOrEqual(0);
-    const [run, ...others] = await runsOf(stateDir);
+    const [run, ...others] = await listRuns(stateDir);
     expect(others).toEqual([]);
     expect(run).toMatchObject({
       run_id: result.jobId,
@@ -60,13 +60,13 @@ describe("runAgent", () => {
   });
 
   it("has the trigger type `manual` by default", async () => {
-    const { stateDir } = place();
+    const { stateDir } = createProject();
     const { run } = await runAgent({ agent: echo, prompt: "", stateDir });
     expect(run).toMatchObject({ trigger_type: "manual", schedule: null, result_text: "hello\n" });
   });
 
   it("returns a failed run with a RunnerError that names the run and the agent, and keeps the run", async () => {
-    const { agent, stateDir } = place([{ error: { kind: "authentication", message: "no such key" } }]);
+    const { agent, stateDir } = createProject([{ error: { kind: "authentication", message: "no such key" } }]);
     const result = await runAgent({ agent, prompt: "Do it", stateDir });
     expect(result.success).toBe(false);
     expect(result.error).toBeInstanceOf(RunnerError);
@@ -74,11 +74,13 @@ describe("runAgent", () => {
     expect(result.error).toMatchObject({ name: "RunnerError", jobId: result.jobId, agentName: "helper" });
     expect(result.error!.message).toContain("provider_auth");
     expect(result.error!.message).toContain("no such key");
-    expect(await runsOf(stateDir)).toMatchObject([{ run_id: result.jobId, status: "failed", reason: "provider_auth" }]);
+    expect(await listRuns(stateDir)).toMatchObject([
+      { run_id: result.jobId, status: "failed", reason: "provider_auth" },
+    ]);
   });
 
-  it("stops the run when its signal is aborted, and refuses a signal that was aborted before", async () => {
-    const { stateDir, directory } = place();
+  it("stops the run when its signal is aborted, and refuses a signal that is already aborted", async () => {
+    const { stateDir, directory } = createProject();
     const stop = new AbortController();
     const began = join(directory, "began");
     const agent = { name: "slow", command: `sh -c 'touch ${began}; sleep 600'` };
@@ -88,34 +90,34 @@ describe("runAgent", () => {
     const result = await running;
     expect(result).toMatchObject({ success: false, error: { name: "RunnerError" }, run: { status: "cancelled" } });
     await expect(runAgent({ agent, prompt: "", stateDir, signal: stop.signal })).rejects.toThrow("abort");
-    expect(await runsOf(stateDir)).toHaveLength(1);
+    expect(await listRuns(stateDir)).toHaveLength(1);
   });
 
   it("returns a parked run that only a person can resume, and leaves it parked", async () => {
     const tools = [{ name: "file.list", input: { path: "." } }];
-    const { agent, stateDir } = place([{ tools }, { tools }, { text: "never said" }]);
+    const { agent, stateDir } = createProject([{ tools }, { tools }, { text: "never said" }]);
     const result = await runAgent({ agent: { ...agent, budget: { turns: 1 } }, prompt: "x", stateDir });
     expect(result).toMatchObject({ success: false, error: { name: "RunnerError" }, run: { parked_why: "budget" } });
     expect(result.error!.message).toContain(`drover runs resume ${result.jobId}`);
-    expect(await runsOf(stateDir)).toMatchObject([{ run_id: result.jobId, status: "parked" }]);
+    expect(await listRuns(stateDir)).toMatchObject([{ run_id: result.jobId, status: "parked" }]);
   });
 
-  it("returns no summary for a silent agent, and never cuts one inside a character", async () => {
-    const { agent, stateDir } = place([{ text: `${"x".repeat(499)}\u{1f411}` }]);
+  it("returns no summary for a silent agent, and never cuts a summary inside a character", async () => {
+    const { agent, stateDir } = createProject([{ text: `${"x".repeat(499)}\u{1f411}` }]);
     expect((await runAgent({ agent, prompt: "x", stateDir })).summary).toBe("x".repeat(499));
     const silent = await runAgent({ agent: { name: "silent", command: "true" }, prompt: "", stateDir });
     expect(silent).toMatchObject({ success: true });
     expect(silent).not.toHaveProperty("summary");
   });
 
-  const asking = (directory: string) => [
+  const turnsThatAsk = (directory: string) => [
     { tools: [{ name: "command.run", input: { command: `echo made >${directory}/made` } }] },
     { text: "Thank you." },
   ];
 
   it("denies a call whose edited input does not match the tool, and reports it to the caller", async () => {
-    const { agent, stateDir, directory } = place();
-    writeFileSync(agent.script, JSON.stringify({ turns: asking(directory) }));
+    const { agent, stateDir, directory } = createProject();
+    writeFileSync(agent.script, JSON.stringify({ turns: turnsThatAsk(directory) }));
     const questions: unknown[] = [];
     const result = await runAgent({
       agent,
@@ -135,8 +137,8 @@ describe("runAgent", () => {
   });
 
   it("uses an answer that somebody else gives while the caller is deciding", async () => {
-    const { agent, stateDir, directory } = place();
-    writeFileSync(agent.script, JSON.stringify({ turns: asking(directory) }));
+    const { agent, stateDir, directory } = createProject();
+    writeFileSync(agent.script, JSON.stringify({ turns: turnsThatAsk(directory) }));
     const result = await runAgent({
       agent,
       prompt: "x",
@@ -159,14 +161,14 @@ describe("runAgent", () => {
   });
 
   it("works in the agent's working_directory", async () => {
-    const { directory, stateDir } = place();
+    const { directory, stateDir } = createProject();
     const agent = { name: "here", command: "sh -c 'echo made > made.txt'", working_directory: directory };
     expect(await runAgent({ agent, prompt: "", stateDir })).toMatchObject({ success: true });
     expect(readFileSync(join(directory, "made.txt"), "utf8")).toBe("made\n");
   });
 
   it("runs an agent of a fleet file, and lists its agents if the name is missing or unknown", async () => {
-    const { directory, stateDir } = place();
+    const { directory, stateDir } = createProject();
     const path = join(directory, "fleet.yaml");
     writeFileSync(
       path,
@@ -185,7 +187,7 @@ describe("runAgent", () => {
   });
 
   it("expands any variable of the caller, and refuses an unset one before creating a run", async () => {
-    const { agent, stateDir } = place();
+    const { agent, stateDir } = createProject();
     const env = { PATH: process.env["PATH"], SECRET_OF_MINE: "s3cret" };
     const using = (name: string): ResolvedAgentConfig => ({ ...agent, system_prompt: `Use \${${name}}.` });
     await expect(runAgent({ agent: using("NOT_SET"), prompt: "x", stateDir, env })).rejects.toMatchObject({
@@ -200,10 +202,10 @@ describe("runAgent", () => {
   });
 
   it("runs several agents at once on one state directory", async () => {
-    const { agent, runner, stateDir } = place();
+    const { agent, runner, stateDir } = createProject();
     const results = await Promise.all([1, 2, 3, 4, 5].map((n) => runner.run({ agent, prompt: `number ${n}` })));
     expect(results.map(({ success }) => success)).toEqual([true, true, true, true, true]);
-    expect((await runsOf(stateDir)).map(({ prompt }) => prompt).sort()).toEqual(
+    expect((await listRuns(stateDir)).map(({ prompt }) => prompt).sort()).toEqual(
       [1, 2, 3, 4, 5].map((n) => `number ${n}`),
     );
   });
@@ -238,7 +240,7 @@ describe("runAgent", () => {
 
 describe("AgentRunner", () => {
   it("resumes a session in a new run", async () => {
-    const { agent, runner, stateDir } = place([{ text: "one" }, { text: "two" }]);
+    const { agent, runner, stateDir } = createProject([{ text: "one" }, { text: "two" }]);
     const first = await runner.run({ agent, prompt: "Begin" });
     const second = await runner.resume(first.sessionId!, agent, "Go on");
     expect(second).toMatchObject({ success: true, sessionId: first.sessionId, summary: "two" });
@@ -253,7 +255,7 @@ describe("AgentRunner", () => {
   });
 
   it("forks a session without changing the original", async () => {
-    const { agent, runner } = place([{ text: "one" }, { text: "two" }, { text: "three" }]);
+    const { agent, runner } = createProject([{ text: "one" }, { text: "two" }, { text: "three" }]);
     const first = await runner.run({ agent, prompt: "Begin" });
     const forked = await runner.fork(first.sessionId!, agent, "Try another way");
     expect(forked).toMatchObject({ success: true, summary: "two" });
@@ -263,7 +265,7 @@ describe("AgentRunner", () => {
   });
 
   it("forks a session at an earlier turn", async () => {
-    const { agent, runner } = place([{ text: "one" }, { text: "two" }, { text: "three" }]);
+    const { agent, runner } = createProject([{ text: "one" }, { text: "two" }, { text: "three" }]);
     const first = await runner.run({ agent, prompt: "Begin" });
     await runner.resume(first.sessionId!, agent, "Go on");
     const forked = await runner.fork(first.sessionId!, agent, "Another way", { forkAtTurn: 1 });
@@ -271,7 +273,7 @@ describe("AgentRunner", () => {
   });
 
   it("rejects a session that is unknown, expired, or belongs to another agent or executor, with a SessionError that says what to do", async () => {
-    const { agent, runner, stateDir } = place();
+    const { agent, runner, stateDir } = createProject();
     const { sessionId } = await runner.run({ agent, prompt: "Begin" });
     const unknown: unknown = await runner.resume("nowhere", agent, "x").catch((error: unknown) => error);
     expect(unknown).toBeInstanceOf(SessionError);
@@ -293,6 +295,6 @@ describe("AgentRunner", () => {
       name: "SessionError",
       message: expect.stringContaining("session.timeout"),
     });
-    expect(await runsOf(stateDir)).toHaveLength(1);
+    expect(await listRuns(stateDir)).toHaveLength(1);
   });
 });

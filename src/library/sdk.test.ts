@@ -42,7 +42,7 @@ afterEach(async () => {
 const clients = join(import.meta.dirname, "../../test/clients");
 
 /** Runs the real SDK in this process against a scripted model. */
-async function place(script: Script) {
+async function createProject(script: Script) {
   const directory = mkdtempSync(join(tmpdir(), "drover-library-"));
   closing.push(() => rmSync(directory, { recursive: true, force: true }));
   const server = await startModelServer(script);
@@ -81,7 +81,7 @@ async function place(script: Script) {
     run: (more: Partial<RunnerOptionsWithCallbacks> = {}) =>
       runAgent({ agent, prompt: "Do it", stateDir, ...options, ...more }),
     record,
-    /** A session's conversation, in the record and in Claude Code's own file. */
+    /** Returns a session's conversation as stored in the record and in Claude Code's own file. */
     conversation: (session_id: string): Promise<Buffer[]> =>
       record(async ({ connection }) => {
         const stored = connection.sql("select bytes from session_states where session_id = ?").all(session_id);
@@ -96,23 +96,23 @@ async function place(script: Script) {
   };
 }
 
-const eventsOf = ({ record }: { record: Awaited<ReturnType<typeof place>>["record"] }, run_id: string) =>
+const listEvents = ({ record }: { record: Awaited<ReturnType<typeof createProject>>["record"] }, run_id: string) =>
   record(async ({ read }): Promise<StoredEvent["event"][]> =>
     (await read.events(run_id, 0, 1000)).map(({ event }) => event),
   );
 
-/** Writes a.txt, then says that it is done. */
+/** Turns that write a.txt and then answer. */
 const writes: Script = [
   {
     when: "Do it",
     turns: [{ tool: { name: "write_file", input: { path: "a.txt", content: "made" } } }, { text: "It is made." }],
   },
 ];
-const says = (text: string): Script => [{ when: /./, turns: [{ text }] }];
+const answerWith = (text: string): Script => [{ when: /./, turns: [{ text }] }];
 
 describe("runAgent on the Agent SDK", () => {
   it("passes each SDK message to onMessage as it arrives, and keeps all of them in the log", async () => {
-    const opened = await place(writes);
+    const opened = await createProject(writes);
     const seen: { message: SDKMessage; isLogged: boolean }[] = [];
     let atFirst: Run | null = null;
     const result = await opened.run({
@@ -138,7 +138,7 @@ describe("runAgent on the Agent SDK", () => {
     expect(seen.filter(({ isLogged }) => !isLogged)).toEqual([]);
     const init = seen[0]!.message;
     expect(init).toMatchObject({ subtype: "init", session_id: result.sessionId });
-    const events = await eventsOf(opened, result.jobId);
+    const events = await listEvents(opened, result.jobId);
     const raws = events.flatMap((event) =>
       "raw" in event && event.raw !== undefined ? [event.raw as SDKMessage] : [],
     );
@@ -156,7 +156,7 @@ describe("runAgent on the Agent SDK", () => {
   });
 
   it("resumes with the whole history and forks without touching the original", async () => {
-    const opened = await place(({ messages }) => ({
+    const opened = await createProject(({ messages }) => ({
       text: `answer ${messages.filter(({ role }) => role === "assistant").length + 1}`,
     }));
     const first = await opened.run({ prompt: "the first prompt" });
@@ -189,18 +189,18 @@ describe("runAgent on the Agent SDK", () => {
     ["a key that is refused", 401, "provider_auth"],
     ["a service that fails", 500, "provider_network"],
   ])("returns %s as an SDKError with the SDK's message, on a run that failed", async (_, status, reason) => {
-    const opened = await place([{ when: /./, turns: [{ error: { status, message: "no luck" } }] }]);
+    const opened = await createProject([{ when: /./, turns: [{ error: { status, message: "no luck" } }] }]);
     const { success, error, jobId, run } = await opened.run();
     expect([success, run?.status, run?.reason], String(error)).toEqual([false, "failed", reason]);
     expect(error).toBeInstanceOf(SDKError);
     expect(error).toBeInstanceOf(RunnerError);
     expect(error).toMatchObject({ jobId, agentName: "coder", sdkMessage: { type: "result", is_error: true } });
     expect(error!.message).toContain(jobId);
-    expect((await eventsOf(opened, jobId)).map(({ type }) => type)).toContain("error");
+    expect((await listEvents(opened, jobId)).map(({ type }) => type)).toContain("error");
   });
 
   it("continues when onMessage throws, and reports the error", async () => {
-    const opened = await place(says("done"));
+    const opened = await createProject(answerWith("done"));
     let calls = 0;
     const result = await opened.run({
       onMessage() {
@@ -228,7 +228,7 @@ describe("runAgent on the Agent SDK", () => {
     ],
     ["no decision at all", undefined as never, null, "completed"],
   ])("asks onQuestion before a tool is used: %s", async (_, decision, content, status) => {
-    const opened = await place(writes);
+    const opened = await createProject(writes);
     const questions: AgentQuestion[] = [];
     const result = await opened.run({
       agent: { ...opened.agent, permissions: { mode: "default" } },
@@ -262,7 +262,7 @@ describe("runAgent on the Agent SDK", () => {
         content: [{ type: "text", text: `sum ${a + b}` }],
       }),
     );
-    const opened = await place([
+    const opened = await createProject([
       {
         when: "Do it",
         turns: [{ tool: { name: "mcp__calc__add", input: { a: 2, b: 3 } } }, { text: "It is five." }],
@@ -280,7 +280,7 @@ describe("runAgent on the Agent SDK", () => {
   });
 
   it("says what to install if the SDK is missing; everything else works", async () => {
-    const opened = await place(says("done"));
+    const opened = await createProject(answerWith("done"));
     const result = await opened.run({ cwd: opened.work });
     expect(result).toMatchObject({ success: false, run: { status: "failed", reason: "dependency_missing" } });
     expect(result.error).toBeInstanceOf(SDKNotFoundError);
@@ -290,7 +290,7 @@ describe("runAgent on the Agent SDK", () => {
   });
 
   it("passes the same messages from the log through a coordinator, and accepts answers there", async () => {
-    const opened = await place(writes);
+    const opened = await createProject(writes);
     const coordinator = await startTestCoordinator();
     closing.push(coordinator.dispose);
     const env = { ...opened.options.env, DROVER_TRUST: dirname(opened.work) };
@@ -330,7 +330,7 @@ describe("runAgent on the Agent SDK", () => {
 
   it("stops the SDK in the middle of a turn", async () => {
     const stop = new AbortController();
-    const opened = await place([
+    const opened = await createProject([
       {
         when: "Do it",
         turns: [{ tool: { name: "shell", input: { command: "touch began; sleep 600" } } }, { text: "too late" }],

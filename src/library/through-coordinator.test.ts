@@ -12,8 +12,8 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-/** A coordinator with a runner of the executor `model`. */
-async function fleet() {
+/** Starts a coordinator with a runner of the executor `model`. */
+async function startFleet() {
   const directory = mkdtempSync(join(tmpdir(), "drover-library-"));
   closing.push(() => rmSync(directory, { recursive: true, force: true }));
   const coordinator = await startTestCoordinator();
@@ -38,7 +38,7 @@ async function fleet() {
 }
 
 it("runs a definition, and an agent by its name, through a coordinator", async () => {
-  const { coordinator, at } = await fleet();
+  const { coordinator, at } = await startFleet();
   const agent = { name: "helper", executor: "model", provider: "scripted" };
   const options = { prompt: "Do it", stateDir: "not used", coordinator: at };
   const result = await runAgent({ ...options, agent, triggerType: "webhook" });
@@ -61,7 +61,7 @@ it("runs a definition, and an agent by its name, through a coordinator", async (
 });
 
 it("refuses an in-process MCP server, which a coordinator's runners cannot reach", async () => {
-  const { coordinator, at } = await fleet();
+  const { coordinator, at } = await startFleet();
   const agent = { name: "helper", mcp_servers: { calc: { type: "sdk" as const, name: "calc", instance: {} } } };
   await expect(runAgent({ agent, prompt: "x", stateDir: "s", coordinator: at })).rejects.toMatchObject({
     field: "agent.mcp_servers.calc",
@@ -70,7 +70,7 @@ it("refuses an in-process MCP server, which a coordinator's runners cannot reach
 });
 
 it("rejects if no coordinator answers, and with the coordinator's message if the agent is unknown", async () => {
-  const { at } = await fleet();
+  const { at } = await startFleet();
   const options = { agent: "nobody", prompt: "x", stateDir: "s" };
   await expect(runAgent({ ...options, coordinator: at })).rejects.toMatchObject({ code: "DROVER-API-014" });
   const away = { url: "http://127.0.0.1:1", token: null };
@@ -78,7 +78,7 @@ it("rejects if no coordinator answers, and with the coordinator's message if the
 });
 
 it("rejects another user's session with a SessionError that does not reveal its owner", async () => {
-  const { coordinator, at } = await fleet();
+  const { coordinator, at } = await startFleet();
   const agent = { name: "helper", executor: "model", provider: "scripted" };
   const { sessionId } = await runAgent({ agent, prompt: "Do it", stateDir: "not used", coordinator: at });
   const { token } = await coordinator.client.tokens.create({ role: "user", subject: "bob" });
@@ -93,7 +93,7 @@ it("rejects another user's session with a SessionError that does not reveal its 
 });
 
 it("returns the run it can no longer follow, and why, when its token is revoked", async () => {
-  const { coordinator, at, directory } = await fleet();
+  const { coordinator, at, directory } = await startFleet();
   const [began, go, script] = ["began", "go", "turns.json"].map((name) => join(directory, name));
   const command = `touch ${began}; until test -e ${go}; do sleep 0.05; done`;
   const turns = [{ tools: [{ name: "command.run", input: { command } }] }, { text: "It is done." }];

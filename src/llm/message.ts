@@ -6,9 +6,7 @@ export interface Conversation {
   format: typeof conversationFormat;
   options: SessionOptions;
   messages: Message[];
-  /**
-   * The parts that the summary in the first message replaces: the original first message, and the number of answers.
-   */
+  /** What the summary in the first message replaces: the original task, and how many answers. */
   compacted?: { task: string; answers: number };
   /** Set if this is a request to summarize another conversation. */
   purpose?: "summary";

@@ -1,6 +1,7 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { findPackageRoot } from "../define/package-directory.ts";
 import { isTrusted } from "../define/trust.ts";
 import { RequestError } from "../model/errors.ts";
 import type { ProviderHost } from "./definition.ts";
@@ -35,9 +36,14 @@ export function describeMissingPackage(
   host: PackageHost,
 ): { message: string; next: string } | null {
   if (findPackage(required, host) !== null) return null;
+  const drover = findPackageRoot();
+  // npm installs into Drover's own directory for the profiles that come with it; that directory needs no trust
+  const isOwn = drover !== null && `${host.directory}/`.startsWith(`${drover}/`);
+  const directory = isOwn ? drover : host.directory;
+  const trust = isOwn || isTrusted(directory, host.env) ? "" : `, and trust that directory: drover trust ${directory}`;
   return {
     message: `it needs the package ${required.name}, which is not installed`,
-    next: `Run \`npm install ${required.name}@${required.version}\` in ${host.directory}${isTrusted(host.directory, host.env) ? "" : `, and trust that directory: drover trust ${host.directory}`}.`,
+    next: `Run \`npm install ${required.name}@${required.version}\` in ${directory}${trust}.`,
   };
 }
 

@@ -110,7 +110,7 @@ describeContract("the provider in docs/writing-providers.md", providerContract, 
   } satisfies ProviderSubject;
 });
 
-/** Compiles the provider of the page as if it were in this directory. */
+/** Compiles the example provider of the page as if it were in this directory. */
 async function documented(): Promise<ProviderDefinition> {
   const page = readFileSync(join(import.meta.dirname, "../../docs/writing-providers.md"), "utf8");
   const contents = /```ts \[src\/llm\/example\.ts\]\n(.*?)```/s.exec(page)?.[1] ?? "";

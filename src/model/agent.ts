@@ -45,7 +45,7 @@ const budgetSchema = z
   .refine(
     ({ cost_usd, tokens, turns, per_day }) =>
       [cost_usd, tokens, turns, per_day?.cost_usd, per_day?.tokens].some((max) => max !== undefined),
-    { message: "a budget limits cost_usd, tokens or turns" },
+    { message: "a budget must set at least one of cost_usd, tokens, turns or a per_day limit" },
   );
 
 /** A named agent definition. Unknown keys are errors, so that a typo is never ignored. */
@@ -69,7 +69,7 @@ export const agentSchema = z.strictObject({
   system_prompt: z
     .union([z.string(), z.strictObject({ preset: z.literal("claude_code"), append: z.string().optional() })])
     .optional(),
-  /** Precedes the parameters in the first message. In a markdown agent these are its sections. */
+  /** Starts the first message, before the run's prompt and parameters. In a markdown agent, it consists of the agent's sections. */
   first_message: z.string().optional(),
   provider: z.string().optional(),
   model: z.string().optional(),

@@ -130,7 +130,15 @@ export interface Rescue {
 
 export type DispatchResult =
   | { ok: true; op: "register_runner"; epoch: number }
-  | { ok: true; op: "claim_runs"; claims: ClaimedRun[]; orders: Order[]; draining: boolean }
+  | {
+      ok: true;
+      op: "claim_runs";
+      claims: ClaimedRun[];
+      orders: Order[];
+      draining: boolean;
+      /** The runner has the answer to this claim and never asks with it again: this is a late copy of its poll. */
+      closed?: true;
+    }
   | {
       ok: true;
       op: "heartbeat";
@@ -198,6 +206,8 @@ export interface ListedAgent {
   runner_id: string | null;
   /** Who created the agent, or who owns the runner that offers it. null for files. */
   owner: string | null;
+  /** The status of the runner that offers it. */
+  runner_status?: RunnerRow["status"];
   /** The error in the agent's current file, if this is the last valid definition. */
   fault?: string | null;
 }

@@ -12,7 +12,8 @@ it("lists exactly these codes and meanings in docs/errors.md", () => {
 });
 
 it("recognizes errors created by another copy of the classes", async () => {
-  // Each bundle has its own copy. The query loads a second one; a variable keeps the compiler from resolving it.
+  // Each bundle has its own copy of the classes. The query string loads a second one, and the variable keeps the
+  // compiler from resolving it.
   const path: string = "./errors.ts?another";
   const another = (await import(path)) as { HostError: typeof HostError; RequestError: typeof RequestError };
   expect(another.HostError).not.toBe(HostError);

@@ -27,7 +27,7 @@ test("reports a variable that is not allowed, even if it is set", () => {
   expect(describeVariableFault(faults[0]!)).toContain("${HOME} in model is not allowed");
 });
 
-test("reports an allowed variable that is not set instead of using an empty text", () => {
+test("reports an allowed variable that is not set instead of using an empty string", () => {
   expect(expandText("${UNSET}", "model", variables).faults).toEqual([
     { variable: "UNSET", path: "model", reason: "not_set" },
   ]);

@@ -31,4 +31,4 @@ export function checkSecretFile(file: string, stats: FileOwnership): OwnershipPr
   return { reason: "other users can read it", next: `Remove their access: chmod 600 ${file}` };
 }
 
-const useOwnState = "Run this as that user, or set DROVER_STATE_DIR to a state directory of your own.";
+const useOwnState = "Run Drover as its owner, or set DROVER_STATE_DIR to a state directory of your own.";

@@ -71,7 +71,17 @@ export interface StartOptions {
   drainMs?: number;
   /** `keep` leaves descendants running after a normal exit. It implies isolation `group`. */
   leftovers?: "kill" | "keep";
-  /** Directories that are writable inside `sandbox`, in addition to the working directory. */
+  /**
+   * A real path. The command starts only if its working directory is this directory or inside it, and not if another
+   * process has replaced it by a symlink that leads elsewhere.
+   */
+  workRoot?: string;
+  /**
+   * The directory for temporary files, which is writable inside `sandbox`. Defaults to the TMPDIR that the command gets
+   * from `parentEnvironment`, or `/tmp`. The command's own TMPDIR does not change what is writable.
+   */
+  temporaryDirectory?: string;
+  /** Directories that are writable inside `sandbox`, in addition to the working and the temporary directory. */
   writable?: readonly string[];
   /**
    * Absolute directories that appear empty and read-only to the command, with `pid` and `sandbox` only. `auto` falls back

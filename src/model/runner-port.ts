@@ -130,6 +130,8 @@ export interface RegistrationResult {
   max_file_bytes: number;
   /** A held poll without a keepalive for this long is lost. Absent if the port sends no keepalives. */
   poll_silence_ms?: number;
+  /** The longest `hold_ms` of a poll. Absent: the coordinator does not know that field. */
+  max_hold_ms?: number;
 }
 
 export interface PollRequest {
@@ -141,6 +143,8 @@ export interface PollRequest {
    */
   claim_id: string;
   want: number;
+  /** How long the poll may be held if there is nothing for it. Absent: as long as the coordinator likes. */
+  hold_ms?: number;
   /** Why the runner accepts no runs despite free slots. `GET /runs/{id}/why` shows it. */
   shortage?: string;
   /** The last order that the runner has carried out. */

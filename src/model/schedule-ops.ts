@@ -14,9 +14,8 @@ export interface PutSchedule {
 }
 
 /**
- * Updates the stored schedules to match the agents' definitions. Unchanged definitions are left alone, and schedules that
- * a person has enabled or disabled stay so. Schedules of `agents` that are not listed are removed; null means all agents
- * of this source.
+ * Updates the stored schedules to match the agents' definitions. Leaves unchanged definitions alone and keeps what a
+ * person has enabled or disabled. Removes every other schedule of `agents`, or of all agents of this source if null.
  */
 export interface SyncSchedules {
   op: "sync_schedules";
@@ -32,8 +31,8 @@ export interface DeleteSchedule {
 }
 
 /**
- * Decides slots of one schedule, each slot once: records the `skipped` ones, creates `run` if the overlap policy allows
- * it, and advances `due_at`. If the schedule has changed since it was read, this is a conflict and nothing is stored.
+ * Decides the due slots of one schedule: records the `skipped` ones, creates `run` if the overlap policy allows it, and
+ * advances `due_at`. A slot is decided only once. Stores nothing and reports a conflict if the schedule has changed.
  */
 export interface FireSchedule {
   op: "fire_schedule";
@@ -50,7 +49,7 @@ export type ScheduleResult =
   | { ok: true; op: "put_schedule" }
   | { ok: true; op: "sync_schedules"; changed: number }
   | { ok: true; op: "delete_schedule" }
-  /** `decided` counts the slots decided by this operation, without those decided before. */
+  /** `decided` counts only the slots that this operation decided. */
   | { ok: true; op: "fire_schedule"; run_id: string | null; decided: number }
   /** `session`: the session to continue no longer exists. */
   | { ok: false; conflict: "not_found" | "changed" | "name_taken" | "session" };

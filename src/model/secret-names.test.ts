@@ -60,5 +60,5 @@ const plain = [
   "DROVER_RUN_ID",
 ];
 
-test.each(secret)("%s looks like a secret", (name) => expect(looksSecret(name)).toBe(true));
-test.each(plain)("%j does not look like a secret", (name) => expect(looksSecret(name)).toBe(false));
+test.each(secret)("%s is recognized as a secret", (name) => expect(looksSecret(name)).toBe(true));
+test.each(plain)("%j is not recognized as a secret", (name) => expect(looksSecret(name)).toBe(false));

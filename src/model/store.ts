@@ -95,7 +95,7 @@ export interface Change {
   /** The demands of runs that resume after an answer. Runners take these even without a free slot. */
   resumed?: readonly Demands[];
   /** Runners that have a new order. */
-  ordered: ReadonlySet<string>;
+  runnersWithOrders: ReadonlySet<string>;
   /** Schedules or their due times changed. */
   schedules?: true;
   /** Another process committed. What it changed is unknown. */

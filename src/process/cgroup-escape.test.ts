@@ -15,8 +15,11 @@ const memoryParent = findCgroupParents().memoryBytes;
 const nobody = 65534;
 const isRoot = process.getuid?.() === 0;
 
-/** Attempts to escape the memory limit. `$top` is the mount point of the hierarchy, `$own` the cgroup of the command in it. */
-const ways: Record<string, string> = {
+/**
+ * Commands that try to escape the memory limit. `$top` is the mount point of the hierarchy, `$own` the command's cgroup
+ * in it.
+ */
+const escapes: Record<string, string> = {
   "no attempt": "true",
   "into the root cgroup": 'echo $$ > "$top/cgroup.procs"',
   "into the root cgroup, by thread": 'echo $$ > "$top/tasks"; echo 0 > "$top/tasks"',
@@ -60,11 +63,11 @@ describe.runIf(isRoot && memoryParent?.version === 1 && hostHas("pid"))("a comma
     rmSync(stage, { recursive: true, force: true });
   });
 
-  const { top, path } = within(delegated);
+  const { top, path } = locateCgroup(delegated);
   const run = (script: string, isolation: Isolation, launchMethod: "static" | "perl", uid: number): ProcessEnd => {
     const tmp = mkdtempSync(join(stage, "tmp-"));
     chmodSync(tmp, 0o777);
-    const once: StartOnce = {
+    const startOnce: StartOnce = {
       command: {
         executable: "/bin/sh",
         arguments: [
@@ -76,14 +79,14 @@ describe.runIf(isRoot && memoryParent?.version === 1 && hostHas("pid"))("a comma
         timeoutMs: 60_000,
         limits: { memoryBytes: 48 << 20 },
       },
-      options: { isolation },
+      options: { isolation, temporaryDirectory: tmp },
       launchMethods: [launchMethod],
     };
     const entered = ["-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', delegated];
     const user = ["setpriv", `--reuid=${uid}`, `--regid=${uid}`, "--clear-groups"];
     const { stdout, stderr } = spawnSync(
       "/bin/sh",
-      [...entered, ...user, process.execPath, program, JSON.stringify(once)],
+      [...entered, ...user, process.execPath, program, JSON.stringify(startOnce)],
       { cwd: "/", encoding: "utf8" },
     );
     if (stdout === "") throw new Error(stderr);
@@ -100,7 +103,7 @@ describe.runIf(isRoot && memoryParent?.version === 1 && hostHas("pid"))("a comma
       : []),
   ]);
   describe.each(subjects)("$isolation by $launchMethod as $who", ({ isolation, launchMethod, uid }) => {
-    test.each(Object.entries(ways))("%s", (_, script) => {
+    test.each(Object.entries(escapes))("%s", (_, script) => {
       expect(run(script, isolation, launchMethod, uid).error).toMatchObject({
         code: "DROVER-EXE-009",
         limit: "memoryBytes",
@@ -114,7 +117,7 @@ describe.runIf(isRoot && memoryParent?.version === 1 && hostHas("pid"))("a comma
   });
 });
 
-function within(directory: string): { top: string; path: string } {
+function locateCgroup(directory: string): { top: string; path: string } {
   const ownCgroup = /^\d+:memory:(.*)$/m.exec(readFileSync("/proc/self/cgroup", "utf8"))?.[1] ?? "";
   const path = join(ownCgroup, directory.slice(directory.lastIndexOf("/")));
   return { top: directory.slice(0, directory.length - path.length), path };

@@ -2,6 +2,7 @@ import type { Command, CommandFault, ProcessEnd, Isolation, Limits } from "../mo
 import type { StopReason } from "../model/states.ts";
 import {
   cannotStart,
+  directoryReplaced,
   execRefused,
   isolationMissing,
   limitExceeded,
@@ -130,6 +131,10 @@ function toLauncherFault(
       );
     case "hide":
       return isolationMissing(level, `Drover's record could not be hidden from the command (${name})`);
+    case "directory":
+      return directoryReplaced(command.workingDirectory ?? ".");
+    case "bind":
+      return isolationMissing(level, `the working directory could not be bound (${name})`);
     case "unshare":
     case "map":
     case "init":

@@ -14,7 +14,7 @@ let directory = "";
 beforeEach(() => (directory = mkdtempSync(join(testRoot, "d-"))));
 
 interface RunOptions {
-  by?: StartCommand;
+  startCommand?: StartCommand;
   options?: StartOptions;
   signal?: AbortSignal;
 }
@@ -22,7 +22,7 @@ interface RunOptions {
 const runWith = (
   limits: Limits,
   script: string,
-  { by = start, options, signal }: RunOptions = {},
+  { startCommand: by = start, options, signal }: RunOptions = {},
 ): Promise<CommandResult> =>
   createExecute(by)(
     { executable: "sh", arguments: ["-c", script], limits, workingDirectory: directory, timeoutMs: 200_000 },
@@ -30,20 +30,20 @@ const runWith = (
     signal,
   );
 const exceeded = (limit: string): object => ({ success: false, error: { code: "DROVER-EXE-009", limit } });
-const make = (names: string): string => `for i in ${names}; do : > $i; done`;
+const touchScript = (names: string): string => `for i in ${names}; do : > $i; done`;
 
 const diskBomb = "while :; do i=$((i+1)); head -c 100000 /dev/zero > $i; done";
 const filesBomb = "while :; do i=$((i+1)); mkdir $i; : > $i/1; : > $i/2; ln -s $i link$i; done";
 
-const launchers: [string, StartCommand][] = [
+const startCommands: [string, StartCommand][] = [
   ["the launcher", start],
   ["perl", createStart({ launchMethods: ["perl"] })],
   ["a shell", createStart({ launchMethods: ["plain"] })],
 ];
 
-describe.each(launchers)("a watched limit of a command started by %s", (_, by) => {
+describe.each(startCommands)("a watched limit of a command started by %s", (_, startCommand) => {
   test("stops a command that exceeds its disk limit, and reports the usage", async () => {
-    const result = await runWith({ diskBytes: 2 << 20 }, diskBomb, { by });
+    const result = await runWith({ diskBytes: 2 << 20 }, diskBomb, { startCommand });
     expect(result).toMatchObject({ ...exceeded("diskBytes"), stopped: "disk_limit", timedOut: false });
     expect(result.error!.message).toMatch(
       /^The command exceeded its limit on disk space \(2097152 bytes\): it used at least \d{7,} bytes\. Raise the limit/,
@@ -51,7 +51,7 @@ describe.each(launchers)("a watched limit of a command started by %s", (_, by) =
   });
 
   test("stops a command that creates files, directories and links without end", async () => {
-    const result = await runWith({ files: 200 }, filesBomb, { by });
+    const result = await runWith({ files: 200 }, filesBomb, { startCommand });
     expect(result).toMatchObject({ ...exceeded("files"), stopped: "disk_limit" });
     expect(result.error!.message).toMatch(/its limit on files \(200\): it used at least \d{3,}\./);
   });
@@ -65,7 +65,7 @@ test("kills a command that ignores SIGTERM, and its children", async () => {
 });
 
 test("detects a limit that was exceeded faster than the watch checks", async () => {
-  expect(await runWith({ files: 5 }, make("1 2 3 4 5 6"))).toMatchObject({
+  expect(await runWith({ files: 5 }, touchScript("1 2 3 4 5 6"))).toMatchObject({
     ...exceeded("files"),
     exitCode: 0,
     stopped: null,
@@ -77,14 +77,14 @@ test("detects a limit that was exceeded faster than the watch checks", async () 
 });
 
 test("does not affect a command within its limits", async () => {
-  expect(await runWith({ files: 6, diskBytes: 1 << 20 }, make("1 2 3 4 5 6"))).toMatchObject({ success: true });
+  expect(await runWith({ files: 6, diskBytes: 1 << 20 }, touchScript("1 2 3 4 5 6"))).toMatchObject({ success: true });
   expect(await runWith({ files: 6 }, "exit 3")).toMatchObject({ exitCode: 3, error: { code: "DROVER-EXE-003" } });
 });
 
 test("does not count files that existed before, but counts those that replace them", async () => {
   for (let index = 0; index < 50; index += 1) writeFileSync(join(directory, `old-${index}`), Buffer.alloc(50_000, "x"));
-  expect(await runWith({ files: 3, diskBytes: 1 << 20 }, make("1 2 3"))).toMatchObject({ success: true });
-  expect(await runWith({ files: 3 }, `rm old-1; ${make("a b c d e")}`)).toMatchObject(exceeded("files"));
+  expect(await runWith({ files: 3, diskBytes: 1 << 20 }, touchScript("1 2 3"))).toMatchObject({ success: true });
+  expect(await runWith({ files: 3 }, `rm old-1; ${touchScript("a b c d e")}`)).toMatchObject(exceeded("files"));
   expect(await runWith({ diskBytes: 1 << 20 }, "head -c 2000000 /dev/zero >> old-2")).toMatchObject(
     exceeded("diskBytes"),
   );
@@ -93,8 +93,10 @@ test("does not count files that existed before, but counts those that replace th
 test("does not count excluded directories", async () => {
   mkdirSync(join(directory, ".drover"));
   const options = { uncounted: { folders: [join(directory, ".drover")] } };
-  expect(await runWith({ files: 2 }, `cd .drover; ${make("1 2 3 4 5")}`, { options })).toMatchObject({ success: true });
-  expect(await runWith({ files: 2 }, `cd .drover; ${make("a b c")}`)).toMatchObject(exceeded("files"));
+  expect(await runWith({ files: 2 }, `cd .drover; ${touchScript("1 2 3 4 5")}`, { options })).toMatchObject({
+    success: true,
+  });
+  expect(await runWith({ files: 2 }, `cd .drover; ${touchScript("a b c")}`)).toMatchObject(exceeded("files"));
 });
 
 test("counts nothing for a command that deletes its own directory", async () => {
@@ -102,7 +104,7 @@ test("counts nothing for a command that deletes its own directory", async () => 
 });
 
 test("reports a timeout, and not the limit, if the timeout came before the first check", async () => {
-  const command = { executable: "sh", arguments: ["-c", `${make("1 2 3")}; exec sleep 30`], timeoutMs: 50 };
+  const command = { executable: "sh", arguments: ["-c", `${touchScript("1 2 3")}; exec sleep 30`], timeoutMs: 50 };
   const result = await createExecute(start)(
     { ...command, workingDirectory: directory, limits: { files: 2 } },
     { capture: keepAll },

@@ -12,7 +12,7 @@ afterAll(() => rmSync(testRoot, { recursive: true, force: true }));
 let directory = "";
 beforeEach(() => (directory = mkdtempSync(join(testRoot, "d-"))));
 
-const count = (roots: readonly string[], more: Partial<MeasureOptions> = {}): Promise<DiskUsage> =>
+const measure = (roots: readonly string[], more: Partial<MeasureOptions> = {}): Promise<DiskUsage> =>
   measureDiskUsage({
     roots,
     except: [],
@@ -34,19 +34,19 @@ test("counts files, directories and links, and the blocks allocated for them", a
   fill(join(directory, "a", "b"), ["1", "2"]);
   fill(directory, ["3"]);
   symlinkSync("3", join(directory, "link"));
-  const usage = await count([directory]);
+  const usage = await measure([directory]);
   expect(usage.files).toBe(6);
   const folders = [directory, join(directory, "a"), join(directory, "a", "b")].map(allocatedBytes);
   const files = ["a/b/1", "a/b/2", "3"].map((name) => allocatedBytes(join(directory, name)));
   expect(usage.bytes).toBe([...folders, ...files].reduce((sum, bytes) => sum + bytes, 0));
   expect(usage.bytes).toBeGreaterThanOrEqual(3 * content.length);
-  expect(await count([directory], { withBytes: false })).toEqual({ bytes: 0, files: 6 });
+  expect(await measure([directory], { withBytes: false })).toEqual({ bytes: 0, files: 6 });
 });
 
 test("counts almost nothing for a sparse file", async () => {
   writeFileSync(join(directory, "holes"), "");
   truncateSync(join(directory, "holes"), 1 << 30);
-  expect((await count([directory])).bytes).toBeLessThan(1 << 20);
+  expect((await measure([directory])).bytes).toBeLessThan(1 << 20);
 });
 
 test("does not follow links, and counts the bytes of a hard-linked file once", async () => {
@@ -55,9 +55,9 @@ test("does not follow links, and counts the bytes of a hard-linked file once", a
   symlinkSync(elsewhere, join(directory, "away"));
   symlinkSync(".", join(directory, "round"));
   fill(directory, ["file"]);
-  const before = await count([directory]);
+  const before = await measure([directory]);
   linkSync(join(directory, "file"), join(directory, "again"));
-  const after = await count([directory]);
+  const after = await measure([directory]);
   expect([before.files, after.files]).toEqual([3, 4]);
   expect(after.bytes).toBe(before.bytes);
 });
@@ -69,8 +69,8 @@ test("skips excluded directories, and counts repeated or nested roots once", asy
   symlinkSync(directory, link);
   const rest =
     allocatedBytes(directory) + allocatedBytes(join(directory, "rest")) + allocatedBytes(join(directory, "rest", "3"));
-  expect(await count([directory], { except: [join(link, "own")] })).toEqual({ bytes: rest, files: 2 });
-  expect(await count([directory, directory, link, join(directory, "own")])).toMatchObject({ files: 4 });
+  expect(await measure([directory], { except: [join(link, "own")] })).toEqual({ bytes: rest, files: 2 });
+  expect(await measure([directory, directory, link, join(directory, "own")])).toMatchObject({ files: 4 });
 });
 
 test("counts files whose names are not valid text", async () => {
@@ -78,7 +78,7 @@ test("counts files whose names are not valid text", async () => {
   const folder = Buffer.concat([Buffer.from(`${directory}/`), Buffer.from([0xe9])]);
   mkdirSync(folder);
   writeFileSync(Buffer.concat([folder, Buffer.from("/in")]), content);
-  const usage = await count([directory]);
+  const usage = await measure([directory]);
   expect(usage.files).toBe(3);
   expect(usage.bytes).toBeGreaterThanOrEqual(2 * content.length);
 });
@@ -88,10 +88,10 @@ if (shm !== undefined && shm !== dev) {
   test("does not enter another file system", async () => {
     const inside = mkdtempSync("/dev/shm/drover-held-");
     try {
-      const before = await count(["/dev"], { withBytes: false });
+      const before = await measure(["/dev"], { withBytes: false });
       for (let at = 0; at < 300; at += 1) writeFileSync(join(inside, String(at)), "");
       // other processes create and remove devices meanwhile, but not hundreds
-      expect((await count(["/dev"], { withBytes: false })).files).toBeLessThan(before.files + 200);
+      expect((await measure(["/dev"], { withBytes: false })).files).toBeLessThan(before.files + 200);
     } finally {
       rmSync(inside, { recursive: true });
     }
@@ -99,17 +99,17 @@ if (shm !== undefined && shm !== dev) {
 }
 
 test("counts nothing for a missing directory", async () => {
-  expect(await count([join(directory, "none")])).toEqual({ bytes: 0, files: 0 });
+  expect(await measure([join(directory, "none")])).toEqual({ bytes: 0, files: 0 });
 });
 
 test("ends the walk soon after isEnough returns true or the signal aborts", async () => {
   const names = Array.from({ length: 2000 }, (_, at) => String(at));
   for (const name of names) writeFileSync(join(directory, name), "");
-  const partial = await count([directory], { isEnough: ({ files }) => files > 100 });
+  const partial = await measure([directory], { isEnough: ({ files }) => files > 100 });
   expect(partial.files).toBeGreaterThan(100);
   expect(partial.files).toBeLessThan(300);
   const stop = new AbortController();
-  const stopped = await count([directory], {
+  const stopped = await measure([directory], {
     signal: stop.signal,
     isEnough: ({ files }) => {
       if (files > 500) stop.abort();
@@ -135,7 +135,7 @@ test("yields to the event loop after every few hundred entries of a large direct
     counted = files;
     return false;
   };
-  expect((await count([directory], { isEnough })).files).toBe(2560);
+  expect((await measure([directory], { isEnough })).files).toBe(2560);
   isDone = true;
   expect(maxPerTick).toBeGreaterThan(0);
   expect(maxPerTick).toBeLessThanOrEqual(512);
@@ -148,7 +148,7 @@ test("tolerates entries that appear and vanish during the walk", async () => {
   const child = spawn("sh", ["-c", script], { cwd: directory, stdio: ["ignore", "pipe", "ignore"], detached: true });
   try {
     let counted = 0;
-    for (let at = 0; at < 300 || counted === 0; at += 1) counted += (await count([directory])).files;
+    for (let at = 0; at < 300 || counted === 0; at += 1) counted += (await measure([directory])).files;
     expect(counted).toBeGreaterThan(0);
   } finally {
     child.stdout.resume();

@@ -37,6 +37,15 @@ export function buildEnvironment({ options, parent, variables, ids }: Environmen
   return { environment, withheld };
 }
 
+/** The value that a child gets from the source environment if the command does not set the variable itself. */
+export function inheritedVariable(
+  name: string,
+  { options, parent }: Pick<EnvironmentRequest, "options" | "parent">,
+): string | undefined {
+  const mode = options?.mode ?? "merge";
+  return mode !== "replace" && isPassed(name, mode, options) ? parent[name] : undefined;
+}
+
 function setVariable(environment: Record<string, string>, name: string, value: string | undefined): void {
   if (value === undefined) return;
   if (name !== "__proto__") environment[name] = value;

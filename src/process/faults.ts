@@ -89,6 +89,12 @@ export function cannotStart(reason: string): CommandFault {
   return { code: "DROVER-EXE-010", message: `The process could not be started: ${reason}.` };
 }
 
+export function directoryReplaced(directory: string): CommandFault {
+  return cannotStart(
+    `its working directory ${directory} was replaced by a link or removed; find out which process did that, then try again`,
+  );
+}
+
 export function stoppedFault(reason: StopReason, { timeoutMs }: Command): CommandFault {
   if (reason === "timeout") {
     const after = timeoutMs === undefined ? "" : ` after ${timeoutMs / 1000} s`;

@@ -35,7 +35,7 @@ function run(
   script: string,
   { uid, isolation, launchMethods, hide = [record], cwd = join(state, "work"), through = [] }: RunOptions,
 ): RunResult {
-  const once: StartOnce = {
+  const startOnce: StartOnce = {
     command: {
       executable: "/bin/sh",
       arguments: ["-c", script],
@@ -43,17 +43,17 @@ function run(
       environment: { RECORD: record, STATE: state, STAGE: stage, TMPDIR: join(state, "work") },
       timeoutMs: 60_000,
     },
-    options: { isolation, hide },
+    options: { isolation, hide, temporaryDirectory: join(state, "work") },
     ...(launchMethods === undefined ? {} : { launchMethods }),
   };
-  return runOnce(once, { uid, directory: state, through });
+  return runOnce(startOnce, { uid, directory: state, through });
 }
 
 describe.each(subjects)("$name", ({ isolation, launchMethods, uid }) => {
-  const mayAnything = isRoot && uid === undefined && isolation === "pid";
+  const isUnrestricted = isRoot && uid === undefined && isolation === "pid";
   const runOptions: RunOptions = { uid, isolation, launchMethods: [launchMethods] };
 
-  test.each(Object.entries(mayAnything ? attacks : { ...attacks, ...byIntent }))(
+  test.each(Object.entries(isUnrestricted ? attacks : { ...attacks, ...byIntent }))(
     "%s shows and changes nothing",
     (name, script) => {
       if (name.includes("capability") && !giveCapability()) return;
@@ -87,10 +87,10 @@ describe.each(subjects)("$name", ({ isolation, launchMethods, uid }) => {
   });
 
   test("hides a name with spaces, quotes, newlines and 200 characters", () => {
-    const odd = join(state, `a b'"\n\\040 ${"x".repeat(200)}`);
-    mkdirSync(odd);
-    writeFileSync(join(odd, "token"), secret);
-    const { stdout, error } = run('cat "$STATE"/a*/token; true', { ...runOptions, hide: [odd] });
+    const oddPath = join(state, `a b'"\n\\040 ${"x".repeat(200)}`);
+    mkdirSync(oddPath);
+    writeFileSync(join(oddPath, "token"), secret);
+    const { stdout, error } = run('cat "$STATE"/a*/token; true', { ...runOptions, hide: [oddPath] });
     expect([stdout, error]).toEqual(["", null]);
   });
 
@@ -190,13 +190,16 @@ describe("without support for hiding", () => {
 
   // the launcher can create namespaces but not mount
   test.runIf(hostHas("pid"))("pid fails, and auto falls back to group", () => {
-    const gone = join(state, "not-a-directory");
-    writeFileSync(gone, "");
-    expect(run("true", { isolation: "pid", hide: [gone] })).toMatchObject({
+    const notADirectory = join(state, "not-a-directory");
+    writeFileSync(notADirectory, "");
+    expect(run("true", { isolation: "pid", hide: [notADirectory] })).toMatchObject({
       isolation: null,
       error: { code: "DROVER-EXE-007" },
     });
-    expect(run("true", { isolation: "auto", hide: [gone] })).toMatchObject({ isolation: "group", error: null });
+    expect(run("true", { isolation: "auto", hide: [notADirectory] })).toMatchObject({
+      isolation: "group",
+      error: null,
+    });
   });
 
   test("without a launcher, pid fails and auto selects group", () => {

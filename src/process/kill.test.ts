@@ -8,7 +8,7 @@ import { bundle } from "../../test/fixtures/process/bundle.ts";
 import { escapes } from "../../test/fixtures/process/kill-batch.ts";
 import { eventually, leaveOnceAway, newMark, survivors } from "../../test/fixtures/process/survivors.ts";
 import type { Isolation } from "../model/process.ts";
-import type { LaunchMethodKind } from "./create-launcher.ts";
+import type { LaunchMethodKind } from "./launch-method-selector.ts";
 import { findOrphans, killOrphans } from "./orphans.ts";
 import { createStart } from "./start.ts";
 
@@ -38,27 +38,32 @@ describe.each(users)("as %s", (_, user) => {
       ...identity,
     });
   };
-  const ways: [Isolation | "auto", LaunchMethodKind][] = [["auto", "static"], ["group", "static"], ["auto", "perl"], ["group", "perl"]]; // prettier-ignore
+  const variants: [Isolation | "auto", LaunchMethodKind][] = [["auto", "static"], ["group", "static"], ["auto", "perl"], ["group", "perl"]]; // prettier-ignore
 
-  test.each(ways)("leaves no process of a stopped command, at %s by %s", async (isolation, launchMethod) => {
-    const child = run("kill-batch-run.ts", isolation, launchMethod, scripts, "16");
-    const output: Buffer[] = [];
-    child.stdout!.on("data", (chunk: Buffer) => output.push(chunk));
-    await once(child, "close");
-    expect(JSON.parse(Buffer.concat(output).toString())).toEqual({
-      ended: 16,
-      levels: expect.anything(),
-      survived: [],
-      wrong: [],
-    });
-  });
+  test.each(variants)(
+    "leaves no process of a stopped command, at isolation %s with launcher %s",
+    async (isolation, launchMethod) => {
+      const child = run("kill-batch-run.ts", isolation, launchMethod, scripts, "16");
+      const output: Buffer[] = [];
+      child.stdout!.on("data", (chunk: Buffer) => output.push(chunk));
+      await once(child, "close");
+      expect(JSON.parse(Buffer.concat(output).toString())).toEqual({
+        ended: 16,
+        levels: expect.anything(),
+        survived: [],
+        wrong: [],
+      });
+    },
+  );
 
-  test.each(ways)(
-    "leaves no process after a SIGKILL of Drover itself, at %s by %s",
+  test.each(variants)(
+    "leaves no process after a SIGKILL of Drover itself, at isolation %s with launcher %s",
     async (isolation, launchMethod) => {
       const mark = newMark();
       const child = run("doomed.ts", isolation, launchMethod, scripts, mark);
-      const ended = once(child, "close").then(([code, signal]) => `ended before all were away: ${code ?? signal}`);
+      const ended = once(child, "close").then(
+        ([code, signal]) => `ended before every process had escaped: ${code ?? signal}`,
+      );
       expect(await Promise.race([once(child.stdout!, "data").then(String), ended])).toBe("ready\n");
       expect(survivors(mark).length).toBeGreaterThanOrEqual(escapes.length);
       child.kill("SIGKILL");

@@ -1,6 +1,6 @@
 import type { Command, Isolation, Limits } from "../model/process.ts";
 import type { ProtectedPaths } from "./protected-paths.ts";
-import type { LaunchMethod } from "./create-launcher.ts";
+import type { LaunchMethod } from "./launch-method-selector.ts";
 
 /** The input of a launch method, with all paths resolved. */
 export interface LaunchRequest {
@@ -28,43 +28,6 @@ export interface LaunchCommand {
   reports: boolean;
 }
 
-const renamePrefix = "DROVER_KEEP_";
-
-/**
- * Variables that affect perl are meant for the command, not for the perl launcher. They are passed under other names, and
- * the launcher renames them back. PERL_BADLANG keeps it from printing locale warnings to the command's stderr.
- */
-export function environmentFor(
-  launchMethod: LaunchMethod,
-  environment: Readonly<Record<string, string>>,
-): Readonly<Record<string, string>> {
-  if (launchMethod.kind !== "perl") return environment;
-  const variables = Object.entries(environment).map(([name, value]) => [
-    affectsPerl(name) ? renamePrefix + name : name,
-    value,
-  ]);
-  return Object.fromEntries([...variables, ["PERL_BADLANG", "0"]]);
-}
-
-/** Returns the bwrap options that rename these variables for the launcher inside a sandbox. */
-export function bwrapEnvironmentFor(
-  launchMethod: LaunchMethod,
-  environment: Readonly<Record<string, string>>,
-): string[] {
-  if (launchMethod.kind !== "perl") return [];
-  const perlVariables = Object.entries(environment).filter(([name]) => affectsPerl(name));
-  return [
-    ...perlVariables.flatMap(([name, value]) => ["--unsetenv", name, "--setenv", renamePrefix + name, value]),
-    "--setenv",
-    "PERL_BADLANG",
-    "0",
-  ];
-}
-
-function affectsPerl(name: string): boolean {
-  return name.startsWith("PERL");
-}
-
 /** Whether Node's own spawn is enough. */
 export function needsNoLauncher({ level, merged, command }: LaunchRequest): boolean {
   return level === "none" && !merged && Object.values(command.limits ?? {}).every((value) => value === undefined);
@@ -85,6 +48,7 @@ export function launchCommandFor(launchMethod: LaunchMethod, request: LaunchRequ
   const argv = [
     ...launchMethod.argv,
     ...launcherOptions(request, request.level === "sandbox" ? "pid" : request.level),
+    "-u",
     "--",
     request.path,
   ];

@@ -3,19 +3,25 @@ import { closeSync } from "node:fs";
 import { isatty } from "node:tty";
 import type { Command, CommandFault, Isolation, StartOptions } from "../model/process.ts";
 import { createCgroup, type Cgroup } from "./cgroup.ts";
-import { cannotKeepLeftovers, execRefused, isolationMissing, limitMissing, notExecutable, notFound } from "./faults.ts";
 import {
-  environmentFor,
-  launchCommandFor,
-  needsNoLauncher,
-  type LaunchCommand,
-  type LaunchRequest,
-} from "./launch-command.ts";
-import { isExecutable, type Launcher, type LaunchMethod } from "./create-launcher.ts";
+  cannotKeepLeftovers,
+  cannotStart,
+  directoryReplaced,
+  execRefused,
+  isolationMissing,
+  limitMissing,
+  notExecutable,
+  notFound,
+} from "./faults.ts";
+import { launchCommandFor, needsNoLauncher, type LaunchCommand, type LaunchRequest } from "./launch-command.ts";
+import { inheritedVariable } from "./environment.ts";
+import { launcherEnvironment } from "./launcher-environment.ts";
+import { isExecutable, type LaunchMethodSelector, type LaunchMethod } from "./launch-method-selector.ts";
 import { nothingProtected, protectedPaths, realPaths } from "./protected-paths.ts";
 import { findExecutable } from "./find-executable.ts";
 import { findBwrap, sandboxLaunchCommand } from "./sandbox.ts";
 import { openStatusFile } from "./launcher-status.ts";
+import { openWorkingDirectory, type WorkingDirectory } from "./working-directory.ts";
 
 /** A started process, or one that failed to start and will emit an error event. */
 export interface LaunchedProcess {
@@ -32,7 +38,7 @@ export type LaunchResult = LaunchedProcess | { fault: CommandFault };
 
 /** Tries the launch methods in order until one starts the command. Synchronous, so that a failed spawn is detected at once. */
 export function launch(
-  launcher: Launcher,
+  launchMethodSelector: LaunchMethodSelector,
   command: Command,
   options: StartOptions,
   environment: Record<string, string>,
@@ -47,7 +53,25 @@ export function launch(
       return { fault: lookup.missing === "nowhere" ? notFound(command.executable) : notExecutable(command.executable) };
     request = { ...request, path: lookup.found };
   }
-  const cgroupResult = createCgroup(command.limits);
+  const directory = openWorkingDirectory(command.workingDirectory ?? ".", options.workRoot);
+  if ("replaced" in directory) return { fault: directoryReplaced(command.workingDirectory ?? ".") };
+  if ("errno" in directory) return { fault: cannotOpen(directory.errno, command, environment["PATH"]) };
+  try {
+    return launchIn(directory, launchMethodSelector, request, options, environment);
+  } finally {
+    directory.close();
+  }
+}
+
+function launchIn(
+  directory: WorkingDirectory,
+  launchMethodSelector: LaunchMethodSelector,
+  requested: LaunchRequest,
+  options: StartOptions,
+  environment: Record<string, string>,
+): LaunchResult {
+  let request = requested;
+  const cgroupResult = createCgroup(request.command.limits);
   if (!cgroupResult.ok) return { fault: limitMissing(cgroupResult.limit, cgroupResult.reason) };
   if (cgroupResult.cgroup !== null)
     request = {
@@ -56,7 +80,7 @@ export function launch(
       readonlyMounts: cgroupResult.cgroup.mountPoints,
     };
 
-  const result = tryInOrder(launcher, request, options, environment);
+  const result = tryInOrder(directory, launchMethodSelector, request, options, environment);
   if ("fault" in result) void cgroupResult.cgroup?.remove(); // the cgroup is empty, so the first attempt removes it
   return "fault" in result ? result : { ...result, level: request.level, cgroup: cgroupResult.cgroup };
 }
@@ -87,22 +111,27 @@ function chooseLevel(requested: LaunchRequest["level"], keepLeftovers: boolean):
 type SpawnedProcess = Pick<LaunchedProcess, "child" | "through" | "statusFile" | "innerStatusFile">;
 
 function tryInOrder(
-  launcher: Launcher,
+  directory: WorkingDirectory,
+  launchMethodSelector: LaunchMethodSelector,
   request: LaunchRequest,
   options: StartOptions,
   environment: Record<string, string>,
 ): SpawnedProcess | { fault: CommandFault } {
   for (;;) {
-    const launchMethod: LaunchMethod = needsNoLauncher(request) ? { kind: "plain" } : launcher.best();
-    const launchCommand = buildLaunchCommand(launchMethod, request, options, environment);
+    const launchMethod: LaunchMethod = needsNoLauncher(request) ? { kind: "plain" } : launchMethodSelector.best();
+    const launchCommand = buildLaunchCommand(launchMethod, directory, request, options);
     if ("fault" in launchCommand) return launchCommand;
     const statusFile = launchCommand.reports ? openStatusFile() : null;
     const innerStatusFile = request.level === "sandbox" && statusFile !== null ? openStatusFile() : null;
+    const files = [statusFile, ...(request.level === "sandbox" ? [innerStatusFile, directory.fd] : [])];
     const outcome = trySpawn(
       launchCommand,
-      request.command,
-      environmentFor(launchMethod, environment),
-      stdioFor(options, statusFile, innerStatusFile),
+      directory,
+      launcherEnvironment(launchMethod, environment),
+      stdioFor(
+        options,
+        files.filter((file) => file !== null),
+      ),
     );
     if (
       "child" in outcome &&
@@ -114,8 +143,14 @@ function tryInOrder(
     if (launchMethod.kind === "plain" || ("errno" in outcome && !launcherErrors.has(outcome.errno))) {
       return { fault: execRefused("errno" in outcome ? outcome.errno : "EIO", request.command, environment["PATH"]) };
     }
-    launcher.drop(launchMethod);
+    launchMethodSelector.drop(launchMethod);
   }
+}
+
+/** A shortage of descriptors or memory has its own advice. */
+function cannotOpen(errno: string, command: Command, path: string | undefined): CommandFault {
+  if (["EMFILE", "ENFILE", "ENOMEM"].includes(errno)) return execRefused(errno, command, path);
+  return cannotStart(`its working directory ${command.workingDirectory ?? "."} cannot be opened (${errno})`);
 }
 
 /** Errors that concern the launcher, not the command: it is built for another machine, or not allowed to run here. */
@@ -123,9 +158,9 @@ const launcherErrors = new Set(["ENOEXEC", "EACCES", "EPERM", "ENOENT", "EINVAL"
 
 function buildLaunchCommand(
   launchMethod: LaunchMethod,
+  { realPath }: WorkingDirectory,
   request: LaunchRequest,
   options: StartOptions,
-  environment: Record<string, string>,
 ): LaunchCommand | { fault: CommandFault } {
   if (launchMethod.kind === "plain") {
     if (request.level !== "pid" && request.level !== "sandbox") return launchCommandFor(launchMethod, request);
@@ -137,18 +172,22 @@ function buildLaunchCommand(
   const bwrap = findBwrap();
   if (bwrap === null) return { fault: isolationMissing("sandbox", "bwrap is not installed (package bubblewrap)") };
   return sandboxLaunchCommand(launchMethod, bwrap, request, {
-    workingDirectory: request.command.workingDirectory ?? process.cwd(),
-    tmp: environment["TMPDIR"] ?? "/tmp",
+    workingDirectory: realPath,
+    tmp: options.temporaryDirectory ?? defaultTemporaryDirectory(options),
     writable: options.writable ?? [],
     shared: realPaths(options.show ?? []),
-    environment,
   });
+}
+
+/** Not from the command's own variables: the author of the command would choose what it can write to. */
+function defaultTemporaryDirectory({ environment, parentEnvironment = process.env }: StartOptions): string {
+  return inheritedVariable("TMPDIR", { options: environment, parent: parentEnvironment }) ?? "/tmp";
 }
 
 /** Node throws some spawn errors and emits others. Returns the errno of a thrown one. */
 function trySpawn(
   launchCommand: LaunchCommand,
-  command: Command,
+  { cwd }: WorkingDirectory,
   environment: Readonly<Record<string, string>>,
   stdio: StdioOptions,
 ): { child: ChildProcess } | { errno: string } {
@@ -158,7 +197,7 @@ function trySpawn(
       env: environment,
       stdio,
       detached: launchCommand.through === "group",
-      cwd: command.workingDirectory,
+      cwd,
       argv0: launchCommand.argv0,
     });
     // the error event follows later, even if the next launch method is tried instead of this child
@@ -172,15 +211,13 @@ function trySpawn(
   }
 }
 
-function stdioFor(options: StartOptions, statusFile: number | null, innerStatusFile: number | null): StdioOptions {
+function stdioFor(options: StartOptions, files: readonly number[]): StdioOptions {
   const stdin = options.stdin ?? "none";
   const output = options.output ?? "both";
-  const stdio: StdioOptions = [
+  return [
     stdin === "none" ? "ignore" : stdin === "inherit" ? "inherit" : "pipe",
     output === "none" ? "ignore" : "pipe",
     output === "both" ? "pipe" : "ignore",
+    ...files,
   ];
-  if (statusFile !== null) stdio.push(statusFile);
-  if (innerStatusFile !== null) stdio.push(innerStatusFile);
-  return stdio;
 }

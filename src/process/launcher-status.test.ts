@@ -22,8 +22,8 @@ test("uses the last complete line of each kind, because the launcher writes last
 });
 
 test("reads the processes that the launcher killed, and drops the last word of a cut command line", () => {
-  const cut = `run ${"x".repeat(123)}`;
-  const { killedProcesses } = parseStatus(`I pid\nL 7 sleep 9 # \u00c3\u00bc\nL 8 ${cut}\nS 0 2 0 0 0\n`);
+  const truncated = `run ${"x".repeat(123)}`;
+  const { killedProcesses } = parseStatus(`I pid\nL 7 sleep 9 # \u00c3\u00bc\nL 8 ${truncated}\nS 0 2 0 0 0\n`);
   expect(killedProcesses).toEqual([
     { pid: 7, commandLine: "sleep 9 # \u00fc" },
     { pid: 8, commandLine: "run ..." },
@@ -31,16 +31,16 @@ test("reads the processes that the launcher killed, and drops the last word of a
 });
 
 test("accepts a reported end only if the launcher exited the same way", () => {
-  const byCode = (code: number) => ({ code, signal: null });
-  expect(matchesExit({ wstatus: 5 << 8 }, byCode(5))).toBe(true);
-  expect(matchesExit({ wstatus: 0 }, byCode(5))).toBe(false);
+  const exitedWith = (code: number) => ({ code, signal: null });
+  expect(matchesExit({ wstatus: 5 << 8 }, exitedWith(5))).toBe(true);
+  expect(matchesExit({ wstatus: 0 }, exitedWith(5))).toBe(false);
   expect(matchesExit({ wstatus: 0 }, { code: null, signal: "SIGKILL" })).toBe(false);
   // with the core dump bit; and if the launcher could not die of the signal
   expect(matchesExit({ wstatus: 11 | 0x80 }, { code: null, signal: "SIGSEGV" })).toBe(true);
-  expect(matchesExit({ wstatus: 15 }, byCode(143))).toBe(true);
-  expect(matchesExit({ wstatus: 15 }, byCode(0))).toBe(false);
+  expect(matchesExit({ wstatus: 15 }, exitedWith(143))).toBe(true);
+  expect(matchesExit({ wstatus: 15 }, exitedWith(0))).toBe(false);
   // Node reports a realtime signal as exit code 0
-  expect(matchesExit({ wstatus: 40 }, byCode(0))).toBe(true);
+  expect(matchesExit({ wstatus: 40 }, exitedWith(0))).toBe(true);
 });
 
 test("parses a failure, and ignores unknown lines", () => {

@@ -13,33 +13,37 @@ import { createStart, start } from "./start.ts";
 const directory = mkdtempSync(join(tmpdir(), "drover-limits-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-const runWith = (by: StartCommand, limits: Limits, script: string): Promise<CommandResult> =>
-  createExecute(by)(
+const runWith = (startCommand: StartCommand, limits: Limits, script: string): Promise<CommandResult> =>
+  createExecute(startCommand)(
     { executable: "sh", arguments: ["-c", script], limits, workingDirectory: directory, timeoutMs: 200_000 },
     { capture: keepAll },
   );
 const exceeded = (limit: string): object => ({ success: false, error: { code: "DROVER-EXE-009", limit } });
 
-const launchers: [string, StartCommand][] = [
+const startCommands: [string, StartCommand][] = [
   ["the launcher", start],
   ["perl", createStart({ launchMethods: ["perl"] })],
   ["a shell", createStart({ launchMethods: ["plain"] })],
 ];
 
-describe.each(launchers)("limits set by %s", (_, by) => {
+describe.each(startCommands)("limits set by %s", (_, startCommand) => {
   test("CPU seconds", async () =>
-    expect(await runWith(by, { cpuSeconds: 1 }, "while :; do :; done")).toMatchObject(exceeded("cpuSeconds")));
+    expect(await runWith(startCommand, { cpuSeconds: 1 }, "while :; do :; done")).toMatchObject(
+      exceeded("cpuSeconds"),
+    ));
 
   test("file size", async () =>
-    expect(await runWith(by, { fileSizeBytes: 8192 }, "exec head -c 20000 /dev/zero > big")).toMatchObject(
+    expect(await runWith(startCommand, { fileSizeBytes: 8192 }, "exec head -c 20000 /dev/zero > big")).toMatchObject(
       exceeded("fileSizeBytes"),
     ));
 
   test("open files", async () =>
-    expect(Buffer.from((await runWith(by, { openFiles: 17 }, "ulimit -n")).stdout.head).toString()).toBe("17\n"));
+    expect(Buffer.from((await runWith(startCommand, { openFiles: 17 }, "ulimit -n")).stdout.head).toString()).toBe(
+      "17\n",
+    ));
 
   test("rejects a limit above the host's own before the command runs", async () => {
-    const result = await runWith(by, { openFiles: 2 ** 40 }, "touch ran");
+    const result = await runWith(startCommand, { openFiles: 2 ** 40 }, "touch ran");
     expect(result).toMatchObject({
       success: false,
       isolation: null,
@@ -49,17 +53,22 @@ describe.each(launchers)("limits set by %s", (_, by) => {
   });
 
   test("do not affect a command within its limits", async () => {
-    expect(await runWith(by, { cpuSeconds: 10, fileSizeBytes: 1 << 20, openFiles: 64 }, "exit 0")).toMatchObject({
+    expect(
+      await runWith(startCommand, { cpuSeconds: 10, fileSizeBytes: 1 << 20, openFiles: 64 }, "exit 0"),
+    ).toMatchObject({
       success: true,
     });
   });
 });
 
-test.each(launchers.slice(0, 2))("limits the CPU time of a command that ignores SIGXCPU, by %s", async (_, by) => {
-  const result = await runWith(by, { cpuSeconds: 1 }, "trap '' XCPU; while :; do :; done");
-  expect(result).toMatchObject({ signal: "SIGKILL", ...exceeded("cpuSeconds") });
-  expect(result.error?.message).toContain("CPU time (1 s)");
-});
+test.each(startCommands.slice(0, 2))(
+  "limits the CPU time of a command that ignores SIGXCPU, by %s",
+  async (_, startCommand) => {
+    const result = await runWith(startCommand, { cpuSeconds: 1 }, "trap '' XCPU; while :; do :; done");
+    expect(result).toMatchObject({ signal: "SIGKILL", ...exceeded("cpuSeconds") });
+    expect(result.error?.message).toContain("CPU time (1 s)");
+  },
+);
 
 test("does not mistake an early SIGKILL for the CPU limit", async () => {
   expect(await runWith(start, { cpuSeconds: 5 }, "kill -9 $$")).toMatchObject({ error: { code: "DROVER-EXE-003" } });
@@ -83,23 +92,23 @@ const cgroups = (): string[] =>
   );
 
 if (parents.memoryBytes !== null && parents.processes !== null) {
-  describe.each(launchers)("cgroup limits through %s", (_, by) => {
+  describe.each(startCommands)("cgroup limits through %s", (_, startCommand) => {
     test("memory", async () => {
       expect(
-        await runWith(by, { memoryBytes: 24 << 20 }, "head -c 100000000 /dev/zero | tail -n 1 > /dev/null"),
+        await runWith(startCommand, { memoryBytes: 24 << 20 }, "head -c 100000000 /dev/zero | tail -n 1 > /dev/null"),
       ).toMatchObject({ error: { code: "DROVER-EXE-009", limit: "memoryBytes" } });
       expect(cgroups()).toEqual([]);
     });
 
     test("processes", async () => {
       expect(
-        await runWith(by, { processes: 6 }, "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 1 & done; wait"),
+        await runWith(startCommand, { processes: 6 }, "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 1 & done; wait"),
       ).toMatchObject(exceeded("processes"));
       expect(cgroups()).toEqual([]);
     });
 
     test("memory, without isolation, for a command given by its name", async () => {
-      const running = by(
+      const running = startCommand(
         { executable: "true", limits: { memoryBytes: 64 << 20 } },
         { isolation: "none" },
         new AbortController().signal,
@@ -108,7 +117,7 @@ if (parents.memoryBytes !== null && parents.processes !== null) {
     });
 
     test("do not affect a command within both limits", async () => {
-      expect(await runWith(by, { memoryBytes: 256 << 20, processes: 50 }, "echo fine")).toMatchObject({
+      expect(await runWith(startCommand, { memoryBytes: 256 << 20, processes: 50 }, "echo fine")).toMatchObject({
         success: true,
       });
       expect(cgroups()).toEqual([]);
@@ -135,7 +144,7 @@ if (parents.memoryBytes !== null && parents.processes !== null) {
   });
 }
 
-const none = (): ReturnType<typeof findCgroupParents> => ({
+const noCgroupParents = (): ReturnType<typeof findCgroupParents> => ({
   memoryBytes: null,
   processes: null,
   missingReason: "there is none",
@@ -143,14 +152,22 @@ const none = (): ReturnType<typeof findCgroupParents> => ({
 });
 
 test("rejects a limit without a parent cgroup, and reports why", () => {
-  expect(createCgroup({ memoryBytes: 1 }, none)).toEqual({ ok: false, limit: "memoryBytes", reason: "there is none" });
-  expect(createCgroup({ cpuSeconds: 1 }, none)).toEqual({ ok: true, cgroup: null });
+  expect(createCgroup({ memoryBytes: 1 }, noCgroupParents)).toEqual({
+    ok: false,
+    limit: "memoryBytes",
+    reason: "there is none",
+  });
+  expect(createCgroup({ cpuSeconds: 1 }, noCgroupParents)).toEqual({ ok: true, cgroup: null });
 });
 
 test("leaves no cgroup behind if a limit cannot be set", () => {
   const missingParent = { parent: join(directory, "none"), version: 2 } as const;
   expect(
-    createCgroup({ processes: 1 }, () => ({ ...none(), memoryBytes: missingParent, processes: missingParent })),
+    createCgroup({ processes: 1 }, () => ({
+      ...noCgroupParents(),
+      memoryBytes: missingParent,
+      processes: missingParent,
+    })),
   ).toMatchObject({
     ok: false,
     limit: "processes",

@@ -5,15 +5,15 @@ import { basename, join } from "node:path";
 import { setTimeout as later } from "node:timers/promises";
 import { afterAll, describe, expect, it } from "vitest";
 import {
-  endOf,
+  parseEnd,
   escapes,
   hostHasNamespaces,
-  marked,
+  findMarked,
   newMark,
   prepareStage,
-  says,
+  waitForOutput,
   shell,
-  until,
+  waitUntil,
 } from "../../test/launch-native.ts";
 
 // The launchers in native/ kill every process that a command started.
@@ -36,7 +36,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
       await later(round / 4);
       child.kill("SIGTERM");
       expect((await finished).signal).toBe("SIGTERM");
-      expect(marked(mark)).toEqual([]);
+      expect(findMarked(mark)).toEqual([]);
     }
   });
 
@@ -46,8 +46,8 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
       options,
       command: shell(`trap "echo outer" USR1; setsid sh -c '${inner}' & while :; do sleep 0.02; done`),
     });
-    await says(launched, "ready");
-    const both = Promise.all([says(launched, "inner"), says(launched, "outer")]);
+    await waitForOutput(launched, "ready");
+    const both = Promise.all([waitForOutput(launched, "inner"), waitForOutput(launched, "outer")]);
     launched.child.kill("SIGUSR1");
     await both;
     launched.child.kill("SIGPWR");
@@ -58,37 +58,42 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     const mark = newMark();
     const script = `sleep 0 & (setsid sleep ${mark} &) ; sleep ${mark} & sleep ${mark} & sleep 0.05; exit 4`;
     const result = await run(implementation, { options, command: shell(script) });
-    expect(marked(mark)).toEqual([]);
+    expect(findMarked(mark)).toEqual([]);
     expect(result.code).toBe(4);
-    expect(endOf(result)).toMatchObject({ status: 4 * 256, leftovers: 3 });
+    expect(parseEnd(result)).toMatchObject({ status: 4 * 256, leftovers: 3 });
   });
 
   it("gives the other processes their grace period after SIGTERM", async () => {
-    const other = `trap "sleep 0.3; echo cleaned; exit 0" TERM; echo ready; while :; do sleep 0.02; done`;
+    const cleanupScript = `trap "sleep 0.3; echo cleaned; exit 0" TERM; echo ready; while :; do sleep 0.02; done`;
     const mark = newMark();
-    const launched = stage.launch(implementation, { options, command: shell(`sh -c '${other}' & exec sleep ${mark}`) });
-    await says(launched, "ready");
-    await until("the command runs", () => marked(mark).length > 0);
+    const launched = stage.launch(implementation, {
+      options,
+      command: shell(`sh -c '${cleanupScript}' & exec sleep ${mark}`),
+    });
+    await waitForOutput(launched, "ready");
+    await waitUntil("the command runs", () => findMarked(mark).length > 0);
     launched.child.kill("SIGTERM");
     const result = await launched.finished;
     expect(result.stdout.toString()).toBe("ready\ncleaned\n");
-    expect(endOf(result)).toMatchObject({ status: constants.signals.SIGTERM, leftovers: 0 });
+    expect(parseEnd(result)).toMatchObject({ status: constants.signals.SIGTERM, leftovers: 0 });
   });
 
   it("ends the grace period on SIGPWR and still reports how the command ended", async () => {
-    const [mark, own] = [newMark(), newMark()];
-    const command = shell(`(trap "" TERM; exec sleep ${mark}) & exec sleep ${own}`);
+    const [mark, commandMark] = [newMark(), newMark()];
+    const command = shell(`(trap "" TERM; exec sleep ${mark}) & exec sleep ${commandMark}`);
     const launched = stage.launch(implementation, { options, command });
-    await until("both run", () => marked(mark).length === 1 && marked(own).length === 1);
-    const [[deaf = 0], [first = 0]] = [marked(mark), marked(own)];
+    await waitUntil("both run", () => findMarked(mark).length === 1 && findMarked(commandMark).length === 1);
+    const [[survivorPid = 0], [commandPid = 0]] = [findMarked(mark), findMarked(commandMark)];
     launched.child.kill("SIGTERM");
-    // its parent is then the reaper, which sleeps again once it has noticed the death
-    await until("the deaf one is alone", () => !existsSync(`/proc/${first}`));
-    await until("that is known", () => readStatus(Number(readStatus(deaf, "PPid")), "State").startsWith("S"));
+    // the reaper is then its parent, and sleeps again once it has noticed the death
+    await waitUntil("only the process that ignores SIGTERM is left", () => !existsSync(`/proc/${commandPid}`));
+    await waitUntil("the reaper has noticed", () =>
+      readStatus(Number(readStatus(survivorPid, "PPid")), "State").startsWith("S"),
+    );
     launched.child.kill("SIGPWR");
     const result = await launched.finished;
-    expect(marked(mark)).toEqual([]);
-    expect(endOf(result).status).toBe(constants.signals.SIGTERM);
+    expect(findMarked(mark)).toEqual([]);
+    expect(parseEnd(result).status).toBe(constants.signals.SIGTERM);
   });
 
   const rounds = implementation.name === "perl" ? 30 : 80;
@@ -103,7 +108,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
       child.kill("SIGPWR");
       const { signal } = await finished;
       expect(["SIGKILL", "SIGPWR"]).toContain(signal);
-      expect(marked(mark)).toEqual([]);
+      expect(findMarked(mark)).toEqual([]);
     }
   });
 
@@ -113,18 +118,18 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
       const asUser = user === undefined ? {} : { user };
       const mark = newMark();
       const killed = stage.launch(implementation, { options, command: stage.escape(name, mark), ...asUser });
-      await says(killed, "ready");
+      await waitForOutput(killed, "ready");
       killed.child.kill("SIGPWR");
       const result = await killed.finished;
-      expect(marked(mark)).toEqual([]);
+      expect(findMarked(mark)).toEqual([]);
       expect(result.lines[0]).toBe(`I ${level}`);
-      expect(endOf(result)).toMatchObject({ status: constants.signals.SIGKILL, leftovers: 0 });
+      expect(parseEnd(result)).toMatchObject({ status: constants.signals.SIGKILL, leftovers: 0 });
 
       const exitMark = newMark();
       const exited = await run(implementation, { options, command: stage.escape(name, exitMark, "leave"), ...asUser });
-      expect(marked(exitMark)).toEqual([]);
+      expect(findMarked(exitMark)).toEqual([]);
       expect(exited.code).toBe(0);
-      expect(endOf(exited).leftovers).toBeGreaterThan(0);
+      expect(parseEnd(exited).leftovers).toBeGreaterThan(0);
     },
   );
 
@@ -139,9 +144,9 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
         command: stage.escape(name, mark),
         ...(user === undefined ? {} : { user }),
       });
-      await says(launched, "ready");
+      await waitForOutput(launched, "ready");
       launched.child.kill("SIGKILL");
-      await until("everything is gone", () => marked(mark).length === 0, 5000);
+      await waitUntil("everything is gone", () => findMarked(mark).length === 0, 5000);
     },
   );
 });
@@ -154,12 +159,12 @@ describe.each(stage.implementations)("$name at group", (implementation) => {
       command: stage.escape("setsid", mark, "leave"),
     });
     expect(result.lines[0]).toBe("I group");
-    expect(endOf(result)).toMatchObject({ status: 0, leftovers: 0 });
+    expect(parseEnd(result)).toMatchObject({ status: 0, leftovers: 0 });
     // during its exec the process has no arguments for a moment
-    await until("there is one survivor", () => marked(mark).length === 1);
-    const [survivor = 0] = marked(mark);
+    await waitUntil("there is one survivor", () => findMarked(mark).length === 1);
+    const [survivor = 0] = findMarked(mark);
     process.kill(survivor, "SIGKILL");
-    await until("the survivor is gone", () => marked(mark).length === 0);
+    await waitUntil("the survivor is gone", () => findMarked(mark).length === 0);
   });
 
   // only root can create such a program, and only if set-uid programs work here
@@ -173,17 +178,20 @@ describe.each(stage.implementations)("$name at group", (implementation) => {
       stdin: "pipe",
       user: nobody,
     });
-    await until("it runs as root", () => marked(mark).some((pid) => readStatus(pid, "Uid").startsWith("0\t")));
+    // before it executes sleep, it is setpriv with the same mark
+    await waitUntil("sleep runs as root", () =>
+      findMarked(mark).some((pid) => readStatus(pid, "Name") === "sleep" && readStatus(pid, "Uid").startsWith("0\t")),
+    );
     launched.child.stdin?.end("go on\n");
     const result = await launched.finished;
     expect(result.lines).toEqual([
       "I group",
       "U 1",
-      `L ${marked(mark)[0]} sleep ${mark}`,
+      `L ${findMarked(mark)[0]} sleep ${mark}`,
       expect.stringMatching(/^S 0 0 /),
     ]);
-    for (const pid of marked(mark)) process.kill(pid, "SIGKILL");
-    await until("it is gone", () => marked(mark).length === 0);
+    for (const pid of findMarked(mark)) process.kill(pid, "SIGKILL");
+    await waitUntil("it is gone", () => findMarked(mark).length === 0);
   });
 });
 
@@ -205,10 +213,10 @@ describe.each(stage.implementations)("$name without permission for namespaces", 
       expect(refused).toMatchObject({ code: 125, lines: [`E unshare ${constants.errno.ENOSPC}`] });
       return;
     }
-    await says(launched, "ready");
+    await waitForOutput(launched, "ready");
     launched.child.kill("SIGPWR");
     const result = await launched.finished;
-    expect(marked(mark)).toEqual([]);
+    expect(findMarked(mark)).toEqual([]);
     expect(result.lines[0]).toBe("I group");
   });
 
@@ -225,7 +233,7 @@ describe.each(stage.implementations)("$name without permission for namespaces", 
     ];
     const result = await run(implementation, { within: masked, options: ["-i", isolation], command: shell("exit 6") });
     expect(result.lines[0]).toBe("I pid-noproc");
-    expect(endOf(result).status).toBe(6 * 256);
+    expect(parseEnd(result).status).toBe(6 * 256);
   });
 });
 

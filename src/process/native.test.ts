@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFil
 import { constants } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { endOf, prepareStage, shell, until } from "../../test/launch-native.ts";
+import { parseEnd, prepareStage, shell, waitUntil } from "../../test/launch-native.ts";
 
 // The launchers in native/ start a command and report on it. native-kill.test.ts tests that they kill everything.
 const stage = prepareStage();
@@ -23,7 +23,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     const result = await run(implementation, { options, command: shell(`exit ${code}`) });
     expect(result).toMatchObject({ code, signal: null, stderr: "" });
     expect(result.lines[0]).toBe(`I ${level}`);
-    expect(endOf(result)).toMatchObject({ status: code * 256, leftovers: 0 });
+    expect(parseEnd(result)).toMatchObject({ status: code * 256, leftovers: 0 });
   });
 
   it("names the processes that outlive the command, in one line each", async () => {
@@ -36,7 +36,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     expect(result.lines.at(-1)).toMatch(/^S /);
     if (result.lines[0] === "I pid-noproc") expect(named).toEqual([]);
     else expect(named).toContain("sleep 7001");
-    expect(endOf(result).leftovers).toBeGreaterThanOrEqual(2);
+    expect(parseEnd(result).leftovers).toBeGreaterThanOrEqual(2);
   });
 
   it.each(["SIGTERM", "SIGKILL", "SIGSEGV", "SIGABRT", "SIGPIPE", "SIGPWR"] as const)(
@@ -45,18 +45,18 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
       const result = await run(implementation, { options, command: shell(`kill -${constants.signals[signal]} $$`) });
       expect(result).toMatchObject({ code: null, signal, stderr: "" });
       // 0x80 means that a core was dumped, which depends on the host
-      expect(endOf(result).status & ~0x80).toBe(constants.signals[signal]);
+      expect(parseEnd(result).status & ~0x80).toBe(constants.signals[signal]);
     },
   );
 
   it("reports a death by a realtime signal, unlike Node", async () => {
     const result = await run(implementation, { options, command: shell("kill -40 $$") });
-    expect(endOf(result).status & ~0x80).toBe(40);
+    expect(parseEnd(result).status & ~0x80).toBe(40);
   });
 
   it("reports the resource usage of all processes", async () => {
     const busy = "(i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done)";
-    const { userUs, systemUs, maxRssKb } = endOf(await run(implementation, { options, command: shell(busy) }));
+    const { userUs, systemUs, maxRssKb } = parseEnd(await run(implementation, { options, command: shell(busy) }));
     expect(userUs + systemUs).toBeGreaterThan(20_000);
     expect(maxRssKb).toBeGreaterThan(200);
     // the launcher must not inherit Drover's own memory size
@@ -137,19 +137,20 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
 
   it.each(users)("ignores a forged report of the command (user %s)", async (user) => {
     // write to the status file in every ancestor, but not to other files of the test runner
-    const forge = `pid=$PPID; while [ "$pid" -gt 0 ] && [ -e /proc/$pid/stat ] && [ $pid != ${process.pid} ]; do
+    const forgeScript = `pid=$PPID; while [ "$pid" -gt 0 ] && [ -e /proc/$pid/stat ] && [ $pid != ${process.pid} ]; do
       for file in /proc/$pid/fd/*; do case $(readlink $file) in */drover-native-*) echo 'S 0 0 0 0 0' > $file ;; esac; done
       read -r _ _ _ pid _ < /proc/$pid/stat
     done 2>/dev/null; exit 5`;
-    const result = await run(implementation, { options, command: shell(forge), ...asUser(user) });
+    const result = await run(implementation, { options, command: shell(forgeScript), ...asUser(user) });
     expect(result).toMatchObject({ code: 5, lines: [`I ${level}`, expect.stringMatching(/^S 1280 0 /)] });
   });
 
   it.each(users)("hides its descriptors from the command (user %s), which itself can be traced", async (user) => {
-    const inspect = "ls /proc/$PPID/fd >/dev/null 2>&1 && echo seen; ls /proc/$$/fd >/dev/null && cat /proc/$$/environ";
+    const inspectScript =
+      "ls /proc/$PPID/fd >/dev/null 2>&1 && echo seen; ls /proc/$$/fd >/dev/null && cat /proc/$$/environ";
     const result = await run(implementation, {
       options,
-      command: shell(inspect),
+      command: shell(inspectScript),
       environment: { PATH: "/usr/bin:/bin", MINE: "1" },
       ...asUser(user),
     });
@@ -164,12 +165,12 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     // MESSAGE_FAILED, followed by invalid numbers
     // skip the pipes that this process inherited
     const ownDescriptors = readdirSync("/proc/self/fd").map((name) => readLinkOrEmpty(`/proc/self/fd/${name}`));
-    const forge = `for file in /proc/$PPID/fd/*; do case $(readlink $file) in ${ownDescriptors
+    const forgeScript = `for file in /proc/$PPID/fd/*; do case $(readlink $file) in ${ownDescriptors
       .filter((link) => link !== "")
       .map((link) => `'${link}'`)
       .join("|")}) ;; pipe:*)
       { printf '\\001\\000\\000\\000'; head -c 36 /dev/zero | tr '\\000' '\\377'; } > $file ;; esac; done 2>/dev/null; exit 5`;
-    const result = await run(implementation, { options, command: shell(forge) });
+    const result = await run(implementation, { options, command: shell(forgeScript) });
     expect(result).toMatchObject({ code: 5, signal: null, lines: [`I ${level}`, expect.stringMatching(/^S 1280 0 /)] });
   });
 
@@ -181,7 +182,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     });
     let ended = false;
     launched.child.stdout?.on("end", () => (ended = true));
-    await until("stdout ends while the command still runs", () => ended);
+    await waitUntil("stdout ends while the command still runs", () => ended);
     launched.child.stdin?.end("go on\n");
     expect((await launched.finished).code).toBe(5);
   });
@@ -274,27 +275,43 @@ describe.each([...stage.implementations, ...stage.foreign])("$name, none and usa
   });
 });
 
-describe.each(stage.implementations.filter(({ name }) => name === "perl"))("$name alone", (implementation) => {
-  it("restores perl's variables for the command from their renamed copies", async () => {
-    const environment = {
-      PATH: "/usr/bin:/bin",
-      LC_ALL: "xx_XX.UTF-8",
-      PERL_BADLANG: "0",
-      DROVER_KEEP_PERL5OPT: "-Mnonexistent",
-      DROVER_KEEP_PERL_BADLANG: "1",
-    };
-    const result = await run(implementation, {
-      options: ["-i", "none"],
-      command: ["/usr/bin/env", "env"],
-      environment,
-    });
+describe.each([...stage.implementations, ...stage.foreign])("$name, renamed variables", (implementation) => {
+  const perlOnly = implementation.name.includes("perl") ? { PERL_BADLANG: "0" } : {};
+  const environment = {
+    PATH: "/usr/bin:/bin",
+    LC_ALL: "xx_XX.UTF-8",
+    DROVER_KEEP_LD_LIBRARY_PATH: "/nonexistent",
+    DROVER_KEEP_PERL5OPT: "-Mnonexistent",
+    DROVER_KEEP_PERL_BADLANG: "1",
+    DROVER_KEEP_DROVER_KEEP_LD_LIBRARY_PATH: "its own",
+    DROVER_KEEP: "kept",
+    ...perlOnly,
+  };
+  const variablesWith = async (options: string[]): Promise<string[]> => {
+    const command = ["/usr/bin/env", "env"];
+    const result = await run(implementation, { options: ["-i", "none", ...options], command, environment });
     expect(result.stderr).toBe("");
-    expect(result.stdout.toString().split("\n").filter(Boolean).sort()).toEqual([
+    return result.stdout.toString().split("\n").filter(Boolean).sort();
+  };
+
+  it("restores the names for the command with -u", async () => {
+    expect(await variablesWith(["-u"])).toEqual([
+      "DROVER_KEEP=kept",
+      "DROVER_KEEP_LD_LIBRARY_PATH=its own",
       "LC_ALL=xx_XX.UTF-8",
+      "LD_LIBRARY_PATH=/nonexistent",
       "PATH=/usr/bin:/bin",
       "PERL5OPT=-Mnonexistent",
       "PERL_BADLANG=1",
     ]);
+  });
+
+  it("passes them on as they are without -u", async () => {
+    expect(await variablesWith([])).toEqual(
+      Object.entries(environment)
+        .map((pair) => pair.join("="))
+        .sort(),
+    );
   });
 });
 

@@ -18,27 +18,27 @@ import type { StartOnce } from "../../test/fixtures/process/start-once.ts";
 // A command cannot move the parents of hidden or read-only directories, so that they stay protected for the next command.
 const { stage, newDirectory, run: runOnce } = openStage("pin");
 
-let here: string;
+let root: string;
 let home: string;
 let drover: string;
 let record: string;
 let runs: string;
 let config: string;
-const own = (): string[] => [
+const listAncestors = (): string[] => [
   ".",
   "home",
   ...[".local/state/drover/project", ".local/state", ".local", ".config"].map((name) => join("home", name)),
 ];
 beforeEach(() => {
-  here = newDirectory();
-  home = join(here, "home");
+  root = newDirectory();
+  home = join(root, "home");
   drover = join(home, ".local", "state", "drover");
   record = join(drover, "project", "record");
   runs = join(drover, "project", "runs");
   config = join(home, ".config", "drover");
   for (const folder of [join(record, "logs"), join(drover, "heads"), join(runs, "tmp"), config])
     mkdirSync(folder, { recursive: true });
-  mkdirSync(join(here, "work"));
+  mkdirSync(join(root, "work"));
   writeFileSync(join(record, "token"), secret);
   writeFileSync(join(drover, "heads", "one"), secret);
   writeFileSync(join(config, "trusted.json"), "nothing");
@@ -48,35 +48,43 @@ function run(
   script: string,
   { isolation, launchMethods, uid }: Omit<Subject, "name">,
   options: Partial<StartOnce["options"]> = {},
-  workingDirectory = join(here, "work"),
+  workingDirectory = join(root, "work"),
   within: readonly string[] = [],
 ): RunResult {
-  const once: StartOnce = {
+  const startOnce: StartOnce = {
     command: {
       executable: "/bin/sh",
       arguments: ["-c", `{ ${script}\n} 2>&1; true`],
       workingDirectory,
       environment: {
-        HERE: here,
+        ROOT: root,
         HOME: home,
         RECORD: record,
         RUNS: runs,
         CONFIG: config,
-        TMPDIR: join(here, "work"),
+        TMPDIR: join(root, "work"),
         INIT: join(stage, "native", "bin", `drover-init-linux-${process.arch}`),
       },
       timeoutMs: 60_000,
     },
-    options: { isolation, hide: [drover], show: [runs], readOnly: [config], writable: [here], ...options },
+    options: {
+      isolation,
+      temporaryDirectory: join(root, "work"),
+      hide: [drover],
+      show: [runs],
+      readOnly: [config],
+      writable: [root],
+      ...options,
+    },
     launchMethods: [launchMethods],
   };
-  return runOnce(once, { uid, directory: here, through: within });
+  return runOnce(startOnce, { uid, directory: root, through: within });
 }
 
 /** The identity of each directory and the contents of the protected ones. */
 function snapshot(): unknown {
   return {
-    folders: own().map((name) => lstatSync(join(here, name)).ino),
+    folders: listAncestors().map((name) => lstatSync(join(root, name)).ino),
     record: listTree(record),
     heads: listTree(join(drover, "heads")),
     token: readFileSync(join(record, "token"), "utf8"),
@@ -92,14 +100,14 @@ describe.each(subjects)("$name", (subject) => {
     const first = run(script, subject);
     expect(first).toMatchObject({ isolation: subject.isolation, error: null });
     expect(snapshot()).toEqual(before);
-    mkdirSync(join(here, "work"), { recursive: true });
-    const next = run('find "$HERE" -type f -exec cat {} +', subject);
+    mkdirSync(join(root, "work"), { recursive: true });
+    const next = run('find "$ROOT" -type f -exec cat {} +', subject);
     expect(next).toMatchObject({ isolation: subject.isolation, error: null });
     expect(first.stdout + next.stdout).not.toContain(secret);
   });
 
   test("a shared temporary directory has no second path for root", () => {
-    const shared = join(here, "home");
+    const shared = join(root, "home");
     chmodSync(shared, 0o1777);
     const { stdout } = run("cut -d' ' -f4,5 /proc/self/mountinfo", subject);
     const others = stdout.split("\n").filter((line) => line.startsWith(`${shared} `));
@@ -113,12 +121,12 @@ describe.each(subjects)("$name", (subject) => {
         go(rename("file", ".local/share/file"), "into .local"); go(link(".local/share/file", ".config/other/file"), "into .config");
         go(rename(".config/other", "other"), "a folder out of .config"); go(rename("other", ".local/state/other"), "into state");
         go(rename("$ENV{RUNS}/tmp", "$ENV{RUNS}/moved"), "in runs")' && cat .local/state/other/file && ls "$RUNS"`;
-    expect(run(script, subject, { writable: [here, runs] }).stdout).toBe("one\nmoved\n");
+    expect(run(script, subject, { writable: [root, runs] }).stdout).toBe("one\nmoved\n");
   });
 
   test("shows the runs of its own project, writable, and no other state of the user", () => {
     const script = 'find "$HOME/.local/state/drover" | sort; cd "$RUNS" && echo made > tmp/made && cat tmp/made';
-    const { stdout } = run(script, subject, { writable: [here, runs] });
+    const { stdout } = run(script, subject, { writable: [root, runs] });
     const project = join(drover, "project");
     expect(stdout).toBe(`${[drover, project, runs, join(runs, "tmp")].join("\n")}\nmade\n`);
     expect(readFileSync(join(runs, "tmp", "made"), "utf8")).toBe("made\n");
@@ -126,7 +134,7 @@ describe.each(subjects)("$name", (subject) => {
 
   test("keeps the working directory inside the runs", () => {
     const cwd = join(runs, "tmp");
-    const { stdout } = run("pwd; echo made > made", subject, { writable: [here, runs] }, cwd);
+    const { stdout } = run("pwd; echo made > made", subject, { writable: [root, runs] }, cwd);
     expect([stdout, readdirSync(cwd)]).toEqual([`${cwd}\n`, ["made"]]);
   });
 
@@ -149,11 +157,11 @@ describe.each(subjects)("$name", (subject) => {
   });
 
   test("starts nothing if a directory cannot be made read-only", () => {
-    const file = join(here, "file");
+    const file = join(root, "file");
     writeFileSync(file, "");
-    const result = run('touch "$HERE/work/ran"', subject, { readOnly: [file] });
+    const result = run('touch "$ROOT/work/ran"', subject, { readOnly: [file] });
     expect(result).toMatchObject({ isolation: null, error: { code: "DROVER-EXE-007" } });
-    expect(readdirSync(join(here, "work"))).toEqual([]);
+    expect(readdirSync(join(root, "work"))).toEqual([]);
   });
 });
 

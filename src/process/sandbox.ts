@@ -1,20 +1,28 @@
 import { isWithin, realPaths } from "./protected-paths.ts";
 import { findExecutable } from "./find-executable.ts";
 import type { LaunchCommand, LaunchRequest } from "./launch-command.ts";
-import { bwrapEnvironmentFor, launcherOptions } from "./launch-command.ts";
-import type { LaunchMethod } from "./create-launcher.ts";
+import { launcherOptions } from "./launch-command.ts";
+import type { LaunchMethod } from "./launch-method-selector.ts";
 
 /** The descriptor on which the inner launcher reports. It needs its own, because the outer launcher truncates its file at the end. */
 export const innerStatusDescriptor = 4;
+/** The descriptor of the working directory, from the outer launcher to the inner one. */
+const directoryDescriptor = 5;
+/**
+ * Where the outer launcher binds the working directory for bwrap. bwrap binds by path, and another process could replace
+ * the directory's own path by a link. Nobody can replace a directory of /proc, and the sandbox has a /proc of its own. The
+ * kernel lets a user mount that one only if nothing covers the present one, except at directories made to be mounted on.
+ */
+const directoryPoint = "/proc/fs/nfsd";
 
 export interface SandboxPaths {
+  /** A real path. */
   workingDirectory: string;
-  /** The command's directory for temporary files. */
+  /** The directory for temporary files. */
   tmp: string;
   writable: readonly string[];
   /** Real paths of directories shared with other commands. Inside `writable` they stay read-only, except for writable paths inside them. */
   shared: readonly string[];
-  environment: Readonly<Record<string, string>>;
 }
 
 export function findBwrap(): string | null {
@@ -36,8 +44,8 @@ export function sandboxLaunchCommand(
   request: LaunchRequest,
   paths: SandboxPaths,
 ): LaunchCommand {
-  const passDescriptor = ["-d", String(innerStatusDescriptor)];
-  const outer = [...launchMethod.argv, ...launcherOptions(request, "pid"), ...passDescriptor, "--", bwrap, "bwrap"];
+  const forBwrap = ["-d", String(innerStatusDescriptor), "-w", String(directoryDescriptor), "-b", directoryPoint];
+  const outer = [...launchMethod.argv, ...launcherOptions(request, "pid"), ...forBwrap, "--", bwrap, "bwrap"];
   const terminal = request.hasTerminal ? ["-t"] : [];
   const inner = [
     ...launchMethod.argv,
@@ -45,22 +53,18 @@ export function sandboxLaunchCommand(
     "0", // outlive bwrap, see above
     "-f",
     String(innerStatusDescriptor),
+    "-e",
+    String(directoryDescriptor),
     "-i",
     "group",
     ...terminal,
+    "-u",
     "--",
     request.path,
     request.command.executable,
   ];
   return {
-    argv: [
-      ...outer,
-      ...bwrapOptions(paths, request.hasTerminal),
-      ...bwrapEnvironmentFor(launchMethod, paths.environment),
-      "--",
-      ...inner,
-      ...(request.command.arguments ?? []),
-    ],
+    argv: [...outer, ...bwrapOptions(paths, request.hasTerminal), "--", ...inner, ...(request.command.arguments ?? [])],
     through: "launcher",
     reports: true,
   };
@@ -88,10 +92,12 @@ function writableBinds({ workingDirectory, tmp, writable, shared }: SandboxPaths
   const all = [tmp, ...writable, workingDirectory];
   const containsShared = (directory: string): boolean =>
     realPaths([directory]).some((real) => shared.some((path) => path !== real && isWithin(path, real)));
+  const bind = (directory: string): string[] =>
+    directory === workingDirectory ? ["--bind", directoryPoint, directory] : ["--bind-try", directory, directory];
   return [
-    ...all.filter(containsShared).flatMap((directory) => ["--bind-try", directory, directory]),
+    ...all.filter(containsShared).flatMap(bind),
     ...shared.flatMap((directory) => ["--ro-bind-try", directory, directory]),
-    ...all.flatMap((directory) => (containsShared(directory) ? [] : ["--bind-try", directory, directory])),
+    ...all.flatMap((directory) => (containsShared(directory) ? [] : bind(directory))),
   ];
 }
 

@@ -21,7 +21,7 @@ const sh = (
   options: StartOptions = {},
   more: Partial<Command> = {},
 ): Promise<ProcessEnd> => startCommand({ executable: "sh", arguments: ["-c", script], ...more }, options, never).result;
-const native = findNativeDirectory()!;
+const nativeDirectory = findNativeDirectory()!;
 const launcherName = `drover-init-linux-${process.arch}`;
 
 describe.runIf(process.platform === "linux")("launch methods", () => {
@@ -86,10 +86,10 @@ test.each(["pid", "sandbox"] as const)("starts nothing if leftovers must be kept
 });
 
 test("does not trust a forged report of a command that killed its launcher", async () => {
-  const forge = `for file in /proc/$PPID/fd/* /proc/${process.pid}/fd/*; do
+  const forgeScript = `for file in /proc/$PPID/fd/* /proc/${process.pid}/fd/*; do
     case $(readlink $file) in /dev/shm/*\\(deleted\\)) echo 'S 0 0 0 0 0' > $file ;; esac
   done 2>/dev/null; kill -9 $PPID`;
-  expect(await sh(start, forge, { isolation: "group" })).toMatchObject({
+  expect(await sh(start, forgeScript, { isolation: "group" })).toMatchObject({
     signal: "SIGKILL",
     error: { code: "DROVER-EXE-003" },
   });
@@ -119,8 +119,8 @@ test("searches for the executable in the child's PATH, not in its own", async ()
 
 test("lets many commands share one abort signal without a warning", async () => {
   const warnings: Error[] = [];
-  const note = (warning: Error): unknown => warnings.push(warning);
-  process.on("warning", note);
+  const recordWarning = (warning: Error): unknown => warnings.push(warning);
+  process.on("warning", recordWarning);
   const stop = new AbortController();
   const all = Array.from(
     { length: 30 },
@@ -129,7 +129,7 @@ test("lets many commands share one abort signal without a warning", async () => 
   stop.abort("shutdown");
   expect((await Promise.all(all)).every((ended) => ended.stopped === "shutdown")).toBe(true);
   await new Promise((resolve) => setImmediate(resolve));
-  process.off("warning", note);
+  process.off("warning", recordWarning);
   expect(warnings).toEqual([]);
 });
 
@@ -150,6 +150,23 @@ describe.runIf(hostHas("sandbox"))("the sandbox", () => {
     expect((await inside("touch /etc/drover-test || touch /usr/drover-test")).exitCode).not.toBe(0);
     expect(await inside(`touch ${outside}/x`, { writable: [outside] })).toMatchObject({ exitCode: 0 });
     rmSync(outside, { recursive: true });
+  });
+
+  test.each(["/", "another directory"])("is not wider for a command that sets its TMPDIR to %s", async (name) => {
+    const outside = mkdtempSync(join(tmpdir(), "drover-outside-"));
+    const given = mkdtempSync(join(tmpdir(), "drover-given-"));
+    const variables = { environment: { TMPDIR: name === "/" ? "/" : outside, GIVEN: given } };
+    const script = `echo x > ${outside}/x; echo x > $GIVEN/x; cat $GIVEN/x; printenv TMPDIR`;
+    const running = start(
+      { executable: "sh", arguments: ["-c", script], workingDirectory: directory, ...variables },
+      { isolation: "sandbox", parentEnvironment: { ...process.env, TMPDIR: given } },
+      never,
+    );
+    running.stderr!.resume();
+    expect(await text(running.stdout!)).toBe(`x\n${variables.environment.TMPDIR}\n`);
+    expect(await running.result).toMatchObject({ isolation: "sandbox" });
+    expect(existsSync(join(outside, "x"))).toBe(false);
+    for (const path of [outside, given]) rmSync(path, { recursive: true });
   });
 
   test("adds nothing to the stderr of the command", async () => {
@@ -218,12 +235,13 @@ async function withPath<T>(path: string, call: () => Promise<T>): Promise<T> {
 
 /** Creates a `start` with a damaged copy of the native directory. */
 function startWithDamage(damage: (directory: string) => void): StartCommand {
-  cpSync(native, join(directory, "native"), { recursive: true });
+  cpSync(nativeDirectory, join(directory, "native"), { recursive: true });
   damage(join(directory, "native"));
   return createStart({ nativeDirectory: join(directory, "native") });
 }
 
 function inside(script: string, options: StartOptions = {}): Promise<ProcessEnd> {
-  const paths = { workingDirectory: directory, environment: { TMPDIR: join(directory, "tmp") } };
-  return sh(start, script, { isolation: "sandbox", ...options }, paths);
+  const temporaryDirectory = join(directory, "tmp");
+  const paths = { workingDirectory: directory, environment: { TMPDIR: temporaryDirectory } };
+  return sh(start, script, { isolation: "sandbox", temporaryDirectory, ...options }, paths);
 }

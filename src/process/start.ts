@@ -5,12 +5,12 @@ import { checkCommand, checkVariables } from "./check-command.ts";
 import { buildEnvironment } from "./environment.ts";
 import { stoppedFault } from "./faults.ts";
 import { launch } from "./launch.ts";
-import { createLauncher, type LauncherOptions } from "./create-launcher.ts";
+import { createLaunchMethodSelector, type LaunchMethodOptions } from "./launch-method-selector.ts";
 import { getStopReason, trackProcess } from "./track-process.ts";
 
 /** Creates a `start` function that remembers which launcher works on this host. */
-export function createStart(launcherOptions: LauncherOptions = {}): StartCommand {
-  const launcher = createLauncher(launcherOptions);
+export function createStart(launchMethodOptions: LaunchMethodOptions = {}): StartCommand {
+  const launchMethodSelector = createLaunchMethodSelector(launchMethodOptions);
   return (command, options, signal) => {
     checkCommand(command);
     checkVariables(options.ids, "ids");
@@ -25,7 +25,7 @@ export function createStart(launcherOptions: LauncherOptions = {}): StartCommand
       return notStarted(stoppedFault(reason, command), withheld, reason);
     }
     const [startTime, startedAt] = [new Date(), monotonicMs()];
-    const launched = launch(launcher, command, options, environment);
+    const launched = launch(launchMethodSelector, command, options, environment);
     if ("fault" in launched) return notStarted(launched.fault, withheld, null);
     return trackProcess(launched, {
       command,

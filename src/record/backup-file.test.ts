@@ -11,7 +11,7 @@ beforeEach(() => {
   file = join(root, "copy");
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
-const inRoot = () => readdirSync(root).sort();
+const listRoot = () => readdirSync(root).sort();
 
 it("never replaces a file of that name, however late it was created", async () => {
   const writing = writeBackup(file, async (part) => {
@@ -20,7 +20,7 @@ it("never replaces a file of that name, however late it was created", async () =
   });
   await expect(writing).rejects.toThrow("already exists");
   expect(readFileSync(file, "utf8")).toBe("another's");
-  expect(inRoot()).toEqual(["copy"]);
+  expect(listRoot()).toEqual(["copy"]);
 });
 
 it("does not touch what another process is writing for the same name", async () => {
@@ -31,13 +31,13 @@ it("does not touch what another process is writing for the same name", async () 
     writeFileSync(part, "mine");
   });
   removePartial(file);
-  expect(inRoot()).toEqual(["copy", "copy.0123abcd.part"]);
+  expect(listRoot()).toEqual(["copy", "copy.0123abcd.part"]);
   expect(readFileSync(file, "utf8")).toBe("mine");
 });
 
 it("completes exactly one of two simultaneous backups to the same name", async () => {
-  let goOn!: () => void;
-  const paused = new Promise<void>((resolve) => (goOn = resolve));
+  let resume!: () => void;
+  const paused = new Promise<void>((resolve) => (resume = resolve));
   const first = writeBackup(file, async (part) => {
     writeFileSync(part, "first, ");
     await paused;
@@ -46,10 +46,10 @@ it("completes exactly one of two simultaneous backups to the same name", async (
   });
   const second = writeBackup(file, async (part) => writeFileSync(part, "second"));
   await expect(second).rejects.toThrow("already exists");
-  goOn();
+  resume();
   expect(await first).toBe("first");
   expect(readFileSync(file, "utf8")).toBe("first, whole");
-  expect(inRoot()).toEqual(["copy"]);
+  expect(listRoot()).toEqual(["copy"]);
 });
 
 it("removes what it has written when it is aborted", async () => {
@@ -57,7 +57,7 @@ it("removes what it has written when it is aborted", async () => {
   const writing = writeBackup(file, async (part) => {
     writeFileSync(`${part}-journal`, "");
     removePartial(file);
-    seen = inRoot();
+    seen = listRoot();
     throw new Error("aborted");
   });
   await expect(writing).rejects.toThrow("aborted");

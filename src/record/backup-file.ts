@@ -39,6 +39,11 @@ export interface RestoreOptions {
   now: Date;
   /** Keeps the tokens of the backup valid instead of revoking them. */
   keepTokens?: boolean;
+  /**
+   * Where a restore into PostgreSQL puts a temporary copy of an older backup. The copy contains the key, so commands must
+   * not see it. The directory of the file by default.
+   */
+  copyDirectory?: string;
   /** Called after verification, before the record gets its final name. */
   beforePublish?: () => void;
 }

@@ -28,7 +28,7 @@ let store: SqliteStore;
 const now = new Date();
 const never = new AbortController().signal;
 const open = (directory: string) => openStore({ directory, now: () => now, createIfMissing: true });
-const record = async (into: SqliteStore) => {
+const recordRun = async (into: SqliteStore) => {
   const run = sampleRun();
   await into.apply([{ op: "create_run", run, events: numbered(run.run_id, 1, executionStarted(sampleId())) }]);
   return run.run_id;
@@ -44,8 +44,8 @@ afterEach(async () => {
 });
 
 it("copies a store that is being written, and the restored copy can be continued", async () => {
-  const before = await record(store);
-  const writing = Array.from({ length: 50 }, () => record(store));
+  const before = await recordRun(store);
+  const writing = Array.from({ length: 50 }, () => recordRun(store));
   const { head } = await backupStore({ directory: store.directory, file: join(root, "copy") }, now);
   await Promise.all(writing);
   expect(statSync(join(root, "copy")).mode & 0o777).toBe(0o600);
@@ -58,7 +58,7 @@ it("copies a store that is being written, and the restored copy can be continued
   try {
     expect(await restored.read.run(before)).not.toBeNull();
     await restored.apply([buildFinish(before)]);
-    await record(restored);
+    await recordRun(restored);
   } finally {
     await restored.close();
   }
@@ -146,7 +146,7 @@ it("never overwrites a file or a record", async () => {
 });
 
 it("refuses a file that is not a backup or was changed, and leaves nothing behind", async () => {
-  await record(store);
+  await recordRun(store);
   const directory = join(root, "new");
   await expect(restoreStore({ now, directory, file: join(root, "none") })).rejects.toThrow("does not exist");
   writeFileSync(join(root, "text"), "not a database at all, whatever its length may be");
@@ -181,7 +181,7 @@ it("keeps the store's id, which is unique", async () => {
 });
 
 it("can be restored again after a killed attempt, whatever that left behind", async () => {
-  const run_id = await record(store);
+  const run_id = await recordRun(store);
   const { head } = await backupStore({ directory: store.directory, file: join(root, "copy") }, now);
   const key = readFileSync(join(store.directory, "audit.key"));
   const directory = join(root, "new");
@@ -200,15 +200,15 @@ it("can be restored again after a killed attempt, whatever that left behind", as
 });
 
 it("leaves nothing of an aborted backup behind", async () => {
-  await record(store);
+  await recordRun(store);
   const signal = AbortSignal.abort(new Error("nobody waits"));
-  const making = backupStore({ directory: store.directory, file: join(root, "copy"), signal }, now);
-  await expect(making).rejects.toThrow("nobody waits");
+  const creating = backupStore({ directory: store.directory, file: join(root, "copy"), signal }, now);
+  await expect(creating).rejects.toThrow("nobody waits");
   expect(readdirSync(root)).toEqual(["state"]);
 });
 
 it("keeps the key of another record", async () => {
-  await record(store);
+  await recordRun(store);
   await backupStore({ directory: store.directory, file: join(root, "copy") }, now);
   const directory = join(root, "new");
   mkdirSync(directory);
@@ -218,7 +218,7 @@ it("keeps the key of another record", async () => {
 });
 
 it("publishes nothing before it is verified", async () => {
-  await record(store);
+  await recordRun(store);
   await backupStore({ directory: store.directory, file: join(root, "copy") }, now);
   const bytes = readFileSync(join(root, "copy"));
   for (let at = bytes.indexOf("echo hello"); at >= 0; at = bytes.indexOf("echo hello", at))

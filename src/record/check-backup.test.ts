@@ -25,7 +25,7 @@ import { type Database, openDatabase } from "./sqlite/driver.ts";
 import { schemaVersion } from "./sqlite/migrations/version.ts";
 
 let root: string;
-let good: string;
+let validBackup: string;
 let secret: Uint8Array;
 let database: FreshDatabase;
 
@@ -37,8 +37,8 @@ beforeAll(async () => {
   const run = sampleRun();
   await store.apply([{ op: "create_run", run, events: numbered(run.run_id, 1, executionStarted(sampleId())) }]);
   await store.close();
-  good = join(root, "good");
-  await backupStore({ directory, file: good }, new Date());
+  validBackup = join(root, "good");
+  await backupStore({ directory, file: validBackup }, new Date());
   secret = readKey(directory)!;
 });
 afterAll(async () => {
@@ -46,19 +46,19 @@ afterAll(async () => {
   await database.drop();
 });
 
-const pageSize = (): number => readFileSync(good).readUInt16BE(16);
-const sql = (text: string) => (file: string) => {
-  // `enableDefensive` belongs to the driver, not to our part of its interface
+const pageSize = (): number => readFileSync(validBackup).readUInt16BE(16);
+const executeSql = (text: string) => (file: string) => {
+  // The driver has enableDefensive, but our Database type does not declare it.
   const copy = openDatabase(file, {}) as Database & { enableDefensive(active: boolean): void };
   copy.enableDefensive(false);
   copy.exec(text);
   copy.close();
 };
 /** Adds an object to the schema whose name SQLite would refuse. */
-const plant = (type: string, name: string, definition: string): string =>
+const insertSchemaRow = (type: string, name: string, definition: string): string =>
   `pragma writable_schema = on;
    insert into sqlite_master (type, name, tbl_name, rootpage, sql) values ('${type}', '${name}', 'tokens', 0, '${definition}')`;
-const change = (edit: (bytes: Buffer) => void) => (file: string) => {
+const editBytes = (edit: (bytes: Buffer) => void) => (file: string) => {
   const bytes = readFileSync(file);
   edit(bytes);
   writeFileSync(file, bytes);
@@ -69,52 +69,64 @@ describe.each<[string, (file: string) => void, string | RegExp]>([
   ["one zero byte appended", (file) => appendFileSync(file, Buffer.alloc(1)), "1 bytes were appended"],
   ["a page of zero bytes appended", (file) => appendFileSync(file, Buffer.alloc(pageSize())), "bytes were appended"],
   ["a gzip member appended", (file) => appendFileSync(file, gzipSync("junk")), "bytes were appended"],
-  ["another backup appended", (file) => appendFileSync(file, readFileSync(good)), "bytes were appended"],
+  ["another backup appended", (file) => appendFileSync(file, readFileSync(validBackup)), "bytes were appended"],
   [
     "a page appended and counted in the header",
     (file) => {
       appendFileSync(file, Buffer.alloc(pageSize(), 7));
-      change((bytes) => bytes.writeUInt32BE(bytes.length / pageSize(), 28))(file);
+      editBytes((bytes) => bytes.writeUInt32BE(bytes.length / pageSize(), 28))(file);
     },
     "damaged",
   ],
-  ["its last byte cut off", (file) => truncateSync(file, readFileSync(good).length - 1), "last 1 bytes are missing"],
-  ["its last page cut off", (file) => truncateSync(file, readFileSync(good).length - pageSize()), "bytes are missing"],
+  [
+    "its last byte cut off",
+    (file) => truncateSync(file, readFileSync(validBackup).length - 1),
+    "last 1 bytes are missing",
+  ],
+  [
+    "its last page cut off",
+    (file) => truncateSync(file, readFileSync(validBackup).length - pageSize()),
+    "bytes are missing",
+  ],
   [
     "its last page cut off and the header adjusted",
     (file) => {
-      truncateSync(file, readFileSync(good).length - pageSize());
-      change((bytes) => bytes.writeUInt32BE(bytes.length / pageSize(), 28))(file);
+      truncateSync(file, readFileSync(validBackup).length - pageSize());
+      editBytes((bytes) => bytes.writeUInt32BE(bytes.length / pageSize(), 28))(file);
     },
     /damaged|malformed/,
   ],
-  ["half of it zeroed", (file) => change((bytes) => bytes.fill(0, bytes.length / 2))(file), /damaged|malformed/],
+  ["half of it zeroed", (file) => editBytes((bytes) => bytes.fill(0, bytes.length / 2))(file), /damaged|malformed/],
   ["only its header", (file) => truncateSync(file, 100), "bytes are missing"],
   ["no contents", (file) => truncateSync(file, 0), "not a database"],
-  ["a prefix", (file) => writeFileSync(file, Buffer.concat([Buffer.from("x"), readFileSync(good)])), "not a database"],
-  ["gzip compression", (file) => writeFileSync(file, gzipSync(readFileSync(good))), "not a database"],
+  [
+    "a prefix",
+    (file) => writeFileSync(file, Buffer.concat([Buffer.from("x"), readFileSync(validBackup)])),
+    "not a database",
+  ],
+  ["gzip compression", (file) => writeFileSync(file, gzipSync(readFileSync(validBackup))), "not a database"],
   [
     "inconsistent counters in its header",
-    change((bytes) => bytes.writeUInt32BE(0, 92)),
+    editBytes((bytes) => bytes.writeUInt32BE(0, 92)),
     "another program changed its header",
   ],
-  ["a newer version", sql(`pragma user_version = ${schemaVersion + 1}`), "newer Drover"],
-  ["version 0", sql("pragma user_version = 0"), "schema version is 0"],
-  ["a negative version", sql("pragma user_version = -3"), "schema version is -3"],
+  ["a newer version", executeSql(`pragma user_version = ${schemaVersion + 1}`), "newer Drover"],
+  ["version 0", executeSql("pragma user_version = 0"), "schema version is 0"],
+  ["a negative version", executeSql("pragma user_version = -3"), "schema version is -3"],
   [
     "a trigger",
-    sql("create trigger t after update on tokens begin update tokens set revoked_at = null; end"),
+    executeSql("create trigger t after update on tokens begin update tokens set revoked_at = null; end"),
     "trigger t",
   ],
   [
     "a view instead of a table",
-    sql("alter table hooks rename to h; create view hooks as select * from h"),
+    executeSql("alter table hooks rename to h; create view hooks as select * from h"),
     "which Drover does not create",
   ],
   [
     "a trigger whose name is SQLite's own",
-    sql(
-      plant(
+    executeSql(
+      insertSchemaRow(
         "trigger",
         "sqlite_keep",
         "create trigger sqlite_keep after update of revoked_at on tokens begin update tokens set revoked_at = null; end",
@@ -124,25 +136,29 @@ describe.each<[string, (file: string) => void, string | RegExp]>([
   ],
   [
     "a view whose name is SQLite's own",
-    sql(plant("view", "sqlite_v", "create view sqlite_v as select 1")),
+    executeSql(insertSchemaRow("view", "sqlite_v", "create view sqlite_v as select 1")),
     /view sqlite_v|malformed/,
   ],
-  ["an index of its own", sql("create unique index once on runs (agent_name)"), "index once"],
+  ["an index of its own", executeSql("create unique index once on runs (agent_name)"), "index once"],
   [
     "a changed table",
-    sql(
+    executeSql(
       "pragma writable_schema = on; update sqlite_master set sql = replace(sql, 'not null', '') where name = 'tokens'",
     ),
     "table tokens",
   ],
-  ["an index missing", sql("drop index audit_rows_by_run"), "lacks the index audit_rows_by_run"],
-  ["a foreign table", sql("create table notes (x)"), "table notes"],
-  ["a table that looks like part of the search index", sql("create table run_search_x (x)"), "table run_search_x"],
-  ["no head", sql("delete from backup_extras"), "backup_extras table is empty"],
+  ["an index missing", executeSql("drop index audit_rows_by_run"), "lacks the index audit_rows_by_run"],
+  ["a foreign table", executeSql("create table notes (x)"), "table notes"],
+  [
+    "a table that looks like part of the search index",
+    executeSql("create table run_search_x (x)"),
+    "table run_search_x",
+  ],
+  ["no head", executeSql("delete from backup_extras"), "backup_extras table is empty"],
 ])("a backup with %s", (_, damage, why) => {
   it("is refused before anything is written, for either engine", async () => {
     const file = join(root, "damaged");
-    copyFileSync(good, file);
+    copyFileSync(validBackup, file);
     damage(file);
     const directory = join(root, "new");
     await expect(restoreStore({ now: new Date(), directory, file })).rejects.toThrow(why);
@@ -160,7 +176,7 @@ it("refuses a pipe and a directory without waiting for them, and follows a link"
       "not a regular file",
     );
   expect(existsSync(directory)).toBe(false);
-  symlinkSync(good, join(root, "link"));
+  symlinkSync(validBackup, join(root, "link"));
   await expect(restoreStore({ now: new Date(), directory, file: join(root, "link") })).resolves.toMatchObject({
     audit: { ok: true },
   });

@@ -1,7 +1,7 @@
 import { coordinatorLockFile } from "../model/state-layout.ts";
 import { openDatabase } from "./sqlite/driver.ts";
 import { toHostError, isBusy } from "./sqlite/errors.ts";
-import { createDirectory } from "./state-directory.ts";
+import { createRecordDirectory } from "./state-directory.ts";
 
 export interface CoordinatorLock {
   release(): void;
@@ -15,7 +15,7 @@ export interface CoordinatorLock {
 export function lockCoordinator(directory: string): CoordinatorLock | null {
   const file = coordinatorLockFile(directory);
   try {
-    createDirectory(directory);
+    createRecordDirectory(directory);
     const database = openDatabase(file, { timeout: 0 });
     try {
       database.exec("begin exclusive");

@@ -27,7 +27,7 @@ let store: SqliteStore;
 const now = (): Date => new Date();
 const headCopyFor = (at: string) => join(root, "user", "heads", basename(at));
 const open = (at: string) => openStore({ directory: at, headCopy: headCopyFor(at), now, createIfMissing: true });
-const record = async (into: SqliteStore): Promise<string> => {
+const recordRun = async (into: SqliteStore): Promise<string> => {
   const run = sampleRun();
   await into.apply([{ op: "create_run", run, events: numbered(run.run_id, 1, executionStarted(sampleId())) }]);
   return run.run_id;
@@ -44,7 +44,7 @@ afterEach(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-const rescued = (): string[] =>
+const findRescued = (): string[] =>
   [directory, join(root, "user", "rescued"), root]
     .filter((at) => existsSync(at) && statSync(at).isDirectory())
     .flatMap((at) => readdirSync(at).map((name) => join(at, name)))
@@ -111,17 +111,17 @@ describe.each<[string, () => unknown]>([
   ],
 ])("a database that was %s while it was open", (what, damage) => {
   it("acknowledges nothing more, and is rescued with everything that was acknowledged", async () => {
-    const runs = [await record(store), await record(store)];
+    const runs = [await recordRun(store), await recordRun(store)];
     expect(await store.storageError()).toBeNull();
     await damage();
-    await expect(record(store)).rejects.toMatchObject({
+    await expect(recordRun(store)).rejects.toMatchObject({
       code: "DROVER-STA-012",
       next: expect.stringMatching(/\.backup/),
     });
     await expect(store.apply([buildFinish(runs[0]!)])).rejects.toMatchObject({ code: "DROVER-STA-012" });
     expect(await store.storageError()).toMatchObject({ code: "DROVER-STA-012" });
     // A file emptied in place cannot be read either, but SQLite still had the rest in its WAL.
-    const [backup, ...more] = rescued();
+    const [backup, ...more] = findRescued();
     expect(more).toEqual([]);
     expect(statSync(backup!).mode & 0o777).toBe(0o600);
     expect([directory, join(root, "user", "rescued")]).toContain(dirname(backup!));
@@ -144,12 +144,12 @@ it.each([
   ["deleted", () => rmSync(file)],
   ["moved with its directory", () => renameSync(directory, join(root, "other"))],
 ])("a record that was %s can be restored in its place as the message says", async (_, damage) => {
-  const run_id = await record(store);
+  const run_id = await recordRun(store);
   damage();
-  await expect(record(store)).rejects.toMatchObject({
+  await expect(recordRun(store)).rejects.toMatchObject({
     next: expect.stringMatching(/move .* (out of|away if it exists).* drover restore --keep-tokens \//),
   });
-  const [backup] = rescued();
+  const [backup] = findRescued();
   if (dirname(backup!) === directory)
     for (const name of readdirSync(directory))
       if (name !== basename(backup!)) renameSync(join(directory, name), join(root, name));
@@ -161,46 +161,46 @@ it.each([
 
 it("is rescued into a new record directory if there is no user state directory, and not beside it", async () => {
   const alone = await openStore({ directory: join(root, "a", "record"), now, createIfMissing: true });
-  await record(alone);
+  await recordRun(alone);
   rmSync(join(root, "a"), { recursive: true });
-  await expect(record(alone)).rejects.toMatchObject({ code: "DROVER-STA-012" });
+  await expect(recordRun(alone)).rejects.toMatchObject({ code: "DROVER-STA-012" });
   await alone.close();
   expect(readdirSync(join(root, "a"))).toEqual(["record"]);
   expect(readdirSync(join(root, "a", "record"))).toEqual([expect.stringMatching(/^drover-rescued-.*\.backup$/)]);
 });
 
 it("continues when its files are back, and rescues them again when they disappear again", async () => {
-  const before = await record(store);
+  const before = await recordRun(store);
   renameSync(file, `${file}.old`);
-  await expect(record(store)).rejects.toMatchObject({ code: "DROVER-STA-012" });
+  await expect(recordRun(store)).rejects.toMatchObject({ code: "DROVER-STA-012" });
   renameSync(`${file}.old`, file);
   expect(await store.storageError()).toBeNull();
-  const after = await record(store);
+  const after = await recordRun(store);
   for (const run_id of [before, after]) expect(await store.read.run(run_id)).not.toBeNull();
   renameSync(file, `${file}.old`);
-  await expect(record(store)).rejects.toMatchObject({ code: "DROVER-STA-012" });
-  expect(rescued()).toHaveLength(2);
+  await expect(recordRun(store)).rejects.toMatchObject({ code: "DROVER-STA-012" });
+  expect(findRescued()).toHaveLength(2);
 });
 
 it("tolerates everything that other users of the same record do", async () => {
   linkSync(file, join(root, "second name"));
   chmodSync(file, 0o640);
   const others = await Promise.all([open(directory), open(directory)]);
-  for (const other of others) await record(other);
-  await record(store);
+  for (const other of others) await recordRun(other);
+  await recordRun(store);
   for (const other of others) await other.close();
   store.connection.exec("pragma wal_checkpoint(truncate)");
-  await record(store);
+  await recordRun(store);
   expect(await store.storageError()).toBeNull();
-  expect(rescued()).toEqual([]);
+  expect(findRescued()).toEqual([]);
 });
 
 it("acknowledges nothing more, even after many commits", async () => {
-  for (let no = 0; no < 60; no += 1) await record(store);
+  for (let no = 0; no < 60; no += 1) await recordRun(store);
   rmSync(file);
   await expect
     .poll(() =>
-      record(store).then(
+      recordRun(store).then(
         () => null,
         (fault) => fault.code,
       ),

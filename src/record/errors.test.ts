@@ -132,7 +132,7 @@ describe("a directory that cannot be written", () => {
     const { directory, store } = await openUsedStore();
     await store.close();
     chmodSync(join(directory, "audit.key"), 0o600);
-    protect(directory);
+    makeReadOnly(directory);
     const worker = start([directory, 1, 1, ...(isRoot ? [nobody] : [])]);
     expect(await worker.ended).toBe(1);
     // Another user cannot read the key either, and that is reported first.
@@ -236,11 +236,11 @@ describe("an audit key", () => {
     ["that is empty", (file) => writeFileSync(file, "")],
     ["that is not a file", (file) => (rmSync(file), mkdirSync(file, 0o700))],
   ];
-  for (const [what, spoil, asRoot = false] of faults) {
+  for (const [what, damage, asRoot = false] of faults) {
     it.runIf(isRoot || !asRoot)(`${what} is refused for writing, and not needed for reading`, async () => {
       const { directory } = await createClosedStore();
       const file = join(directory, "audit.key");
-      spoil(file);
+      damage(file);
       await expect(scratch.open(directory)).rejects.toMatchObject({
         name: "HostError",
         code: "DROVER-AUD-001",
@@ -276,7 +276,7 @@ function lock(directory: string) {
 }
 
 /** Readable by everyone, writable only by root. */
-function protect(directory: string): void {
+function makeReadOnly(directory: string): void {
   chmodSync(dirname(directory), 0o755);
   for (const name of readdirSync(directory))
     if (basename(name) !== "audit.key") chmodSync(join(directory, name), 0o444);

@@ -17,7 +17,7 @@ import { openSqliteEngine, type SqliteEngine } from "./sqlite/engine.ts";
 import { toHostError } from "./sqlite/errors.ts";
 import { groupCommit } from "./sqlite/group-commit.ts";
 import { trackDatabaseFiles, isLost } from "./sqlite/database-files.ts";
-import { createStateDirectory } from "./state-directory.ts";
+import { createEmptyRecord } from "./state-directory.ts";
 import { auditHeadFile, databaseFile } from "../model/state-layout.ts";
 import { openWriter } from "./writer.ts";
 
@@ -51,7 +51,7 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
   const { directory, now, redactor, mode = "write", lockWaitMs: waitMs = defaultLockWaitMs } = options;
   const { headCopy, onMismatch } = options;
   const file = databaseFile(directory);
-  if (options.createIfMissing && !existsSync(file)) createStateDirectory(directory);
+  if (options.createIfMissing && !existsSync(file)) createEmptyRecord(directory);
   const engine = await openSqliteEngine(file, mode, waitMs);
   const { connection } = engine;
   try {

@@ -4,7 +4,7 @@ import { HostError } from "../model/errors.ts";
 import { addExtras, writeBackup } from "./backup-file.ts";
 import { backUpBlobs } from "./blobs/backup-blobs.ts";
 import { connect, type Connection } from "./sqlite/connection.ts";
-import { createDirectory } from "./state-directory.ts";
+import { createRecordDirectory } from "./state-directory.ts";
 
 interface LostRecord {
   connection: Connection;
@@ -49,7 +49,7 @@ function rescueDirectories({ directory, headCopy }: LostRecord): string[] {
 }
 
 function createRescueDirectory(target: string, { directory }: LostRecord): void {
-  if (target === directory) createDirectory(target);
+  if (target === directory) createRecordDirectory(target);
   else mkdirSync(target, { recursive: true, mode: 0o700 });
 }
 

@@ -21,7 +21,7 @@ import { toHostError } from "./sqlite/errors.ts";
 import { migrate } from "./sqlite/migrations/migrate.ts";
 import { schemaVersion } from "./sqlite/migrations/version.ts";
 import { walkStatements } from "./sqlite/walk-statements.ts";
-import { createDirectory } from "./state-directory.ts";
+import { createRecordDirectory } from "./state-directory.ts";
 import { auditHeadFile, auditKeyFile, databaseFile } from "../model/state-layout.ts";
 import { sync } from "./sync.ts";
 
@@ -51,7 +51,7 @@ export async function restoreStore(
   const part = `${databaseFile(directory)}.part`;
   const createdPaths: string[] = [];
   try {
-    createDirectory(directory);
+    createRecordDirectory(directory);
     createdPaths.push(part, `${auditKeyFile(directory)}.part`);
     removeFiles(createdPaths);
     copyFileSync(file, part);

@@ -11,7 +11,7 @@ it("removes old ended runs with what only they used, and their keys can then be 
     if (!old.ok) throw new Error(old.fault.message);
     await host.dispatcher.stopRuns([old.run.run_id], "ann");
     clock.advance(10_000);
-    // Retention keeps the run with the newest event, whatever its age. This one is now the newest.
+    // Retention keeps the run with the newest event at any age, so this one is created last.
     const young = await host.run(await host.submit());
     expect(await pruneDispatch(host.store, clock.now())).toEqual({ runs: 1, sessions: 1 });
     expect(await host.store.read.run(old.run.run_id)).toBeNull();

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { expect, it } from "vitest";
-import { agentNamed, type Driven } from "../../test/fixtures/dispatch/drive.ts";
+import { createAgent, type DrivenRunner } from "../../test/fixtures/dispatch/drive.ts";
 import { eachEngine, type EachRecord, fromEndToEnd, captureQueries } from "../../test/fixtures/record/each-engine.ts";
 import { hashBytes } from "../../test/fixtures/record/files.ts";
 import { recordRuns } from "../../test/fixtures/record/sample.ts";
@@ -12,7 +12,7 @@ import { pruneDispatch } from "./retention-dispatch.ts";
 import { applyRetention, type RetentionDays } from "./apply-retention.ts";
 import { pruneRuns } from "./retention.ts";
 
-const chat = agentNamed("chat", { type: "autonomous", command: null });
+const chat = createAgent("chat", { type: "autonomous", command: null });
 const never = new AbortController().signal;
 const minute = 60_000;
 
@@ -164,7 +164,7 @@ eachEngine("retention", (record) => {
 async function createEndedRun(
   { d }: EachRecord,
   name: string,
-  meanwhile: (runner: Driven, run_id: string) => Promise<void> = async () => undefined,
+  meanwhile: (runner: DrivenRunner, run_id: string) => Promise<void> = async () => undefined,
 ): Promise<string> {
   const runner = await d.register(`runner of ${name}`);
   const key = { subject: "ann", key: `key of ${name}`, fingerprint: "f" };

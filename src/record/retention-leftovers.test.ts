@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { agentNamed } from "../../test/fixtures/dispatch/drive.ts";
+import { createAgent } from "../../test/fixtures/dispatch/drive.ts";
 import { eachEngine, type EachRecord, fromEndToEnd, captureQueries } from "../../test/fixtures/record/each-engine.ts";
 import { recordRuns } from "../../test/fixtures/record/sample.ts";
 import type { Engine } from "./engine.ts";
@@ -15,13 +15,13 @@ eachEngine("data that only removed runs used", (record) => {
     const { d, store } = record;
     await d.register("a", { tags: ["x", "y"] });
     const [x, y] = [{ tags: ["x"] }, { tags: ["y"] }];
-    await d.submit({ demands: x }, agentNamed("one"));
-    await d.submit({ demands: y }, agentNamed("two"));
-    await d.submit({}, agentNamed("three"));
+    await d.submit({ demands: x }, createAgent("one"));
+    await d.submit({ demands: y }, createAgent("two"));
+    await d.submit({}, createAgent("three"));
     await finishAll(record);
     record.advance(minute);
     const before = record.now();
-    const kept = await d.submit({ demands: y }, agentNamed("two"));
+    const kept = await d.submit({ demands: y }, createAgent("two"));
     await recordRuns(store, 1);
     expect(await demands(record)).toEqual(["{}", '{"tags":["x"]}', '{"tags":["y"]}']);
     expect(await pruneDispatch(store, before)).toMatchObject({ runs: 3 });
@@ -32,7 +32,7 @@ eachEngine("data that only removed runs used", (record) => {
     ).toEqual([]);
     expect((await store.read.run(kept))?.demands).toEqual(y);
     // Requested again, they work as before.
-    const again = await d.submit({ demands: x }, agentNamed("one"));
+    const again = await d.submit({ demands: x }, createAgent("one"));
     expect((await d.claim(await d.register("a", { tags: ["x", "y"] }), 5)).toSorted()).toEqual(
       [kept, again].toSorted(),
     );
@@ -40,34 +40,37 @@ eachEngine("data that only removed runs used", (record) => {
 
   it("stays if a new run needs it meanwhile", async () => {
     const { d, store } = record;
-    await d.submit({}, agentNamed("one"));
+    await d.submit({}, createAgent("one"));
     await finishAll(record);
     record.advance(minute);
     const before = record.now();
-    await d.submit({}, agentNamed("two"));
+    await d.submit({}, createAgent("two"));
     await recordRuns(store, 1);
     expect(await pruneRuns(store, before)).toEqual({ runs: 1 });
-    let came = "";
+    let submittedMeanwhile = "";
     const engine: Engine = {
       ...store.engine,
       async write(work) {
-        came = await d.submit({}, agentNamed("one"));
+        submittedMeanwhile = await d.submit({}, createAgent("one"));
         return store.engine.write(work);
       },
     };
     expect(await pruneAgentRevs(engine)).toBe(0);
     expect(await agents(record)).toEqual(["one", "two"]);
     const { claims } = await d.poll(await d.register("b"), 5);
-    expect(claims.map(({ run_id, invocation }) => [run_id, invocation.agent.name])).toContainEqual([came, "one"]);
+    expect(claims.map(({ run_id, invocation }) => [run_id, invocation.agent.name])).toContainEqual([
+      submittedMeanwhile,
+      "one",
+    ]);
   });
 
   it("is found without the lock, and no whole table is scanned under it", async () => {
     const { d, store } = record;
-    await d.submit({ demands: { tags: ["x"] } }, agentNamed("one"));
+    await d.submit({ demands: { tags: ["x"] } }, createAgent("one"));
     await finishAll(record);
     record.advance(minute);
     const before = record.now();
-    await d.submit({}, agentNamed("two"));
+    await d.submit({}, createAgent("two"));
     await recordRuns(store, 1);
     const queries: Query[] = [];
     const engine: Engine = {
@@ -75,15 +78,15 @@ eachEngine("data that only removed runs used", (record) => {
       write: (work) => store.engine.write(() => captureQueries(work(), queries)),
     };
     await pruneDispatch({ ...store, engine }, before);
-    const about = queries.filter(({ text }) => /agent_revs|demand/.test(text));
-    expect(about.length).toBeGreaterThan(1);
-    for (const { text, values } of about)
+    const relevantQueries = queries.filter(({ text }) => /agent_revs|demand/.test(text));
+    expect(relevantQueries.length).toBeGreaterThan(1);
+    for (const { text, values } of relevantQueries)
       expect([text, await record.plan(text, ...values)]).toEqual([text, expect.not.stringMatching(fromEndToEnd)]);
   });
 
   it("is left for the next time if the newest run was removed meanwhile, because its number may be reused", async () => {
     const { d, store } = record;
-    await d.submit({}, agentNamed("one"));
+    await d.submit({}, createAgent("one"));
     await store.engine.write(function* () {
       yield {
         text: "insert into agent_revs (hash, max_attempts, type, body) values (?, 1, '', '{}')",

@@ -27,8 +27,8 @@ it("removes finished runs from before a time, with bodies and events, and nothin
   expect(await pruneRuns(store, boundary)).toEqual({ runs: 120 });
   expect(await store.read.run(old[0] ?? "")).toBeNull();
   expect(await store.read.events(old[0] ?? "", 0, 10)).toEqual([]);
-  const left = await store.read.runs({}, { limit: 1000 });
-  expect(left.map((row) => row.run_id).toReversed()).toEqual([open.run_id, ...young]);
+  const remaining = await store.read.runs({}, { limit: 1000 });
+  expect(remaining.map((row) => row.run_id).toReversed()).toEqual([open.run_id, ...young]);
   expect(await store.read.run(open.run_id)).toEqual(open);
   expect(Number(store.connection.sql("select count(*) as count from events").get()?.["count"])).toBe(90);
   expect(await verifyAudit({ directory })).toMatchObject({ ok: true, rows: 300 });

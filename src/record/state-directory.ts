@@ -4,10 +4,10 @@ import { databaseFile } from "../model/state-layout.ts";
 import { toHostError } from "./sqlite/errors.ts";
 
 /** Creates the record directory and an empty database file in it, both accessible to this user only. */
-export function createStateDirectory(directory: string): void {
+export function createEmptyRecord(directory: string): void {
   const file = databaseFile(directory);
   try {
-    createDirectory(directory);
+    createRecordDirectory(directory);
     // SQLite would create it with whatever mode the umask allows. The WAL inherits the mode.
     if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
   } catch (error) {
@@ -15,7 +15,7 @@ export function createStateDirectory(directory: string): void {
   }
 }
 
-export function createDirectory(directory: string): void {
+export function createRecordDirectory(directory: string): void {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const state = dirname(directory);
   if (basename(state) === ".drover") writeOnce(join(state, ".gitignore"), "*\n");

@@ -39,7 +39,7 @@ export interface ChangeSet {
   runs: Set<string>;
   claimable: Demands[];
   resumed?: Demands[];
-  ordered: Set<string>;
+  runnersWithOrders: Set<string>;
   schedules?: true;
   ended?: RunEnd[];
   requeued?: RequeuedRun[];

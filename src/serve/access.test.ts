@@ -40,10 +40,13 @@ const callers = [
   "enrolment",
 ] as const;
 
-/** The status that each caller gets, by route. The request body is invalid, so 400 means that the caller was admitted. */
-const table: Record<string, string> = {
+/**
+ * The status that each caller gets, by route. The request body is invalid, so 400 means that the caller was admitted.
+ */
+const expectedStatuses: Record<string, string> = {
   // admin; users ann, bob; viewers ann, bob, of all; runners ann, bob; attempt of the run, of another run; enrolment
   "POST /runs": "400  400 400  403 403 403  403 403  400 400  403",
+  "POST /runs/batch": "400  400 400  403 403 403  403 403  403 403  403",
   "GET /runs": "200  200 200  200 200 200  403 403  403 403  403",
   "POST /runs/stop": "400  400 400  403 403 403  403 403  403 403  403",
   "GET /runs/{run_id}": "200  200 404  200 404 200  403 403  200 404  403",
@@ -136,7 +139,7 @@ beforeAll(async () => {
     deliveries: { resolve: (name, done) => done(new Error(`${name} is not resolved here`), []) },
   });
   const { client, adminToken } = coordinator;
-  const make = async (name: string, role: TokenRole, subject: string, more: Partial<NewToken> = {}) => {
+  const createToken = async (name: string, role: TokenRole, subject: string, more: Partial<NewToken> = {}) => {
     const created = await client.tokens.create({ role, subject, ...more });
     tokens.set(name, created.token);
     return created;
@@ -145,18 +148,18 @@ beforeAll(async () => {
   tokens.set("garbage", "Gar.bage-");
   tokens.set("unknown", `drv_${"0".repeat(32)}`);
   tokens.set("admin", adminToken);
-  const ann = await make("user ann", "user", "ann");
-  await make("user bob", "user", "bob");
-  await make("viewer ann", "viewer", "ann");
-  await make("viewer bob", "viewer", "bob");
-  await make("viewer of all", "viewer", "*");
-  const runner = await make("runner ann", "runner", "ann");
-  await make("runner bob", "runner", "bob");
-  await make("enrolment", "runner", "ann", { enrolment: true });
-  await make("expired", "admin", "ann", { expires_at: new Date(Date.now() + 6000).toISOString() });
-  const revoked = await make("revoked", "admin", "ann");
+  const ann = await createToken("user ann", "user", "ann");
+  await createToken("user bob", "user", "bob");
+  await createToken("viewer ann", "viewer", "ann");
+  await createToken("viewer bob", "viewer", "bob");
+  await createToken("viewer of all", "viewer", "*");
+  const runner = await createToken("runner ann", "runner", "ann");
+  await createToken("runner bob", "runner", "bob");
+  await createToken("enrolment", "runner", "ann", { enrolment: true });
+  await createToken("expired", "admin", "ann", { expires_at: new Date(Date.now() + 6000).toISOString() });
+  const revoked = await createToken("revoked", "admin", "ann");
   await client.tokens.revoke(revoked.token_id);
-  ids["token_id"] = (await make("spare", "user", "ann")).token_id;
+  ids["token_id"] = (await createToken("spare", "user", "ann")).token_id;
 
   await client.agents.put("guarded", { command: "true" });
   const annClient = createClient({ url: coordinator.url, token: ann.token });
@@ -167,26 +170,26 @@ beforeAll(async () => {
     scope: "named",
     events: ["cancelled"],
   });
-  const noticed = await annClient.submit({ agent_name: "guarded", webhooks: ["guarded"] });
-  await annClient.runs.stop(noticed.run_id);
+  const notified = await annClient.submit({ agent_name: "guarded", webhooks: ["guarded"] });
+  await annClient.runs.stop(notified.run_id);
   ids["delivery_id"] = (await annClient.webhooks.deliveries()).items[0]!.delivery_id;
   const port = createHttpPort({ url: coordinator.url, token: runner.token });
-  const { runner_id, epoch } = await port.register(registration("who-may"));
+  const { runner_id, epoch } = await port.register(registration("access"));
   ids["runner_id"] = runner_id;
-  for (let made = 0; made < 5; made += 1) await annClient.submit({ agent_name: "guarded" });
+  for (let index = 0; index < 5; index += 1) await annClient.submit({ agent_name: "guarded" });
   const claim = async (claim_id: string, want: number) => {
     const poll = { runner_id, epoch, claim_id, want, ack_order: 0 };
     return (await port.poll(poll, AbortSignal.timeout(60_000))).claims;
   };
-  const [going, ended, other, lost] = await claim("c1", 4);
+  const [running, ended, other, lost] = await claim("c1", 4);
   const [newest] = await claim("c2", 1);
   // A run that is not reported as held returns to the queue, except those of the newest claim, which may be in flight.
-  const held = [going!, ended!, other!, newest!].map(({ run_id, attempt }): [string, number] => [run_id, attempt]);
+  const held = [running!, ended!, other!, newest!].map(({ run_id, attempt }): [string, number] => [run_id, attempt]);
   const empty = { runner_id, epoch, held, as_of_claim: "c1", partials: [] };
   const bytes = Buffer.from("kept");
   const sha256 = createHash("sha256").update(bytes).digest("hex");
   const file = { type: "file", path: "out/kept.txt", size: bytes.length, sha256, media_type: "text/plain" } as const;
-  const { run_id, attempt } = going!;
+  const { run_id, attempt } = running!;
   await port.upload(
     { runner_id, epoch, run_id, attempt, sha256, size: bytes.length },
     Readable.from([bytes]),
@@ -212,20 +215,20 @@ beforeAll(async () => {
   });
   expect(await claim("c3", 1)).toMatchObject([{ run_id: lost!.run_id, attempt: lost!.attempt + 1 }]);
   port.close();
-  tokens.set("attempt", going!.attempt_token);
+  tokens.set("attempt", running!.attempt_token);
   tokens.set("attempt of another run", other!.attempt_token);
   tokens.set("finished attempt", ended!.attempt_token);
   tokens.set("superseded attempt", lost!.attempt_token);
-  ids["run_id"] = going!.run_id;
+  ids["run_id"] = running!.run_id;
   ids["request_id"] = "no question";
   ids["execution_id"] = started.execution.execution_id;
-  const made = await annClient.schedules.create({
-    agent_name: going!.invocation.agent.name,
+  const schedule = await annClient.schedules.create({
+    agent_name: running!.invocation.agent.name,
     name: "hers",
     every: "1d",
   });
-  ids["schedule_id"] = made.schedule_id;
-  ids["session_id"] = (await annClient.runs.get(going!.run_id)).session_id ?? "";
+  ids["schedule_id"] = schedule.schedule_id;
+  ids["session_id"] = (await annClient.runs.get(running!.run_id)).session_id ?? "";
   const expired = createClient({ url: coordinator.url, token: tokens.get("expired")! });
   await vi.waitFor(() => expect(expired.runs.list()).rejects.toMatchObject({ code: "DROVER-API-010" }), 120_000);
 });
@@ -257,14 +260,14 @@ test.each(cases)("%s with %s returns the status in the table", async (_route, na
   const token = tokens.get(name);
   const headers = { "content-type": "application/json", ...(token ? { authorization: `Bearer ${token}` } : {}) };
   const answer = await rawCall(coordinator.url, { method: row.method.toUpperCase(), path, headers, ...body });
-  expect(answer.status, answer.text.slice(0, 300)).toBe(expected(row, name));
+  expect(answer.status, answer.text.slice(0, 300)).toBe(expectedStatus(row, name));
 });
 
-function expected(row: Pick<Route, "method" | "path">, name: string): number | undefined {
-  const line = table[toRouteName(row)] ?? "";
+function expectedStatus(row: Pick<Route, "method" | "path">, name: string): number | undefined {
+  const line = expectedStatuses[toRouteName(row)] ?? "";
   if (line.startsWith("open ")) return Number(line.slice(5));
-  const at = callers.findIndex((caller) => caller === name);
-  return at < 0 ? 401 : Number(line.split(/ +/)[at]);
+  const column = callers.findIndex((caller) => caller === name);
+  return column < 0 ? 401 : Number(line.split(/ +/)[column]);
 }
 
 function toRouteName({ method, path }: Pick<Route, "method" | "path">): string {
@@ -272,8 +275,8 @@ function toRouteName({ method, path }: Pick<Route, "method" | "path">): string {
 }
 
 test("the table has a line for every route and a status for every caller", () => {
-  expect(Object.keys(table).sort()).toEqual(routes.map(toRouteName).sort());
-  for (const [route, line] of Object.entries(table))
+  expect(Object.keys(expectedStatuses).sort()).toEqual(routes.map(toRouteName).sort());
+  for (const [route, line] of Object.entries(expectedStatuses))
     expect([route, line.startsWith("open ") || line.split(/ +/).length === callers.length]).toEqual([route, true]);
   expect([...tokens.keys()].filter((name) => name !== "spare").sort()).toEqual([...rejected, ...callers].sort());
 });
@@ -356,9 +359,9 @@ test("a user cannot rotate or revoke a more powerful token of the same subject",
     const missing = { code: "DROVER-API-014" };
     await expect(ann.tokens.rotate(token_id)).rejects.toMatchObject(missing);
     await expect(ann.tokens.revoke(token_id)).rejects.toMatchObject(missing);
-    const alive = createClient({ url: coordinator.url, token });
+    const accepted = createClient({ url: coordinator.url, token });
     // The token still works, but a runner may not list runs.
-    const code = await alive.runs.list().then(
+    const code = await accepted.runs.list().then(
       () => null,
       (error) => error.code,
     );

@@ -32,7 +32,7 @@ describe.each(["sqlite", "postgres"] as const)("lists of runners and their agent
     await port.register({ ...registration(`key of ${name}`), name, ...changes });
     port.close();
   };
-  /** The text of every page. */
+  /** Returns the text of every page. */
   const readPages = async (path: string, token = coordinator.adminToken): Promise<string[]> => {
     const pages: string[] = [];
     for (let cursor: string | null = ""; cursor !== null;) {

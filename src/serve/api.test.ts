@@ -73,11 +73,11 @@ test("explains why a run is pending, stops it, and retries it as a new run", asy
 
 test("a retry uses the model of the original request, or else the agent's current one", async () => {
   const { client, store } = coordinator;
-  const define = (model: string) => client.agents.put("thinker", { type: "autonomous", executor: "model", model });
-  const retried = async (model?: string) => {
+  const putAgent = (model: string) => client.agents.put("thinker", { type: "autonomous", executor: "model", model });
+  const retryWithModel = async (model?: string) => {
     const run = await client.submit({ agent_name: "thinker", prompt: "go", ...(model ? { model } : {}) });
     await client.runs.stop(run.run_id);
-    await define("fixed");
+    await putAgent("fixed");
     const again = await client.runs.retry(run.run_id);
     return {
       returned: again.model,
@@ -85,14 +85,14 @@ test("a retry uses the model of the original request, or else the agent's curren
       snapshot: await store.read.submitted_agent(again.run_id),
     };
   };
-  await define("typo");
-  expect(await retried("requested")).toMatchObject({
+  await putAgent("typo");
+  expect(await retryWithModel("requested")).toMatchObject({
     returned: "requested",
     used: "requested",
     snapshot: { agent: { model: "requested" } },
   });
-  await define("typo");
-  expect(await retried()).toMatchObject({ returned: null, used: null, snapshot: { agent: { model: "fixed" } } });
+  await putAgent("typo");
+  expect(await retryWithModel()).toMatchObject({ returned: null, used: null, snapshot: { agent: { model: "fixed" } } });
 });
 
 test("cursors page through a list and return each run once", async () => {
@@ -127,12 +127,12 @@ test("creates, replaces and removes agents; refuses a file's agent and a bad sch
   for (const agent of listed)
     expect(Object.keys(agent)).toEqual(expect.arrayContaining(["type", "command", "runner_id"]));
   const file = join(directory, "agents", "filed.json");
-  const sound = readFileSync(file);
+  const validFile = readFileSync(file);
   writeFileSync(file, '{"name": "filed", "comand": "true"}');
   await expect
     .poll(() => client.agents.get("filed"))
     .toMatchObject({ command: "true", fault: expect.stringContaining("unknown key comand") });
-  writeFileSync(file, sound);
+  writeFileSync(file, validFile);
   await expect(client.agents.put("filed", { command: "x" })).rejects.toMatchObject({ code: "DROVER-API-020" });
   await expect(client.agents.remove("filed")).rejects.toMatchObject({ code: "DROVER-API-020" });
   await expect(client.agents.put("bad", { command: "x", parameters_schema: { type: "strnig" } })).rejects.toMatchObject(
@@ -164,8 +164,11 @@ test("an agent name on two runners is a 409 with the candidates, and name@runner
     },
   ] as const;
   const ids: string[] = [];
-  for (const place of ["/srv/a", "/srv/b"])
-    ids.push((await port.register({ ...registration(`twin ${place}`, place), agents: [...agents] })).runner_id);
+  for (const projectDirectory of ["/srv/a", "/srv/b"])
+    ids.push(
+      (await port.register({ ...registration(`twin ${projectDirectory}`, projectDirectory), agents: [...agents] }))
+        .runner_id,
+    );
   await expect(client.agents.get("twin")).rejects.toMatchObject({
     code: "DROVER-API-021",
     next: expect.stringContaining(ids[1]!),
@@ -176,6 +179,8 @@ test("an agent name on two runners is a 409 with the candidates, and name@runner
     source: "runner",
     runner_id: ids[1],
   });
+  await client.runners.drain(ids[0]!);
+  expect(await client.agents.get("twin")).toMatchObject({ name: "twin", runner_id: ids[1] });
 });
 
 test("drains a runner and undoes it; an unknown runner is a 404", async () => {
@@ -256,9 +261,9 @@ test("an attempt token submits child runs of its own run, owned by the run's own
     { runner_id, epoch, claim_id: "p1", want: 1, ack_order: 0 },
     AbortSignal.timeout(60_000),
   );
-  const inside = createClient({ url: coordinator.url, token: claims[0]!.attempt_token });
+  const attemptClient = createClient({ url: coordinator.url, token: claims[0]!.attempt_token });
   expect(claims[0]!.run_id).toBe(parent.run_id);
-  expect(await inside.submit({ agent_name: "filed", parent_run_id: "somebody-else" })).toMatchObject({
+  expect(await attemptClient.submit({ agent_name: "filed", parent_run_id: "somebody-else" })).toMatchObject({
     parent_run_id: parent.run_id,
     created_by: "kim",
     trigger_type: "agent",

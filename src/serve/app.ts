@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { HttpBindings } from "@hono/node-server";
-import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { Hono } from "hono";
 import { contracts } from "../wire/contracts.ts";
 import { formatOrigin } from "../wire/proof.ts";
@@ -24,11 +23,14 @@ import { readJsonBody, discardBody, type ReadBodyOptions } from "./bodies/read-b
 import { readBytes } from "./read-bytes.ts";
 import { callerDisconnected, Presence } from "./presence.ts";
 import { Refusal } from "./refusal.ts";
+import { alreadySent, type Rendered, toResponse } from "./rendered.ts";
 import { securityHeaders, render, renderError, renderRefusal } from "./render.ts";
 import type { Route } from "./route.ts";
 import { routes } from "./routes.ts";
 import { needsNoToken, type Principal, getSubject } from "./rule.ts";
+import { createServeDirectly, type ServeDirectly } from "./serve-directly.ts";
 import { sendBackup } from "./send-backup.ts";
+import { createSharedDeflate, type SharedDeflate } from "./shared-deflate.ts";
 import { createTokenWatch, type TokenWatch, type Watch } from "./token-watch.ts";
 import { createDashboard } from "./dashboard.ts";
 import { whenClosed } from "./when-closed.ts";
@@ -51,13 +53,16 @@ interface Server {
   admitRunnerRequest: AdmitRequest;
   pace: Pace;
   acquireBodyMemory: AcquireBodyMemory;
+  deflate: SharedDeflate;
+}
+
+export interface App extends Hono<{ Bindings: HttpBindings }> {
+  /** Tried first by a server that has Node's own request and response. */
+  serveDirectly?: ServeDirectly;
 }
 
 /** Serves the API over HTTP and the dashboard under /ui/. Refuses everything that is not in the route table. */
-export function createApp(
-  deps: ServeDeps,
-  table: readonly Route<SystemDeps>[] = routes,
-): Hono<{ Bindings: HttpBindings }> {
+export function createApp(deps: ServeDeps, table: readonly Route<SystemDeps>[] = routes): App {
   const app = new Hono<{ Bindings: HttpBindings }>();
   const guard = createGuard(deps.publicUrls);
   const tokenWatch = createTokenWatch(deps);
@@ -85,6 +90,7 @@ export function createApp(
     admitRunnerRequest: createRequestLimiter(runnerLimits),
     acquireBodyMemory: createBodyMemory(deps.requestLimits?.bodyBytes),
     pace: createPacing(),
+    deflate: createSharedDeflate(),
   };
   app.use("*", async (c, next) => {
     const refused = guard(c.req.method, c.env.incoming.headers);
@@ -96,22 +102,27 @@ export function createApp(
   });
   for (const row of table) {
     app.on(row.method, servedPath(row), async (c) => {
-      const startedAt = performance.now();
       const { incoming, outgoing } = c.env;
-      const response = await respond(row, { params: c.req.param(), url: c.req.url, incoming, outgoing }, server);
-      deps.metrics.observeRequest(row.method, row.path, response.status, (performance.now() - startedAt) / 1000);
-      return response;
+      return toResponse(await respond(row, { params: c.req.param(), url: c.req.url, incoming, outgoing }, server));
     });
   }
   const web = createDashboard(deps.webDirectory);
   for (const path of ["/ui", "/ui/*"]) app.get(path, (c) => web(c.req.path, c.req.header("accept-encoding")));
   app.notFound((c) => {
-    const response = renderError(refuseUnrouted(c.req.method, c.req.path, table), c.req.path, deps.onDefect);
+    const response = toResponse(
+      renderError(refuseUnrouted(c.req.method, c.req.path, table), c.req.path, deps.onDefect),
+    );
     deps.metrics.observeRequest(...unroutedLabels, response.status, 0);
     return response;
   });
-  app.onError((error, c) => renderError(error, `${c.req.method} ${c.req.path}`, deps.onDefect));
-  return app;
+  app.onError((error, c) => toResponse(renderError(error, `${c.req.method} ${c.req.path}`, deps.onDefect)));
+  const serveDirectly = createServeDirectly(
+    table,
+    guard,
+    (row, incoming, outgoing) => respond(row, { params: noParams, url: row.path, incoming, outgoing }, server),
+    deps.onDefect,
+  );
+  return Object.assign(app, { serveDirectly });
 }
 
 export function servedPath({ path }: Pick<Route, "path">): string {
@@ -125,7 +136,17 @@ interface Http {
   outgoing: ServerResponse;
 }
 
-async function respond(row: Route<SystemDeps>, http: Http, server: Server): Promise<Response> {
+const noParams = {};
+
+async function respond(row: Route<SystemDeps>, http: Http, server: Server): Promise<Rendered> {
+  const startedAt = performance.now();
+  const rendered = await checkAndCall(row, http, server);
+  const seconds = (performance.now() - startedAt) / 1000;
+  server.deps.metrics.observeRequest(row.method, row.path, rendered.status, seconds);
+  return rendered;
+}
+
+async function checkAndCall(row: Route<SystemDeps>, http: Http, server: Server): Promise<Rendered> {
   const { incoming, outgoing } = http;
   const { deps, tokenWatch, keepalives } = server;
   // A pipeline alone adds six listeners, and each of the limits below adds one.
@@ -155,7 +176,7 @@ async function respond(row: Route<SystemDeps>, http: Http, server: Server): Prom
       return deps.largeBodies.open(caller, row.name);
     };
     const input = buildInput(row, http, { presence, withDeadline: deadline, memory: bodyMemory, openLarge });
-    const work = async (): Promise<Response> =>
+    const work = async (): Promise<Rendered> =>
       renderReply(await server.api.call(principal, row.name, input), http, presence!, server);
     return await (row.held ? keepalives.during(outgoing, work) : work());
   } catch (error) {
@@ -163,7 +184,7 @@ async function respond(row: Route<SystemDeps>, http: Http, server: Server): Prom
     if (!outgoing.headersSent) return refused;
     // The status has been sent. Closing the connection is the only remaining way to signal the failure.
     outgoing.destroy();
-    return RESPONSE_ALREADY_SENT;
+    return alreadySent;
   } finally {
     leaveLight?.();
     bodyMemory?.release();
@@ -227,18 +248,21 @@ function renderReply(
   { incoming, outgoing }: Http,
   presence: Presence,
   server: Server,
-): Promise<Response> {
+): Promise<Rendered> {
   const { deps, tokenWatch } = server;
+  const acceptEncoding = String(incoming.headers["accept-encoding"] ?? "");
   return render(reply, {
     outgoing,
     hub: deps.hub,
+    acceptEncoding,
+    deflate: server.deflate,
     stalledMs: deps.stalledMs,
     onDefect: deps.onDefect,
     sendBackup: ({ making }) =>
       sendBackup(making, {
         outgoing,
         headers: securityHeaders,
-        acceptEncoding: String(incoming.headers["accept-encoding"] ?? ""),
+        acceptEncoding,
         keepaliveMs: deps.keepaliveMs ?? defaultBackupKeepaliveMs,
         async assertAllowed() {
           // The backup contains the signing key. Do not send it if the token was revoked meanwhile, on any coordinator.

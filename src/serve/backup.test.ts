@@ -12,71 +12,71 @@ import { openDatabase } from "../record/sqlite/driver.ts";
 import { createClient } from "../wire/client.ts";
 
 let database: FreshDatabase;
-let here: TestCoordinator;
+let coordinator: TestCoordinator;
 /** Another coordinator on the same record. */
-let there: TestCoordinator;
+let otherCoordinator: TestCoordinator;
 let directory: string;
 const secret = randomBytes(32);
 const options = () => ({ database: { url: database.url, secret }, keepaliveMs: 100 });
 
-const usual = process.env["TMPDIR"];
+const originalTmpdir = process.env["TMPDIR"];
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "drover-backups-"));
   process.env["TMPDIR"] = directory;
   database = await freshDatabase();
-  here = await startTestCoordinator(options());
-  there = await startTestCoordinator(options());
+  coordinator = await startTestCoordinator(options());
+  otherCoordinator = await startTestCoordinator(options());
 });
 afterAll(async () => {
-  expect([...here.defects, ...there.defects]).toEqual([]);
-  await Promise.all([here.dispose(), there.dispose()]);
+  expect([...coordinator.defects, ...otherCoordinator.defects]).toEqual([]);
+  await Promise.all([coordinator.dispose(), otherCoordinator.dispose()]);
   await database.drop();
   rmSync(directory, { recursive: true, force: true });
-  if (usual === undefined) delete process.env["TMPDIR"];
-  else process.env["TMPDIR"] = usual;
+  if (originalTmpdir === undefined) delete process.env["TMPDIR"];
+  else process.env["TMPDIR"] = originalTmpdir;
 });
 
 let unlock: (() => Promise<void>) | null = null;
 afterEach(async () => {
   await unlock?.();
-  await expect.poll(copies).toEqual([]);
+  await expect.poll(listCopies).toEqual([]);
 });
 
-// It contains the key, and commands at level pid see the directory for temporary files.
+// The copy contains the key, and commands at level pid see the directory for temporary files.
 test("keeps an unfinished backup in the record, where commands do not see it", async () => {
   await blockBackups();
-  const pending = await ask("gzip", here.adminToken);
+  const pending = await requestBackup("gzip", coordinator.adminToken);
   expect(findCopies(directory)).toEqual([]);
-  expect(findCopies(recordDirectory(here.directory))).toHaveLength(1);
+  expect(findCopies(recordDirectory(coordinator.directory))).toHaveLength(1);
   pending.disconnect();
 });
 
-test("a slow backup starts its response early and is complete", async () => {
+test("starts the response of a slow backup early and sends it whole", async () => {
   await blockBackups();
-  const { port } = new URL(here.url);
+  const { port } = new URL(coordinator.url);
   let answered = false;
   const chunks: Uint8Array[] = [];
   const fetched = (async () => {
-    const bytes = await here.client.backup();
+    const bytes = await coordinator.client.backup();
     answered = true;
     for await (const chunk of bytes) chunks.push(chunk);
   })();
   await expect.poll(() => answered).toBe(true);
-  const raw = await ask("gzip", here.adminToken, Number(port)).catch((error: unknown) => error);
+  const raw = await requestBackup("gzip", coordinator.adminToken, Number(port)).catch((error: unknown) => error);
   expect(raw).toMatchObject({ status: 409, text: expect.stringContaining("DROVER-API-030") });
   expect(chunks).toEqual([]);
   await unlock?.();
   await fetched;
-  expectWhole(Buffer.concat(chunks));
+  expectIntactBackup(Buffer.concat(chunks));
 });
 
 test("sends a backup uncompressed to a client that does not accept gzip", async () => {
   await blockBackups();
-  const plain = await ask("identity", here.adminToken);
+  const plain = await requestBackup("identity", coordinator.adminToken);
   expect([plain.status, plain.headers["content-encoding"]]).toEqual([200, undefined]);
   await unlock?.();
-  expectWhole(await plain.whole());
-  const packed = await ask("gzip", here.adminToken);
+  expectIntactBackup(await plain.whole());
+  const packed = await requestBackup("gzip", coordinator.adminToken);
   // A quick backup is not compressed, and its length is known.
   if (packed.headers["content-encoding"] === undefined)
     expect(Number(packed.headers["content-length"])).toBe((await packed.whole()).length);
@@ -85,7 +85,7 @@ test("sends a backup uncompressed to a client that does not accept gzip", async 
 
 test("sends keepalives while a backup is being made", async () => {
   await blockBackups();
-  const packed = await ask("gzip", here.adminToken);
+  const packed = await requestBackup("gzip", coordinator.adminToken);
   expect(packed.headers["content-encoding"]).toBe("gzip");
   const before = packed.bytes();
   await expect.poll(() => packed.bytes() - before).toBeGreaterThan(20);
@@ -94,34 +94,35 @@ test("sends keepalives while a backup is being made", async () => {
 
 test("cancels a backup whose client disconnected, and makes the next one", async () => {
   await blockBackups();
-  const left = await ask("gzip", here.adminToken);
-  expect(copies()).toHaveLength(1);
-  left.disconnect();
-  await expect.poll(copies).toEqual([]);
-  const next = await ask("gzip", here.adminToken);
+  const abandoned = await requestBackup("gzip", coordinator.adminToken);
+  expect(listCopies()).toHaveLength(1);
+  abandoned.disconnect();
+  await expect.poll(listCopies).toEqual([]);
+  const next = await requestBackup("gzip", coordinator.adminToken);
   expect(next.status).toBe(200);
   await unlock?.();
   await next.whole();
 });
 
-test("sends nothing if the token is revoked meanwhile at another coordinator", async () => {
+test("sends nothing if another coordinator revokes the token during the backup", async () => {
   for (let round = 0; round < 3; round += 1) {
-    const admin = await here.client.tokens.create({ role: "admin", subject: "eve" });
+    const admin = await coordinator.client.tokens.create({ role: "admin", subject: "eve" });
     await blockBackups();
     const chunks: Uint8Array[] = [];
-    const cut = (async () => {
-      for await (const chunk of await createClient({ url: here.url, token: admin.token }).backup()) chunks.push(chunk);
+    const download = (async () => {
+      for await (const chunk of await createClient({ url: coordinator.url, token: admin.token }).backup())
+        chunks.push(chunk);
       return "whole";
     })().catch(() => "cut");
-    await expect.poll(copies).toHaveLength(1);
-    await there.client.tokens.revoke(admin.token_id);
+    await expect.poll(listCopies).toHaveLength(1);
+    await otherCoordinator.client.tokens.revoke(admin.token_id);
     await unlock?.();
-    expect([await cut, chunks]).toEqual(["cut", []]);
-    await expect.poll(copies).toEqual([]);
+    expect([await download, chunks]).toEqual(["cut", []]);
+    await expect.poll(listCopies).toEqual([]);
   }
 });
 
-test("removes leftovers of a killed coordinator at the next start, but no others", async () => {
+test("removes a killed coordinator's unfinished backups at the next start, but not those of others", async () => {
   const gone = `drover-backup-${hostname()}-999999999-abcdef`;
   const alive = `drover-backup-${hostname()}-${process.ppid}-abcdef`;
   const elsewhere = "drover-backup-another.host-999999999-abcdef";
@@ -136,8 +137,8 @@ test("removes leftovers of a killed coordinator at the next start, but no others
   expect(findCopies(record).sort()).toEqual([alive, elsewhere].sort());
 });
 
-const copies = (): string[] =>
-  [here, there].flatMap((coordinator) => findCopies(recordDirectory(coordinator.directory)));
+const listCopies = (): string[] =>
+  [coordinator, otherCoordinator].flatMap((each) => findCopies(recordDirectory(each.directory)));
 const findCopies = (parent: string): string[] =>
   (existsSync(parent) ? readdirSync(parent) : []).filter((name) => name.includes("backup-") && !name.endsWith(".db"));
 
@@ -153,7 +154,7 @@ async function blockBackups(): Promise<void> {
   };
 }
 
-function expectWhole(bytes: Buffer): void {
+function expectIntactBackup(bytes: Buffer): void {
   const file = join(directory, `whole-${randomBytes(4).toString("hex")}.db`);
   writeFileSync(file, bytes);
   const copy = openDatabase(file, { readOnly: true });
@@ -171,8 +172,12 @@ interface BackupResponse {
   disconnect(): void;
 }
 
-/** Resolves with the headers of a success, or with a complete refusal. */
-function ask(encoding: string, token: string, port = Number(new URL(here.url).port)): Promise<BackupResponse> {
+/** Resolves at the headers of a success, or at the end of a refusal. */
+function requestBackup(
+  encoding: string,
+  token: string,
+  port = Number(new URL(coordinator.url).port),
+): Promise<BackupResponse> {
   return new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${token}`, "accept-encoding": encoding };
     const sent = request({ host: "127.0.0.1", port, method: "POST", path: "/backup", headers, agent: false });

@@ -25,8 +25,8 @@ export const checkByContract: InputCheck = {
     return check(headers, declared, "header");
   },
   body(name, value) {
-    const { body } = table[name]!;
-    if (body) return check(body, value, "body");
+    const { body, checkedBody = body } = table[name]!;
+    if (checkedBody) return check(checkedBody, value, "body");
     if (value === undefined || (typeof value === "object" && value !== null && Object.keys(value).length === 0))
       return undefined;
     throw new Refusal(400, "DROVER-API-006", "This route takes no body.", {

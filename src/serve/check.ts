@@ -3,15 +3,16 @@ import { suggest } from "../model/suggest.ts";
 import type { ProblemFault } from "../wire/problem.ts";
 import { Refusal } from "./refusal.ts";
 
-/** Parses a part of the request with its schema. Throws a Refusal that names each fault by its path. */
+/** Parses a part of the request with its schema. Throws a Refusal that names the first faults by their paths. */
 export function check<T extends z.ZodType>(
   schema: T,
   value: unknown,
   part: "body" | "query" | "path" | "header",
+  maxFaults = 50,
 ): z.output<T> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  const faults = result.error.issues.slice(0, maxFaults).flatMap((issue) => toFaults(schema, issue, part));
+  const faults = result.error.issues.slice(0, maxFaults).flatMap((issue) => toFaults(schema, issue, part, maxFaults));
   const first = faults[0];
   throw new Refusal(
     400,
@@ -21,11 +22,9 @@ export function check<T extends z.ZodType>(
   );
 }
 
-/** The most faults reported in one response. */
-const maxFaults = 50;
 const maxKeyLength = 200;
 
-function toFaults(schema: z.ZodType, issue: z.core.$ZodIssue, part: string): ProblemFault[] {
+function toFaults(schema: z.ZodType, issue: z.core.$ZodIssue, part: string, maxFaults: number): ProblemFault[] {
   if (issue.code === "unrecognized_keys") {
     return issue.keys.slice(0, maxFaults).map((key) => ({
       path: formatPath(part, [...issue.path, key]),

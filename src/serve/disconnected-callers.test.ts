@@ -25,46 +25,46 @@ afterAll(async () => {
 });
 
 test("does not follow a stream whose reader disconnected before it was admitted", async () => {
-  const sent = await Promise.all(Array.from({ length: 100 }, () => say(streamRequest())));
+  const sent = await Promise.all(Array.from({ length: 100 }, () => sendRaw(streamRequest())));
   for (const [index, socket] of sent.entries()) {
     // Before, during and after the coordinator authenticates the caller.
     if (index % 3 === 0) await setImmediate();
     socket.resetAndDestroy();
   }
-  await expect.poll(() => requests("/events")).toBeGreaterThan(50);
-  await expect.poll(() => gauge("drover_event_streams")).toBe(0);
+  await expect.poll(() => countRequests("/events")).toBeGreaterThan(50);
+  await expect.poll(() => readGauge("drover_event_streams")).toBe(0);
 });
 
 test("a pipelined stream ends with its connection", async () => {
-  const socket = await say(streamRequest() + streamRequest() + streamRequest());
-  await expect.poll(() => gauge("drover_event_streams")).toBe(3);
+  const socket = await sendRaw(streamRequest() + streamRequest() + streamRequest());
+  await expect.poll(() => readGauge("drover_event_streams")).toBe(3);
   socket.resetAndDestroy();
-  await expect.poll(() => gauge("drover_event_streams")).toBe(0);
+  await expect.poll(() => readGauge("drover_event_streams")).toBe(0);
 });
 
 test("does not wait for a runner that disconnected, at any stage of its poll", async () => {
   const port = createHttpPort({ url: coordinator.url, token: coordinator.adminToken });
   const { runner_id, epoch } = await port.register(registration("hangs up"));
   const body = JSON.stringify({ runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 });
-  const poll = `POST /runner/poll HTTP/1.1\r\n${head()}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+  const poll = `POST /runner/poll HTTP/1.1\r\n${headerLines()}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
   for (let round = 0; round < 30; round += 1) {
-    const socket = await say(round % 2 === 0 ? poll : streamRequest() + poll);
+    const socket = await sendRaw(round % 2 === 0 ? poll : streamRequest() + poll);
     for (let turns = 0; turns < round; turns += 1) await setImmediate();
     socket.resetAndDestroy();
   }
-  await expect.poll(() => gauge("drover_held_polls")).toBe(0);
-  const waiting = await say(streamRequest() + poll);
-  await expect.poll(() => gauge("drover_held_polls")).toBe(1);
+  await expect.poll(() => readGauge("drover_held_polls")).toBe(0);
+  const waiting = await sendRaw(streamRequest() + poll);
+  await expect.poll(() => readGauge("drover_held_polls")).toBe(1);
   waiting.resetAndDestroy();
-  await expect.poll(() => gauge("drover_held_polls")).toBe(0);
+  await expect.poll(() => readGauge("drover_held_polls")).toBe(0);
   port.close();
 });
 
-const head = (): string => `host: 127.0.0.1\r\nauthorization: Bearer ${coordinator.adminToken}\r\n`;
-const streamRequest = (): string => `GET /events HTTP/1.1\r\n${head()}accept: text/event-stream\r\n\r\n`;
+const headerLines = (): string => `host: 127.0.0.1\r\nauthorization: Bearer ${coordinator.adminToken}\r\n`;
+const streamRequest = (): string => `GET /events HTTP/1.1\r\n${headerLines()}accept: text/event-stream\r\n\r\n`;
 
 /** Resolves once the request is sent. */
-function say(text: string): Promise<Socket> {
+function sendRaw(text: string): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: "127.0.0.1", port: Number(new URL(coordinator.url).port) }, () => {
       socket.write(text, () => resolve(socket));
@@ -73,18 +73,18 @@ function say(text: string): Promise<Socket> {
   });
 }
 
-async function gauge(name: string): Promise<number> {
-  return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(await metrics())?.[1]);
+async function readGauge(name: string): Promise<number> {
+  return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(await fetchMetrics())?.[1]);
 }
 
-async function requests(path: string): Promise<number> {
-  const lines = (await metrics()).split("\n").filter((line) => line.startsWith("drover_http_requests_total"));
+async function countRequests(path: string): Promise<number> {
+  const lines = (await fetchMetrics()).split("\n").filter((line) => line.startsWith("drover_http_requests_total"));
   return lines
     .filter((line) => line.includes(`"${path}"`))
     .reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
 }
 
-async function metrics(): Promise<string> {
+async function fetchMetrics(): Promise<string> {
   const headers = { authorization: `Bearer ${coordinator.adminToken}` };
   return (await fetch(`${coordinator.url}/metrics`, { headers })).text();
 }

@@ -13,7 +13,7 @@ afterAll(async () => {
   await coordinator.dispose();
 });
 
-async function registered({ url }: Pick<Coordinator, "url">, token: string): Promise<string> {
+async function registerRunner({ url }: Pick<Coordinator, "url">, token: string): Promise<string> {
   const port = createHttpPort({ url, token });
   try {
     const { runner_id, epoch } = await port.register(registration("one"));
@@ -30,7 +30,7 @@ test("an ephemeral token acts only as a runner of the admin", async () => {
   const token = await coordinator.issueRunnerToken();
   expect(token).toMatch(/^drv_[0-9A-Za-z]{32}$/);
   expect(await coordinator.issueRunnerToken()).not.toBe(token);
-  expect(await registered(coordinator, token)).toBe("registered");
+  expect(await registerRunner(coordinator, token)).toBe("registered");
   const client = createClient({ url: coordinator.url, token });
   for (const call of [
     client.runs.list(),
@@ -53,8 +53,8 @@ test("an ephemeral token is not stored: not listed, unknown to another coordinat
   expect((await coordinator.client.tokens.list()).items).toMatchObject([{ role: "admin" }]);
   const other = await startCoordinator({ stateDirectory: coordinator.directory, port: 0 });
   try {
-    expect(await registered(other, token)).toBe("unproven");
-    expect(await registered(other, await other.issueRunnerToken())).toBe("registered");
+    expect(await registerRunner(other, token)).toBe("unproven");
+    expect(await registerRunner(other, await other.issueRunnerToken())).toBe("registered");
   } finally {
     await other.stop();
   }
@@ -65,7 +65,7 @@ test("an ephemeral token outlives the admin token it was issued under", async ()
   try {
     const token = await own.issueRunnerToken();
     await own.client.tokens.revoke("self");
-    expect(await registered(own, token)).toBe("registered");
+    expect(await registerRunner(own, token)).toBe("registered");
   } finally {
     await own.dispose();
   }

@@ -28,7 +28,7 @@ afterAll(async () => {
 const authorization = () => ({ authorization: `Bearer ${coordinator.adminToken}` });
 const folder = () => blobsDirectory(recordDirectory(coordinator.directory));
 const blobPath = (bytes: Uint8Array) => join(folder(), hashBytes(bytes).slice(0, 2), hashBytes(bytes));
-const unfinished = () => (existsSync(folder()) ? readdirSync(folder()).filter((name) => name.length > 2) : []);
+const listUnfinished = () => (existsSync(folder()) ? readdirSync(folder()).filter((name) => name.length > 2) : []);
 const text = (value: string) => Buffer.from(value);
 const listPaths = async (run_id: string) => (await coordinator.client.runs.files(run_id)).items.map(({ path }) => path);
 
@@ -104,7 +104,7 @@ test(`${hostilePaths.length} hostile names create no file and appear in the log`
 
 test("keeps unusual but harmless names unchanged", async () => {
   const run = await claimOverHttp(coordinator, "strange");
-  const strange = [
+  const strangePaths = [
     "a b",
     "ü",
     "😀.png",
@@ -118,11 +118,11 @@ test("keeps unusual but harmless names unchanged", async () => {
     "-rf",
     "x".repeat(1024),
   ];
-  for (const path of strange) await run.keep(path, text(path));
+  for (const path of strangePaths) await run.keep(path, text(path));
   expect(await listPaths(run.run_id)).toEqual(
-    [...strange].sort((a, b) => Buffer.compare(text(stored(a)), text(stored(b)))),
+    [...strangePaths].sort((a, b) => Buffer.compare(text(sortKey(a)), text(sortKey(b)))),
   );
-  for (const path of strange) {
+  for (const path of strangePaths) {
     const { stream } = await coordinator.client.runs.file(run.run_id, path);
     expect((await buffer(stream)).toString()).toBe(path);
   }
@@ -130,7 +130,7 @@ test("keeps unusual but harmless names unchanged", async () => {
 });
 
 /** Sorts like the store: names that must be quoted sort by the quote. */
-function stored(path: string): string {
+function sortKey(path: string): string {
   return /^"|[\ud800-\udfff]/.test(path) ? JSON.stringify(path) : path;
 }
 
@@ -165,9 +165,9 @@ test("refuses a file with the wrong size or hash or above the limit, and keeps n
     ["epoch", "now"],
     ["more", "x"],
   ] as const) {
-    const spoilt = new URLSearchParams(query);
-    spoilt.set(name, value);
-    expect([name, value, (await post(`/runner/files?${String(spoilt)}`, {}, bytes)).status]).toEqual([
+    const invalidQuery = new URLSearchParams(query);
+    invalidQuery.set(name, value);
+    expect([name, value, (await post(`/runner/files?${String(invalidQuery)}`, {}, bytes)).status]).toEqual([
       name,
       value,
       400,
@@ -175,7 +175,7 @@ test("refuses a file with the wrong size or hash or above the limit, and keeps n
   }
   expect(existsSync(blobPath(bytes))).toBe(false);
   expect(existsSync(blobPath(large))).toBe(false);
-  expect(unfinished()).toEqual([]);
+  expect(listUnfinished()).toEqual([]);
   expect(await post(`/runner/files?${String(query)}`, {}, bytes)).toMatchObject({
     status: 200,
     text: '{"upload":"stored"}',
@@ -199,10 +199,10 @@ test("an interrupted upload leaves no file, not even a partial one", async () =>
   });
   sent.on("error", () => undefined);
   sent.write(bytes.subarray(0, 1024 * 1024));
-  await until(() => unfinished().length === 1);
+  await waitUntil(() => listUnfinished().length === 1);
   expect(existsSync(blobPath(bytes))).toBe(false);
   sent.destroy();
-  await until(() => unfinished().length === 0);
+  await waitUntil(() => listUnfinished().length === 0);
   expect(existsSync(blobPath(bytes))).toBe(false);
   expect(await claimed.upload(bytes)).toEqual({ upload: "stored" });
 });
@@ -227,7 +227,7 @@ test("reports a runner that cannot read its file in time, and keeps nothing", as
     throw new Error("cannot be read");
   };
   await expect(claimed.port.upload(requested, broken(), AbortSignal.timeout(60_000))).rejects.toThrow("cannot be read");
-  await until(() => unfinished().length === 0);
+  await waitUntil(() => listUnfinished().length === 0);
   expect(existsSync(blobPath(bytes))).toBe(false);
 });
 
@@ -278,8 +278,8 @@ test("refuses a fenced upload with 409, records it, and does not grant access by
   thief.port.close();
 });
 
-async function until(done: () => boolean): Promise<void> {
-  for (const deadline = Date.now() + 120_000; !done();) {
+async function waitUntil(condition: () => boolean): Promise<void> {
+  for (const deadline = Date.now() + 120_000; !condition();) {
     expect(Date.now()).toBeLessThan(deadline);
     await new Promise((resolve) => {
       setTimeout(resolve, 10);

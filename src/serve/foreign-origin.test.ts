@@ -13,10 +13,10 @@ beforeAll(async () => {
 });
 afterAll(() => coordinator.dispose());
 
-const changing = routes.filter(({ method, rule }) => method !== "get" && !needsNoToken(rule));
+const writingRoutes = routes.filter(({ method, rule }) => method !== "get" && !needsNoToken(rule));
 
 /** Origins of other pages, some on the same machine or with a similar name. */
-const foreign = (url: string): (string | undefined)[] => [
+const foreignOrigins = (url: string): (string | undefined)[] => [
   undefined,
   "null",
   "https://evil.example",
@@ -31,10 +31,10 @@ const foreign = (url: string): (string | undefined)[] => [
   "https://evil.example#https://drover.example",
 ];
 
-test.each(changing.map(({ method, path }) => [method.toUpperCase(), path.replaceAll(/\{[^}]*\}/g, "x")]))(
+test.each(writingRoutes.map(({ method, path }) => [method.toUpperCase(), path.replaceAll(/\{[^}]*\}/g, "x")]))(
   "%s %s takes no session cookie from the page of another origin",
   async (method, path) => {
-    for (const origin of foreign(coordinator.url)) {
+    for (const origin of foreignOrigins(coordinator.url)) {
       const answer = await call(method, path, origin);
       expect([origin, answer.status, JSON.parse(answer.text).code]).toEqual([origin, 403, "DROVER-API-013"]);
     }
@@ -43,12 +43,12 @@ test.each(changing.map(({ method, path }) => [method.toUpperCase(), path.replace
 
 test("an admin can create tokens from the dashboard, but a page of another origin cannot", async () => {
   const body = { role: "admin", subject: "made-by-a-page" };
-  for (const origin of foreign(coordinator.url)) await call("POST", "/tokens", origin, body);
-  const created = async () =>
+  for (const origin of foreignOrigins(coordinator.url)) await call("POST", "/tokens", origin, body);
+  const listCreated = async () =>
     (await coordinator.client.tokens.list()).items.filter((item) => item.subject === body.subject);
-  expect(await created()).toEqual([]);
+  expect(await listCreated()).toEqual([]);
   expect((await call("POST", "/tokens", coordinator.url, body)).status).toBe(201);
-  expect(await created()).toHaveLength(1);
+  expect(await listCreated()).toHaveLength(1);
 });
 
 test("a cookie issued over TLS is marked Secure", async () => {

@@ -6,10 +6,10 @@ import { rawCall } from "../../test/http-call.ts";
 import { routes } from "./routes.ts";
 
 let coordinator: TestCoordinator;
-let own: string;
+let ownHost: string;
 beforeAll(async () => {
   coordinator = await startTestCoordinator({ publicUrls: ["https://drover.example:8443"] });
-  own = new URL(coordinator.url).host;
+  ownHost = new URL(coordinator.url).host;
 });
 afterAll(() => coordinator.dispose());
 
@@ -40,7 +40,7 @@ const everyRoute = routes.map((row) => [`${row.method.toUpperCase()} ${row.path}
 test.each(everyRoute)("%s refuses every foreign Host and Origin", async (_name, row) => {
   const path = row.path.replaceAll(/\{\w+\}/g, "x");
   const method = row.method.toUpperCase();
-  const otherScheme = `https://${own}`;
+  const otherScheme = `https://${ownHost}`;
   const authorization = `Bearer ${coordinator.adminToken}`;
   for (const accept of ["application/json", "text/event-stream"]) {
     for (const host of badHosts) {
@@ -74,7 +74,7 @@ test("accepts its own origin, public addresses and requests without an Origin", 
   const authorization = `Bearer ${coordinator.adminToken}`;
   for (const headers of [
     {},
-    { origin: `http://${own}` },
+    { origin: `http://${ownHost}` },
     { host: "drover.example:8443", origin: "https://drover.example:8443" },
     { host: "localhost:8765" },
     { host: "[::1]:1" },
@@ -128,9 +128,13 @@ test.each([
 
 test("does not grant a preflight request", async () => {
   const headers = { origin: "https://evil.example", "access-control-request-method": "POST" };
-  const { status, headers: answered } = await rawCall(coordinator.url, { method: "OPTIONS", path: "/runs", headers });
+  const { status, headers: answerHeaders } = await rawCall(coordinator.url, {
+    method: "OPTIONS",
+    path: "/runs",
+    headers,
+  });
   expect(status).toBe(403);
-  expect(answered["access-control-allow-origin"]).toBeUndefined();
+  expect(answerHeaders["access-control-allow-origin"]).toBeUndefined();
 });
 
 test.each([
@@ -154,7 +158,7 @@ async function sendSlowly(requestLine: string, headers: readonly string[]): Prom
   const { hostname, port } = new URL(coordinator.url);
   const socket = connect(Number(port), hostname);
   const [piece, pieces] = [Buffer.alloc(64 * 1024, "x"), 64];
-  const host = headers.some((line) => line.startsWith("host:")) ? [] : [`host: ${own}`];
+  const host = headers.some((line) => line.startsWith("host:")) ? [] : [`host: ${ownHost}`];
   const lines = [requestLine, ...host, ...headers, `content-length: ${piece.length * pieces}`, "connection: close"];
   let text = "";
   socket.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));

@@ -1,26 +1,26 @@
 import { expect, test } from "vitest";
 import { createHeavyTurns } from "./heavy-turns.ts";
 
-const anHour = 3_600_000;
-const rounds = async (count: number): Promise<void> => {
+const hour = 3_600_000;
+const waitTurns = async (count: number): Promise<void> => {
   for (let round = 0; round < count; round += 1) await new Promise((resolve) => setImmediate(resolve));
 };
 
 test("runs heavy work at once while no light request is under way", async () => {
-  const { turn, enterLight } = createHeavyTurns(anHour);
+  const { turn, enterLight } = createHeavyTurns(hour);
   enterLight()();
   await turn();
 });
 
 test("lets light requests pass first, and continues when the last of them is answered", async () => {
-  const { turn, enterLight } = createHeavyTurns(anHour);
+  const { turn, enterLight } = createHeavyTurns(hour);
   const [first, second] = [enterLight(), enterLight()];
   let isRunning = false;
   const running = turn().then(() => (isRunning = true));
-  await rounds(50);
+  await waitTurns(50);
   first();
   first(); // counts once
-  await rounds(50);
+  await waitTurns(50);
   expect(isRunning).toBe(false);
   second();
   await running;

@@ -8,10 +8,10 @@ afterEach(async () => {
   for (const clean of cleanups.splice(0)) await clean();
 });
 
-const held = { keepaliveMs: 900, pollHoldMs: 600_000 };
+const longPoll = { keepaliveMs: 900, pollHoldMs: 600_000 };
 
 test("a held poll starts with whitespace and is still valid JSON", async () => {
-  const { ask } = await newRunner({ keepaliveMs: 60, pollHoldMs: 6000 });
+  const { ask } = await setUpRunner({ keepaliveMs: 60, pollHoldMs: 6000 });
   const { response, pieces } = await ask("c1");
   expect(response.statusCode).toBe(200);
   expect(response.headers).toMatchObject({
@@ -26,7 +26,7 @@ test("a held poll starts with whitespace and is still valid JSON", async () => {
 });
 
 test("a quick poll gets an ordinary response", async () => {
-  const { ask, client } = await newRunner({ ...held, keepaliveMs: 50_000 });
+  const { ask, client } = await setUpRunner({ ...longPoll, keepaliveMs: 50_000 });
   const { run_id } = await client.submit({ agent_name: "worker" });
   const { response, pieces } = await ask("c1");
   const text = (await pieces).join("");
@@ -36,7 +36,7 @@ test("a quick poll gets an ordinary response", async () => {
 });
 
 test("assigns a run after the first keepalive, and again for the same claim", async () => {
-  const { ask, client } = await newRunner(held);
+  const { ask, client } = await setUpRunner(longPoll);
   const { pieces } = await ask("c1");
   const { run_id } = await client.submit({ agent_name: "worker" });
   for (const answered of [await pieces, await (await ask("c1")).pieces])
@@ -44,32 +44,32 @@ test("assigns a run after the first keepalive, and again for the same claim", as
 });
 
 test("an error after the first keepalive closes the connection, and the next request reports it", async () => {
-  const { ask, register } = await newRunner(held);
+  const { ask, register } = await setUpRunner(longPoll);
   const { response, pieces } = await ask("c1");
   expect(response.statusCode).toBe(200);
-  const cut = expect(pieces).rejects.toMatchObject({ code: "ECONNRESET" });
+  const disconnected = expect(pieces).rejects.toMatchObject({ code: "ECONNRESET" });
   await register();
-  await cut;
+  await disconnected;
   const again = await ask("c1");
   expect(again.response.statusCode).toBe(409);
   expect(JSON.parse((await again.pieces).join(""))).toMatchObject({ code: "DROVER-API-017" });
 });
 
 test("a token revoked after the first keepalive closes the connection, and the next request is refused", async () => {
-  const { ask, client, token_id } = await newRunner(held);
+  const { ask, client, token_id } = await setUpRunner(longPoll);
   const { pieces } = await ask("c1");
-  const cut = expect(pieces).rejects.toMatchObject({ code: "ECONNRESET" });
+  const disconnected = expect(pieces).rejects.toMatchObject({ code: "ECONNRESET" });
   await client.tokens.revoke(token_id);
-  await cut;
+  await disconnected;
   expect((await ask("c1")).response.statusCode).toBe(401);
 });
 
 test("registration tells the runner after how much silence a poll is lost", async () => {
-  const { registered } = await newRunner(held);
+  const { registered } = await setUpRunner(longPoll);
   expect(registered.poll_silence_ms).toBe(1500);
 });
 
-async function newRunner(options: { keepaliveMs: number; pollHoldMs: number }) {
+async function setUpRunner(options: { keepaliveMs: number; pollHoldMs: number }) {
   const coordinator = await startTestCoordinator({ leaseMs: 600_000, ...options });
   const { client, url } = coordinator;
   cleanups.push(async () => {
@@ -108,9 +108,9 @@ async function poll(
     sent.end(JSON.stringify(body));
   });
   const pieces = (async () => {
-    const read: string[] = [];
-    for await (const piece of response) read.push(String(piece));
-    return read;
+    const received: string[] = [];
+    for await (const piece of response) received.push(String(piece));
+    return received;
   })();
   // Tests that await it see the error.
   pieces.catch(() => undefined);

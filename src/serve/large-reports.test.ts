@@ -26,25 +26,25 @@ const post = async (path: string, body: unknown) => {
   });
   return { status, json: JSON.parse(text) };
 };
-const many = <T>(count: number, make: (index: number) => T): T[] =>
+const repeat = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => make(index));
-const names = (count: number) => Object.fromEntries(many(count, (at) => [`name${at}`, at]));
+const names = (count: number) => Object.fromEntries(repeat(count, (at) => [`name${at}`, at]));
 const agent = (name: string, more: object = {}) => ({ name, command: "true", ...more });
 
 test.each([
   ["more than 2 MB", { project_dir: "x".repeat(3_000_000) }, 413],
-  ["1,001 agents", { agents: many(1001, (at) => agent(`a${at}`)) }, 400],
+  ["1,001 agents", { agents: repeat(1001, (at) => agent(`a${at}`)) }, 400],
   ["an agent of 300 KB", { agents: [agent("a", { description: "x".repeat(300_000) })] }, 400],
   ["many different names", { executor: { type: "procedural", config: names(26_000) } }, 413],
   ["a large configuration", { executor: { type: "procedural", config: { text: "x".repeat(300_000) } } }, 400],
-  ["101 tags", { tags: many(101, String) }, 400],
+  ["101 tags", { tags: repeat(101, String) }, 400],
   ["a long tag", { tags: ["x".repeat(401)] }, 400],
-  ["many values", { tags: many(600_000, () => 1) }, 413],
+  ["many values", { tags: repeat(600_000, () => 1) }, 413],
   ["20 MB in one name", { executor_profile: "x".repeat(20_000_000) }, 413],
   ["20 MB that are escaped", { hostname: "\u0000".repeat(3_400_000) }, 413],
   ["20 MB in an unknown field", { more: "x".repeat(20_000_000) }, 413],
   ["20 MB in a key", { ["x".repeat(20_000_000)]: 1 }, 413],
-  ["1,001 times the same agent", { agents: many(1001, () => agent("same")) }, 400],
+  ["1,001 times the same agent", { agents: repeat(1001, () => agent("same")) }, 400],
   ["a schema of many names", { agents: [agent("a", { parameters_schema: { properties: names(26_000) } })] }, 413],
   ["a long command", { agents: [agent("a", { command: "x".repeat(300_000) })] }, 400],
 ])("refuses a registration with %s", async (_what, changes, status) => {
@@ -71,14 +71,14 @@ test("cuts off an endless registration without a Content-Length", async () => {
   });
   sent.write('{"hostname":"');
   const piece = Buffer.alloc(64 * 1024, "x");
-  const more = (): void => void (sent.destroyed || sent.write(piece, () => setImmediate(more)));
-  more();
+  const writeMore = (): void => void (sent.destroyed || sent.write(piece, () => setImmediate(writeMore)));
+  writeMore();
   expect(await ended).toBe(413);
   sent.destroy();
 });
 
 test("accepts a runner with the maximum number of agents", async () => {
-  const agents = many(1000, (at) => agent(`brought${at}`));
+  const agents = repeat(1000, (at) => agent(`brought${at}`));
   expect((await post("/runner/register", { ...registration("many"), name: "many", agents })).status).toBe(200);
   expect((await coordinator.client.agents.get("brought999")).name).toBe("brought999");
 });
@@ -88,7 +88,7 @@ test.each([
   ["one that is nearly right, and long", { [`agent_name${"e".repeat(900_000)}`]: 1 }, 1],
   ["one of 900 KB further in", { continue: { ["x".repeat(900_000)]: 1 } }, 1],
   ["3,000 of them", names(3000), 50],
-  ["3,000 longer ones", Object.fromEntries(many(3000, (index) => [`${index}${"x".repeat(250)}`, 1])), 50],
+  ["3,000 longer ones", Object.fromEntries(repeat(3000, (index) => [`${index}${"x".repeat(250)}`, 1])), 50],
 ])("the refusal of unknown fields (%s) is short", async (_what, fields, count) => {
   const { status, json } = await post("/runs", { agent_name: "echo", ...fields });
   expect([status, json.code]).toEqual([400, "DROVER-API-006"]);
@@ -126,14 +126,14 @@ test.each([
 
 test("refuses a report with more than 20,000 entries before validating them", async () => {
   const event = { type: "progress", percent: 1 };
-  const events = [{ run_id: run.run_id, attempt: 1, events: many(20_001, (index) => ({ n: index + 1, at, event })) }];
+  const events = [{ run_id: run.run_id, attempt: 1, events: repeat(20_001, (index) => ({ n: index + 1, at, event })) }];
   expect((await post("/runner/report", { ...base(), events })).json).toMatchObject({ code: "DROVER-API-006" });
 });
 
 test("replaces a large event, acknowledges many in parts, and keeps pages small", async () => {
   const { run_id } = run;
   const text = (size: number) => ({ type: "assistant", text: "x".repeat(size) });
-  const sent = [text(3), text(8_000_000), ...many(2500, () => text(3)), ...many(8, () => text(400_000))];
+  const sent = [text(3), text(8_000_000), ...repeat(2500, () => text(3)), ...repeat(8, () => text(400_000))];
   const numbered = sent.map((event, index) => ({ n: index + 1, at, event }));
   let acked = 0;
   let reports = 0;

@@ -22,8 +22,9 @@ afterEach(() => {
   server.close();
 });
 
-const count = () => new Promise<number>((resolve) => server.getConnections((_, connections) => resolve(connections)));
-const closed = (socket: Socket) => new Promise<void>((resolve) => void socket.once("close", resolve).resume());
+const countConnections = () =>
+  new Promise<number>((resolve) => server.getConnections((_, connections) => resolve(connections)));
+const waitForClose = (socket: Socket) => new Promise<void>((resolve) => void socket.once("close", resolve).resume());
 async function open(text = ""): Promise<Socket> {
   const socket = connect(port, "127.0.0.1").on("error", () => undefined);
   sockets.push(socket);
@@ -34,17 +35,17 @@ async function open(text = ""): Promise<Socket> {
 
 test("closes idle connections, and those with half a request, in favor of new ones", async () => {
   const [first, second] = [await open(), await open("GET / HTTP/1.1\r\nhost: x\r\n")];
-  await expect.poll(count).toBe(2);
+  await expect.poll(countConnections).toBe(2);
   await open();
   await open();
-  await expect.poll(count).toBe(4);
-  const gone = closed(first);
+  await expect.poll(countConnections).toBe(4);
+  const firstClosed = waitForClose(first);
   await open();
-  await gone;
-  const alsoGone = closed(second);
+  await firstClosed;
+  const secondClosed = waitForClose(second);
   await open();
-  await alsoGone;
-  expect(await count()).toBe(4);
+  await secondClosed;
+  expect(await countConnections()).toBe(4);
 });
 
 test("keeps a connection with an open request, and closes the longest-idle one first", async () => {
@@ -52,12 +53,12 @@ test("keeps a connection with an open request, and closes the longest-idle one f
   await expect.poll(() => held.length).toBe(1);
   const used = await open();
   const [idle] = [await open(), await open()];
-  await expect.poll(count).toBe(4);
+  await expect.poll(countConnections).toBe(4);
   used.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
   await new Promise((resolve) => used.once("data", resolve));
-  const gone = closed(idle);
+  const idleClosed = waitForClose(idle);
   await open();
-  await gone;
+  await idleClosed;
   expect([busy.destroyed, used.destroyed]).toEqual([false, false]);
   held[0]!.end("answer");
   expect(String(await new Promise((resolve) => busy.once("data", resolve)))).toContain("answer");
@@ -66,7 +67,7 @@ test("keeps a connection with an open request, and closes the longest-idle one f
 test("closes a new connection if all others have open requests", async () => {
   for (let index = 0; index < 4; index += 1) await open("GET /held HTTP/1.1\r\nhost: x\r\n\r\n");
   await expect.poll(() => held.length).toBe(4);
-  await closed(await open());
+  await waitForClose(await open());
   for (const outgoing of held) outgoing.end();
   const status = () =>
     new Promise((resolve) =>

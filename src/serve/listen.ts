@@ -1,9 +1,9 @@
 import { chmodSync, rmSync } from "node:fs";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { getRequestListener, type HttpBindings } from "@hono/node-server";
-import type { Hono } from "hono";
+import { getRequestListener } from "@hono/node-server";
 import { HostError, RequestError } from "../model/errors.ts";
+import type { App } from "./app.ts";
 import { limitConnections } from "./limit-connections.ts";
 import { disconnectStalled } from "./disconnect-stalled.ts";
 import { isLoopbackAddress } from "./guard.ts";
@@ -62,7 +62,7 @@ function isHttpAddress(url: string): boolean {
   return /^https?:\/\/[^/]/i.test(url) && URL.canParse(url);
 }
 
-export async function listen(app: Hono<{ Bindings: HttpBindings }>, options: ListenOptions): Promise<HttpListener> {
+export async function listen(app: App, options: ListenOptions): Promise<HttpListener> {
   refuseOpenWithoutAuth(options);
   const server = createHttpServer(app, options);
   await bind(server, options);
@@ -82,7 +82,7 @@ export async function listen(app: Hono<{ Bindings: HttpBindings }>, options: Lis
 }
 
 async function tryListenOnSocket(
-  app: Hono<{ Bindings: HttpBindings }>,
+  app: App,
   path: string,
   { onSocketError, stalledMs }: ListenOptions,
 ): Promise<Pick<HttpListener, "close"> | null> {
@@ -96,7 +96,7 @@ async function tryListenOnSocket(
 
 /** Listens only on a Unix socket, for programs of this user. Only this user may be able to write to its directory. */
 export async function listenOnSocket(
-  app: Hono<{ Bindings: HttpBindings }>,
+  app: App,
   path: string,
   options: Pick<ListenOptions, "stalledMs"> = {},
 ): Promise<Pick<HttpListener, "close">> {
@@ -114,14 +114,14 @@ export async function listenOnSocket(
 }
 
 function createHttpServer(
-  app: Hono<{ Bindings: HttpBindings }>,
+  app: App,
   { stalledMs, maxConnections: limit = maxConnections }: Pick<ListenOptions, "stalledMs" | "maxConnections">,
 ): Server {
   const handle = getRequestListener(app.fetch, { errorHandler: malformed });
   const onRequest: RequestListener = (incoming, outgoing) => {
     // For every route: a response that is written but not read occupies memory.
     outgoing.once("prefinish", () => disconnectStalled(outgoing, stalledMs));
-    void handle(incoming, outgoing);
+    if (app.serveDirectly?.(incoming, outgoing) !== true) void handle(incoming, outgoing);
   };
   const server = createServer(
     // No overall timeout, because uploads can take long. The reader of a body limits its duration.

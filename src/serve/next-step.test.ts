@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => coordinator.dispose());
 
-const json = (body: unknown): RawCall => ({ path: "", method: "POST", body: JSON.stringify(body) });
+const postJson = (body: unknown): RawCall => ({ path: "", method: "POST", body: JSON.stringify(body) });
 const unknownRunner = { runner_id: "r", epoch: 1, claim_id: "c", want: 1, ack_order: 0 };
 
 const refusals: [what: string, status: number, call: RawCall, as?: "viewer" | "nobody"][] = [
@@ -23,7 +23,7 @@ const refusals: [what: string, status: number, call: RawCall, as?: "viewer" | "n
   ["an unknown file", 404, { path: "/runs/nothing/files/x" }],
   ["an unknown route", 404, { path: "/nothing" }],
   ["an unsupported method", 405, { path: "/runs", method: "DELETE" }],
-  ["an unregistered runner", 404, { ...json(unknownRunner), path: "/runner/poll" }],
+  ["an unregistered runner", 404, { ...postJson(unknownRunner), path: "/runner/poll" }],
   ["a body that is not JSON", 400, { path: "/runs", method: "POST", body: "{" }],
   [
     "a body of another type",
@@ -32,12 +32,12 @@ const refusals: [what: string, status: number, call: RawCall, as?: "viewer" | "n
   ],
   ["a body that is too deep", 400, { path: "/runs", method: "POST", body: "[".repeat(100) }],
   ["a body with a bad key", 400, { path: "/runs", method: "POST", body: '{"__proto__":1}' }],
-  ["an unknown field", 400, { ...json({ x: 1 }), path: "/runs" }],
+  ["an unknown field", 400, { ...postJson({ x: 1 }), path: "/runs" }],
   ["an unknown query parameter", 400, { path: "/runs?x=1" }],
   ["a repeated query parameter", 400, { path: "/runs?limit=1&limit=2" }],
   ["an invalid cursor", 400, { path: "/runs?cursor=x" }],
-  ["a run of an unknown agent", 404, { ...json({ agent_name: "nothing" }), path: "/runs" }],
-  ["a token for everyone", 400, { ...json({ role: "user", subject: "*" }), path: "/tokens" }],
+  ["a run of an unknown agent", 404, { ...postJson({ agent_name: "nothing" }), path: "/runs" }],
+  ["a token for everyone", 400, { ...postJson({ role: "user", subject: "*" }), path: "/tokens" }],
 ];
 
 test.each(refusals)("%s is refused with %i and a next step", async (_what, status, call, as) => {

@@ -110,9 +110,9 @@ function buildParameters(location: "query" | "header", schema: z.ZodObject | und
 }
 
 interface Schemas {
-  /** The named schemas, for `components`. */
+  /** The schemas under `components`, by name. */
   named: Record<string, JsonSchema>;
-  /** Converts to JSON Schema with references to the named schemas. */
+  /** Converts a schema to JSON Schema; the named schemas in it become references. */
   toJsonSchema(schema: z.ZodType, io: "input" | "output"): JsonSchema;
 }
 
@@ -148,7 +148,7 @@ function adaptForClients<T>(schema: T, io: "input" | "output"): T {
     const { default: defaultValue, ...rest } = value;
     return { ...rest, description: `Default: ${JSON.stringify(defaultValue)}` };
   });
-  return JSON.parse(text) as T; // an object stays an object, here and below
+  return JSON.parse(text) as T; // parsing an object's JSON gives an object, here and below
 }
 
 function replaceReferences(schema: object, names: ReadonlyMap<string, string>): JsonSchema {
@@ -165,7 +165,7 @@ function describeAccess(rule: Rule): string {
   if ("signed" in rule) return "No token; the request must have a valid signature.";
   if ("open" in rule) return "No token needed.";
   if ("enrolment" in rule) return "Needs an enrolment token.";
-  const objectRule = rule.object ? `; only an admin may use a ${rule.object} of another owner` : "";
+  const objectRule = rule.object ? `; only an admin may use another owner's ${rule.object}` : "";
   const attempt = rule.attempt
     ? `; also allowed with the token of a run's current attempt${rule.object ? ", for its own run" : ""}`
     : "";

@@ -31,8 +31,8 @@ test("statistics cover the caller's own runs, and all runs for an admin", async 
   await addFinishedRun("ann", "one");
   await addFinishedRun("ann", "two");
   await addFinishedRun("bob", "three");
-  const finished = async (client: ApiClient) => (await client.stats()).runs_finished;
-  expect([await finished(admin), await finished(ann), await finished(bob)]).toEqual([3, 2, 1]);
+  const countFinished = async (client: ApiClient) => (await client.stats()).runs_finished;
+  expect([await countFinished(admin), await countFinished(ann), await countFinished(bob)]).toEqual([3, 2, 1]);
   const { since, until, throughput, bucket_seconds } = await ann.stats();
   expect(bucket_seconds).toBe(900);
   expect(Date.parse(until) - Date.parse(since)).toBeGreaterThanOrEqual(86_400_000);

@@ -10,8 +10,8 @@ const nonce = "a1".repeat(32);
 const attemptTokens = createAttemptTokens(Buffer.alloc(32, 7), null);
 const token = "drv_0123456789abcdef0123456789abcdef";
 const hash = hashToken(token);
-const here = "http://127.0.0.1:8765";
-const known = { token_hash: async (beginning: string) => (hash.startsWith(beginning) ? hash : null) };
+const localUrl = "http://127.0.0.1:8765";
+const tokens = { token_hash: async (beginning: string) => (hash.startsWith(beginning) ? hash : null) };
 const expectedProof = (origin: string): string => computeProof(hash, nonce, origin).toString("hex");
 
 const coordinators: TestCoordinator[] = [];
@@ -25,23 +25,23 @@ async function start(options: Parameters<typeof startTestCoordinator>[0] = {}): 
 }
 
 test.each([
-  ["the address of the connection", here, here, true],
-  ["the same port on IPv6, where another program may listen", "http://[::1]:8765", here, false],
-  ["another loopback address", "http://127.0.0.2:8765", here, false],
-  ["another port", "http://127.0.0.1:8766", here, false],
-  ["a name", "http://localhost:8765", here, false],
-  ["nothing", "", here, false],
-  ["an address with a path", `${here}/`, here, false],
-  ["https", "https://127.0.0.1:8765", here, false],
-  ["another machine, although it is public", "http://10.0.0.1:80", here, false],
+  ["the address of the connection", localUrl, localUrl, true],
+  ["the same port on IPv6, where another program may listen", "http://[::1]:8765", localUrl, false],
+  ["another loopback address", "http://127.0.0.2:8765", localUrl, false],
+  ["another port", "http://127.0.0.1:8766", localUrl, false],
+  ["a name", "http://localhost:8765", localUrl, false],
+  ["nothing", "", localUrl, false],
+  ["an address with a path", `${localUrl}/`, localUrl, false],
+  ["https", "https://127.0.0.1:8765", localUrl, false],
+  ["another machine, although it is public", "http://10.0.0.1:80", localUrl, false],
   ["another machine, as it came", "http://10.0.0.1:8765", "http://10.0.0.1:8765", false],
-  ["a public address on this machine", "http://127.0.0.1:9000", here, true],
-  ["the other address of its name", "http://[::1]:9000", here, true],
+  ["a public address on this machine", "http://127.0.0.1:9000", localUrl, true],
+  ["the other address of its name", "http://[::1]:9000", localUrl, true],
   ["the public address over a socket", "http://127.0.0.1:9000", null, true],
-  ["an address over a socket", here, null, false],
+  ["an address over a socket", localUrl, null, false],
 ])("proves for %s: %s at %s", async (_what, origin, localOrigin, proves) => {
   const publicUrls = ["http://localhost:9000/x", "https://drover.example", "http://10.0.0.1"];
-  const prove = createProver({ read: known, attemptTokens, publicUrls, sockets: new Set() });
+  const prove = createProver({ read: tokens, attemptTokens, publicUrls, sockets: new Set() });
   const proof = await prove({ nonce, key_id: toKeyId(token), origin }, localOrigin);
   expect(proof).toBe(proves ? expectedProof(origin) : null);
 });
@@ -51,38 +51,38 @@ test.each([
   ["another socket", "unix:7.43", false],
   ["a path", "unix:/run/s", false],
 ])("proves for %s regardless of how the request arrived: %s %s", async (_what, origin, proves) => {
-  const prove = createProver({ read: known, attemptTokens, publicUrls: [], sockets: new Set(["unix:7.42"]) });
-  for (const localOrigin of [null, here])
+  const prove = createProver({ read: tokens, attemptTokens, publicUrls: [], sockets: new Set(["unix:7.42"]) });
+  for (const localOrigin of [null, localUrl])
     expect(await prove({ nonce, key_id: toKeyId(token), origin }, localOrigin)).toBe(
       proves ? expectedProof(origin) : null,
     );
 });
 
 test("an unknown token gets a stable response of the same form that nobody can verify", async () => {
-  const prove = createProver({ read: known, attemptTokens, publicUrls: [], sockets: new Set() });
-  const ask = (key_id: string) => prove({ nonce, key_id, origin: here }, here);
+  const prove = createProver({ read: tokens, attemptTokens, publicUrls: [], sockets: new Set() });
+  const proveKey = (key_id: string) => prove({ nonce, key_id, origin: localUrl }, localUrl);
   const other = toKeyId("drv_unknown");
-  const proof = await ask(other);
+  const proof = await proveKey(other);
   expect(proof).toMatch(/^[0-9a-f]{64}$/);
-  expect(await ask(other)).toBe(proof);
-  expect(await ask(toKeyId("drv_another"))).not.toBe(proof);
-  expect(proof).not.toBe(computeProof(hashToken("drv_unknown"), nonce, here).toString("hex"));
+  expect(await proveKey(other)).toBe(proof);
+  expect(await proveKey(toKeyId("drv_another"))).not.toBe(proof);
+  expect(proof).not.toBe(computeProof(hashToken("drv_unknown"), nonce, localUrl).toString("hex"));
 });
 
 test("while the record is unavailable, proves only tokens that it proved before", async () => {
-  let away = false;
+  let isUnavailable = false;
   const read = {
     async token_hash(beginning: string) {
-      if (away) throw new Error("away");
-      return known.token_hash(beginning);
+      if (isUnavailable) throw new Error("away");
+      return tokens.token_hash(beginning);
     },
   };
   const prove = createProver({ read, attemptTokens, publicUrls: [], sockets: new Set() });
-  const ask = (key_id: string) => prove({ nonce, key_id, origin: here }, here);
-  expect(await ask(toKeyId(token))).toBe(expectedProof(here));
-  away = true;
-  expect(await ask(toKeyId(token))).toBe(expectedProof(here));
-  await expect(ask(toKeyId("drv_unknown"))).rejects.toThrow("away");
+  const proveKey = (key_id: string) => prove({ nonce, key_id, origin: localUrl }, localUrl);
+  expect(await proveKey(toKeyId(token))).toBe(expectedProof(localUrl));
+  isUnavailable = true;
+  expect(await proveKey(toKeyId(token))).toBe(expectedProof(localUrl));
+  await expect(proveKey(toKeyId("drv_unknown"))).rejects.toThrow("away");
 });
 
 test("proves every kind of token: user, enrolment, runner, attempt, ephemeral and revoked", async () => {
@@ -92,15 +92,15 @@ test("proves every kind of token: user, enrolment, runner, attempt, ephemeral an
   const enrolment = await client.tokens.create({ role: "runner", subject: "ann", enrolment: true });
   await expect(createClient({ url, token: user.token }).me()).resolves.toMatchObject({ subject: "ann" });
   const runner = await createClient({ url, token: enrolment.token }).runners.enroll();
-  const lent = await coordinator.issueRunnerToken();
-  for (const item of [runner.token, lent])
+  const ephemeral = await coordinator.issueRunnerToken();
+  for (const item of [runner.token, ephemeral])
     await expect(createClient({ url, token: item }).runs.list()).rejects.toMatchObject({ code: "DROVER-API-011" });
   await client.agents.put("work", { command: "true" });
   const { run_id } = await client.submit({ agent_name: "work" });
   const { runner_id, epoch } = await port.register(registration("key-a"));
   const { claims } = await port.poll({ runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 }, never);
-  const inside = createClient({ url, token: claims[0]!.attempt_token });
-  await expect(inside.runs.get(run_id)).resolves.toMatchObject({ run_id });
+  const attemptClient = createClient({ url, token: claims[0]!.attempt_token });
+  await expect(attemptClient.runs.get(run_id)).resolves.toMatchObject({ run_id });
   await client.tokens.revoke(user.token_id);
   await expect(createClient({ url, token: user.token }).me()).rejects.toMatchObject({ code: "DROVER-API-010" });
   await expect(createClient({ url, token: "drv_unknown" }).me()).rejects.toMatchObject({ code: "DROVER-API-034" });
@@ -110,9 +110,9 @@ test("does not send an unknown token over IPv6 or another port either", async ()
   const coordinator = await start({ host: hasIpv6() ? "::" : "0.0.0.0" });
   const { port } = new URL(coordinator.url);
   for (const host of ["127.0.0.1", "127.1", "localhost", "localhost.", "127.0.0.9", ...(hasIpv6() ? ["[::1]"] : [])]) {
-    const at = (as: string) => createClient({ url: `http://${host}:${port}`, token: as });
-    await expect(at(coordinator.adminToken).health()).resolves.toMatchObject({ status: "ok" });
-    await expect(at("drv_unknown").health()).rejects.toMatchObject({ code: "DROVER-API-034" });
+    const createClientFor = (text: string) => createClient({ url: `http://${host}:${port}`, token: text });
+    await expect(createClientFor(coordinator.adminToken).health()).resolves.toMatchObject({ status: "ok" });
+    await expect(createClientFor("drv_unknown").health()).rejects.toMatchObject({ code: "DROVER-API-034" });
   }
 });
 

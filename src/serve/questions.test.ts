@@ -20,7 +20,7 @@ const request = {
 } as const;
 const { request_id } = request;
 
-/** A coordinator with a manually driven runner and two users. */
+/** Starts a coordinator with a manually driven runner and two users. */
 async function setUp(can?: { input: boolean }) {
   const coordinator = await startTestCoordinator({ leaseMs: 600_000 });
   cleanups.push(() => coordinator.dispose());
@@ -51,14 +51,14 @@ async function setUp(can?: { input: boolean }) {
     return createClient({ url: coordinator.url, token });
   };
   const ann = await createUser("ann");
-  /** A run of ann that waits for an answer. */
+  /** Creates a run of ann that waits for an answer. */
   const askQuestion = async (): Promise<Claim> => {
     const { run_id, attended } = await ann.submit({ agent_name: "chat", prompt: "go" });
     expect(attended).toBe(true);
-    const { claims: given } = await poll(1);
-    expect(given.map((claim) => claim.run_id)).toEqual([run_id]);
-    await report(given[0]!, 1, request);
-    return given[0]!;
+    const { claims: claimed } = await poll(1);
+    expect(claimed.map((claim) => claim.run_id)).toEqual([run_id]);
+    await report(claimed[0]!, 1, request);
+    return claimed[0]!;
   };
   return { coordinator, ann, bob: await createUser("bob"), poll, report, finish, askQuestion };
 }
@@ -105,8 +105,8 @@ test("refuses an answer to an unknown, foreign or closed question, or with inval
   const { ann, bob, report, askQuestion, coordinator } = await setUp();
   const claim = await askQuestion();
   const { run_id } = claim;
-  const answer = (who: ApiClient, body: Parameters<ApiClient["questions"]["answer"]>[2], id: string = request_id) =>
-    who.questions.answer(run_id, id, body);
+  const answer = (client: ApiClient, body: Parameters<ApiClient["questions"]["answer"]>[2], id: string = request_id) =>
+    client.questions.answer(run_id, id, body);
   await expect(answer(ann, { decision: "allow" }, "unknown")).rejects.toMatchObject({ code: "DROVER-API-014" });
   await expect(answer(bob, { decision: "allow" })).rejects.toMatchObject({ code: "DROVER-API-014" });
   await expect(answer(ann, { decision: "allow", input: { command: 7 } })).rejects.toMatchObject({
@@ -114,8 +114,8 @@ test("refuses an answer to an unknown, foreign or closed question, or with inval
     field: "body.input.command",
   });
   await expect(answer(ann, { decision: "deny", input: {} })).rejects.toMatchObject({ code: "DROVER-API-006" });
-  const inside = createClient({ url: coordinator.url, token: claim.attempt_token });
-  await expect(answer(inside, { decision: "allow" })).rejects.toMatchObject({ code: "DROVER-API-011" });
+  const attemptClient = createClient({ url: coordinator.url, token: claim.attempt_token });
+  await expect(answer(attemptClient, { decision: "allow" })).rejects.toMatchObject({ code: "DROVER-API-011" });
   expect(await ann.questions.list()).toMatchObject({ count: 1 });
   await report(claim, 2, { type: "permission_decision", request_id, decision: "superseded", by: "drover" });
   await expect(answer(ann, { decision: "allow" })).rejects.toMatchObject({ code: "DROVER-API-032" });
@@ -123,8 +123,13 @@ test("refuses an answer to an unknown, foreign or closed question, or with inval
 
 test("refuses an answer to a question that expired, and says that its run has failed", async () => {
   const { coordinator, ann, askQuestion } = await setUp();
-  const brief = { type: "autonomous", executor: "procedural", attended: true, answer_within_seconds: 0.001 } as const;
-  await coordinator.client.agents.put("chat", brief);
+  const expiring = {
+    type: "autonomous",
+    executor: "procedural",
+    attended: true,
+    answer_within_seconds: 0.001,
+  } as const;
+  await coordinator.client.agents.put("chat", expiring);
   const { run_id } = await askQuestion();
   await expect
     .poll(async () => (await ann.questions.list({ open: false })).items)

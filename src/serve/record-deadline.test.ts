@@ -16,12 +16,12 @@ it("passes on results and errors within the deadline", async () => {
 });
 
 it("reports a silent record, and later errors to onLate", async () => {
-  const silent = { name: "HostError", code: "DROVER-STA-010" };
-  await expect(createRecordDeadline(10, unexpected)(never)).rejects.toMatchObject(silent);
+  const timeout = { name: "HostError", code: "DROVER-STA-010" };
+  await expect(createRecordDeadline(10, unexpected)(never)).rejects.toMatchObject(timeout);
   const late: unknown[] = [];
   let fail!: (fault: Error) => void;
   const slow = new Promise<string>((_, reject) => (fail = reject));
-  await expect(createRecordDeadline(10, (fault) => late.push(fault))(slow)).rejects.toMatchObject(silent);
+  await expect(createRecordDeadline(10, (fault) => late.push(fault))(slow)).rejects.toMatchObject(timeout);
   fail(new Error("after all"));
   await expect.poll(() => late.map(String)).toEqual(["Error: after all"]);
 });

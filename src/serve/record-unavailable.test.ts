@@ -6,35 +6,36 @@ import { rawCall } from "../../test/http-call.ts";
 import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-database.ts";
 
 let database: FreshDatabase;
-let way: Way;
+let proxy: DatabaseProxy;
 let coordinator: TestCoordinator;
 
 beforeAll(async () => {
   database = await freshDatabase();
-  way = await openWay(database.url);
-  coordinator = await startTestCoordinator({ database: { url: way.url, secret: randomBytes(32) } });
+  proxy = await startDatabaseProxy(database.url);
+  coordinator = await startTestCoordinator({ database: { url: proxy.url, secret: randomBytes(32) } });
 });
 afterAll(async () => {
-  way.let("through");
+  proxy.setMode("forward");
   await coordinator.dispose();
-  await way.close();
+  await proxy.close();
   await database.drop();
 });
 
 test.each([
-  ["is silent", "nothing", "DROVER-STA-010"],
-  ["cannot be reached", "away", "DROVER-STA-008"],
+  ["is silent", "stall", "DROVER-STA-010"],
+  ["cannot be reached", "refuse", "DROVER-STA-008"],
 ] as const)(
   "while its record %s, a coordinator is unhealthy, says why, and recovers afterwards",
-  async (_, what, code) => {
-    expect((await health()).status).toBe(200);
+  async (_, mode, code) => {
+    expect((await getHealth()).status).toBe(200);
     const reportedBefore = coordinator.defects.length;
-    way.let(what);
-    await expect.poll(async () => (await health()).status).toBe(503);
-    await expect.poll(async () => JSON.parse((await health()).text).code).toBe(code);
-    const responses = await Promise.all(Array.from({ length: 20 }, health));
+    proxy.setMode(mode);
+    await expect.poll(async () => (await getHealth()).status).toBe(503);
+    await expect.poll(async () => JSON.parse((await getHealth()).text).code).toBe(code);
+    const responses = await Promise.all(Array.from({ length: 20 }, getHealth));
     // Requests that need a silent record wait for it.
-    const strangers = what === "away" ? [await askAs("drv_stranger"), await askAs(coordinator.adminToken)] : [];
+    const strangers =
+      mode === "refuse" ? [await listRunsAs("drv_stranger"), await listRunsAs(coordinator.adminToken)] : [];
     for (const response of [...responses, ...strangers]) {
       expect(response).toMatchObject({
         status: 503,
@@ -42,10 +43,10 @@ test.each([
       });
       expect(JSON.parse(response.text)).toMatchObject({ detail: expect.any(String), next: expect.any(String) });
       expect(response.text).not.toMatch(/127\.0\.0\.1|postgres:\/\//);
-      expect(response.text).not.toContain(new URL(way.url).port);
+      expect(response.text).not.toContain(new URL(proxy.url).port);
     }
-    way.let("through");
-    await expect.poll(async () => (await health()).status).toBe(200);
+    proxy.setMode("forward");
+    await expect.poll(async () => (await getHealth()).status).toBe(200);
     await expect.poll(() => coordinator.client.runs.list()).toMatchObject({ items: [] });
     // One log line per error code, regardless of the number of requests.
     expect(coordinator.defects.slice(reportedBefore).map(String)).toHaveLength(
@@ -54,51 +55,51 @@ test.each([
   },
 );
 
-const askAs = (token: string) =>
+const listRunsAs = (token: string) =>
   rawCall(coordinator.url, { path: "/runs", headers: { authorization: `Bearer ${token}` } });
-const health = () => rawCall(coordinator.url, { path: "/health" });
+const getHealth = () => rawCall(coordinator.url, { path: "/health" });
 
-interface Way {
+interface DatabaseProxy {
   url: string;
-  let(what: "through" | "nothing" | "away"): void;
+  setMode(mode: "forward" | "stall" | "refuse"): void;
   close(): Promise<void>;
 }
 
-/** A proxy to the database. `nothing` keeps connections open but silent; `away` closes them and accepts none. */
-async function openWay(url: string): Promise<Way> {
-  const to = new URL(url);
+/** Starts a proxy to the database. `stall` keeps connections open but silent; `refuse` closes them and accepts none. */
+async function startDatabaseProxy(url: string): Promise<DatabaseProxy> {
+  const databaseUrl = new URL(url);
   const pairs = new Set<readonly [Socket, Socket]>();
-  let now: Parameters<Way["let"]>[0] = "through";
-  const server = createServer({ pauseOnConnect: true }, (near) => {
-    if (now === "away") return void near.resetAndDestroy();
-    const far = connect({ host: to.hostname, port: Number(to.port) }).pause();
-    const pair = [near, far] as const;
+  let mode: Parameters<DatabaseProxy["setMode"]>[0] = "forward";
+  const server = createServer({ pauseOnConnect: true }, (clientSocket) => {
+    if (mode === "refuse") return void clientSocket.resetAndDestroy();
+    const databaseSocket = connect({ host: databaseUrl.hostname, port: Number(databaseUrl.port) }).pause();
+    const pair = [clientSocket, databaseSocket] as const;
     pairs.add(pair);
-    const leave = (): void => {
+    const closePair = (): void => {
       pairs.delete(pair);
       for (const socket of pair) socket.destroy();
     };
-    near
-      .on("data", (bytes) => void far.write(bytes))
-      .on("error", leave)
-      .on("close", leave);
-    far
-      .on("data", (bytes) => void near.write(bytes))
-      .on("error", leave)
-      .on("close", leave);
-    if (now === "through") for (const socket of pair) socket.resume();
+    clientSocket
+      .on("data", (bytes) => void databaseSocket.write(bytes))
+      .on("error", closePair)
+      .on("close", closePair);
+    databaseSocket
+      .on("data", (bytes) => void clientSocket.write(bytes))
+      .on("error", closePair)
+      .on("close", closePair);
+    if (mode === "forward") for (const socket of pair) socket.resume();
   });
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  const here = new URL(url);
+  const proxyUrl = new URL(url);
   // a TCP server's address is never a string
-  here.port = String((server.address() as { port: number }).port);
+  proxyUrl.port = String((server.address() as { port: number }).port);
   return {
-    url: here.href,
-    let(what) {
-      now = what;
+    url: proxyUrl.href,
+    setMode(newMode) {
+      mode = newMode;
       for (const socket of [...pairs].flat()) {
-        if (what === "away") socket.destroy();
-        else if (what === "nothing") socket.pause();
+        if (newMode === "refuse") socket.destroy();
+        else if (newMode === "stall") socket.pause();
         else socket.resume();
       }
     },

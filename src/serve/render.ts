@@ -2,11 +2,12 @@ import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { ReadableStream } from "node:stream/web";
-import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { FeedHub } from "../show/feed-hub.ts";
 import { disconnectStalled } from "./disconnect-stalled.ts";
 import { type Refusal, toRefusal } from "./refusal.ts";
+import { alreadySent, type Rendered, toResponse } from "./rendered.ts";
 import { BackupReply, BytesReply, FeedReply, Reply, TextReply, WebReply } from "./reply.ts";
+import type { SharedDeflate } from "./shared-deflate.ts";
 import { createSseSink } from "./sse-sink.ts";
 
 /** Set on every response. */
@@ -22,6 +23,8 @@ const problemHeaders = { ...jsonHeaders, "content-type": "application/problem+js
 interface RenderTarget {
   outgoing: ServerResponse;
   hub: FeedHub;
+  acceptEncoding: string;
+  deflate: SharedDeflate;
   /** Disconnects a client that reads nothing of its stream for this long. */
   stalledMs?: number | undefined;
   sendBackup(reply: BackupReply): Promise<void>;
@@ -29,38 +32,39 @@ interface RenderTarget {
 }
 
 /** Converts a handler's return value to an HTTP response. Streams are written until they end. */
-export async function render(reply: unknown, to: RenderTarget): Promise<Response> {
+export async function render(reply: unknown, to: RenderTarget): Promise<Rendered> {
   if (reply instanceof BytesReply) await sendBytes(reply, to);
   else if (reply instanceof WebReply) await sendWeb(reply, to);
   else if (reply instanceof BackupReply) await to.sendBackup(reply);
   else if (reply instanceof FeedReply) {
-    const sink = createSseSink(to.outgoing, to.stalledMs);
+    const sink = createSseSink(to.outgoing, to);
     sink.whenClosed(to.hub.follow(reply.source, reply.after, sink, reply.partials).stop);
   } else if (reply instanceof TextReply)
-    return new Response(reply.text, { headers: { ...securityHeaders, ...reply.headers } });
+    return { status: 200, headers: { ...securityHeaders, ...reply.headers }, body: reply.text };
   else if (reply instanceof Reply) return renderJson(reply.status, reply.body, reply.headers);
   else return renderJson(200, reply);
-  return RESPONSE_ALREADY_SENT;
+  return alreadySent;
 }
 
-function renderJson(status: number, body: unknown, headers?: Readonly<Record<string, string>>): Response {
+function renderJson(status: number, body: unknown, headers?: Readonly<Record<string, string>>): Rendered {
   if (body === undefined)
-    return new Response(null, { status: status === 200 ? 204 : status, headers: { ...securityHeaders, ...headers } });
-  return new Response(JSON.stringify(body), {
-    status,
-    headers: headers ? { ...jsonHeaders, ...headers } : jsonHeaders,
-  });
+    return { status: status === 200 ? 204 : status, headers: { ...securityHeaders, ...headers }, body: null };
+  return { status, headers: headers ? { ...jsonHeaders, ...headers } : jsonHeaders, body: JSON.stringify(body) };
 }
 
-export function renderError(error: unknown, where: string, onDefect: RenderTarget["onDefect"]): Response {
+export function renderError(error: unknown, where: string, onDefect: RenderTarget["onDefect"]): Rendered {
   const refusal = toRefusal(error);
   // Exceeding a limit is not a defect, and logging it would fill the log.
   if (refusal.problem.status >= 500 && refusal.problem.code !== "DROVER-LIM-001") onDefect(error, where);
-  return renderRefusal(refusal);
+  return renderProblem(refusal);
 }
 
-export function renderRefusal({ problem, headers }: Refusal): Response {
-  return new Response(JSON.stringify(problem), {
+export function renderRefusal(refusal: Refusal): Response {
+  return toResponse(renderProblem(refusal));
+}
+
+function renderProblem({ problem, headers }: Refusal): Rendered {
+  return {
     status: problem.status,
     headers: {
       ...problemHeaders,
@@ -68,7 +72,8 @@ export function renderRefusal({ problem, headers }: Refusal): Response {
       ...(problem.status === 503 ? { connection: "close" } : {}),
       ...headers,
     },
-  });
+    body: JSON.stringify(problem),
+  };
 }
 
 async function sendBytes(

@@ -2,21 +2,21 @@ import { expect, test } from "vitest";
 import { HostError } from "../model/errors.ts";
 import { reportOutagesOnce } from "./report-outages-once.ts";
 
-const away = (detail: string) => new HostError({ code: "DROVER-STA-008", message: detail });
-const locked = () => new HostError({ code: "DROVER-STA-003", message: "locked" });
+const connectionError = (detail: string) => new HostError({ code: "DROVER-STA-008", message: detail });
+const lockError = () => new HostError({ code: "DROVER-STA-003", message: "locked" });
 
 test("reports each code once per outage, the recovery, and every defect", async () => {
   const lines: string[] = [];
-  let back = false;
+  let isBack = false;
   const outages = reportOutagesOnce({
     report: (error, where) => lines.push(`${where}: ${error instanceof Error ? error.message : String(error)}`),
-    isBack: async () => back,
+    isBack: async () => isBack,
     quietMs: 0,
     everyMs: 5,
   });
   for (const detail of ["read ECONNRESET", "connect ECONNREFUSED", "write EPIPE"])
-    outages.report(away(detail), "database");
-  outages.report(locked(), "dispatch");
+    outages.report(connectionError(detail), "database");
+  outages.report(lockError(), "dispatch");
   for (let times = 0; times < 2; times += 1) outages.report(new TypeError("x is not a function"), "get /runs");
   expect(lines).toEqual([
     "database: read ECONNRESET",
@@ -24,9 +24,9 @@ test("reports each code once per outage, the recovery, and every defect", async 
     "get /runs: x is not a function",
     "get /runs: x is not a function",
   ]);
-  back = true;
-  await expect.poll(() => lines.at(-1)).toMatch(/^record: .* again; 2 more/);
-  outages.report(away("once more"), "database");
+  isBack = true;
+  await expect.poll(() => lines.at(-1)).toMatch(/^record: .* again; 2 further/);
+  outages.report(connectionError("once more"), "database");
   expect(lines.at(-1)).toBe("database: once more");
   outages.stop();
 });

@@ -6,7 +6,7 @@ interface Options {
   report: Report;
   /** Whether the record can be used. */
   isBack(): Promise<boolean>;
-  /** How long nothing must fail before an outage counts as over. */
+  /** An outage is over after this long without a failure. */
   quietMs?: number;
   everyMs?: number;
 }
@@ -40,7 +40,7 @@ export function reportOutagesOnce({ report, isBack, quietMs = 3000, everyMs = 10
   async function check(): Promise<void> {
     if (performance.now() - lastAt < quietMs || !(await isBack()) || timer === null) return;
     stop();
-    report(`The record is available again; ${suppressed} more errors of this outage were not logged.`, "record");
+    report(`The record is available again; ${suppressed} further errors during the outage were not logged.`, "record");
     reported.clear();
     suppressed = 0;
   }

@@ -12,23 +12,24 @@ afterEach(async () => {
   await coordinator.dispose();
 });
 
-const streams = { accept: "text/event-stream" };
+const streamHeaders = { accept: "text/event-stream" };
 
 test("limits the streams of one caller over all of its tokens, and nobody else's", async () => {
   coordinator = await startTestCoordinator({
     requestLimits: { requests: 3, unreadBytes: 2 ** 20, totalRequests: 100 },
   });
-  const [ann, annsOther, bob] = [await createToken("ann"), await createToken("ann"), await createToken("bob")];
-  const leaving = new AbortController();
-  for (const token of [ann, ann, annsOther]) expect((await ask(token, streams, leaving.signal)).status).toBe(200);
+  const [ann, annAgain, bob] = [await createToken("ann"), await createToken("ann"), await createToken("bob")];
+  const disconnect = new AbortController();
+  for (const token of [ann, ann, annAgain])
+    expect((await ask(token, streamHeaders, disconnect.signal)).status).toBe(200);
   for (const path of ["/events", "/runs", "/agents"]) {
-    const refused = await ask(ann, streams, undefined, path);
+    const refused = await ask(ann, streamHeaders, undefined, path);
     expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "5"]);
     expect(await refused.json()).toMatchObject({ code: "DROVER-LIM-001" });
   }
   expect((await ask(bob, {})).status).toBe(200);
   expect((await fetch(`${coordinator.url}/health`)).status).toBe(200);
-  leaving.abort();
+  disconnect.abort();
   await expect.poll(async () => (await ask(ann, {})).status).toBe(200);
 });
 
@@ -37,11 +38,11 @@ test("unfinished requests without a token lock nobody out", async () => {
     requestLimits: { requests: 3, unreadBytes: 2 ** 20, totalRequests: 100 },
   });
   const { port } = new URL(coordinator.url);
-  const half = `POST /proof HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{`;
+  const partialRequest = `POST /proof HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{`;
   for (let index = 0; index < 12; index += 1) {
     const socket = connect({ port: Number(port), host: "127.0.0.1", localAddress: `127.0.0.${1 + (index % 4)}` });
     sockets.push(socket.on("error", () => undefined));
-    await new Promise<void>((resolve) => socket.write(half, () => resolve()));
+    await new Promise<void>((resolve) => socket.write(partialRequest, () => resolve()));
   }
   expect((await fetch(`${coordinator.url}/health`)).status).toBe(200);
   await expect(coordinator.client.me()).resolves.toMatchObject({ role: "admin" });
@@ -49,21 +50,21 @@ test("unfinished requests without a token lock nobody out", async () => {
 
 test("limits the open requests of all callers together", async () => {
   coordinator = await startTestCoordinator({ requestLimits: { requests: 3, unreadBytes: 2 ** 20, totalRequests: 4 } });
-  const leaving = new AbortController();
+  const disconnect = new AbortController();
   for (const subject of ["ann", "bob", "cid", "dan"])
-    expect((await ask(await createToken(subject), streams, leaving.signal)).status).toBe(200);
-  const refused = await ask(coordinator.adminToken, streams);
+    expect((await ask(await createToken(subject), streamHeaders, disconnect.signal)).status).toBe(200);
+  const refused = await ask(coordinator.adminToken, streamHeaders);
   expect(refused.status).toBe(503);
   expect(await refused.json()).toMatchObject({ code: "DROVER-LIM-001" });
-  leaving.abort();
+  disconnect.abort();
 });
 
 test("a disconnected reader resumes after the last event it received", async () => {
   coordinator = await startTestCoordinator();
-  const run_id = await fill();
+  const run_id = await createLargeRun();
   const seen: number[] = [];
   for (let last = 0; last < 61;) {
-    const headers = { ...streams, "last-event-id": String(last) };
+    const headers = { ...streamHeaders, "last-event-id": String(last) };
     const answer = await ask(coordinator.adminToken, headers, undefined, `/runs/${run_id}/events`);
     let left = 7;
     for await (const { id } of readSse(answer.body!)) {
@@ -76,7 +77,7 @@ test("a disconnected reader resumes after the last event it received", async () 
 
 test("a page of large events is shorter and has a next_cursor", async () => {
   coordinator = await startTestCoordinator();
-  const run_id = await fill();
+  const run_id = await createLargeRun();
   const seen: number[] = [];
   let pages = 0;
   for (let after: number | null = 0; after !== null; pages += 1) {
@@ -91,8 +92,8 @@ test("a page of large events is shorter and has a next_cursor", async () => {
   expect(pages).toBeGreaterThan(5);
 });
 
-/** A run with 61 events, several megabytes in total. */
-async function fill(): Promise<string> {
+/** Creates a run with 61 events, several megabytes in total. */
+async function createLargeRun(): Promise<string> {
   const { store } = coordinator;
   const run = sampleRun({ created_by: "admin", started_at: null });
   const { run_id } = run;

@@ -31,7 +31,7 @@ const newDatabase = async (): Promise<FreshDatabase> => {
 };
 
 /** The code that the token is refused with; null if it is accepted. */
-const refusal = ({ url }: { url: string }, token: string): Promise<string | null> =>
+const refusalCode = ({ url }: { url: string }, token: string): Promise<string | null> =>
   createClient({ url, token })
     .runs.list()
     .then(
@@ -42,13 +42,13 @@ const refusal = ({ url }: { url: string }, token: string): Promise<string | null
 interface Engine {
   name: string;
   /** Creates an empty record and starts its coordinators. */
-  place(no: number): Promise<{ record: RecordLocation; start(): Promise<TestCoordinator> }>;
+  createRecord(no: number): Promise<{ record: RecordLocation; start(): Promise<TestCoordinator> }>;
 }
 
 const engines: Engine[] = [
   {
     name: "sqlite",
-    async place(no) {
+    async createRecord(no) {
       const directory = join(folder, String(no));
       return {
         record: { directory: recordDirectory(directory) },
@@ -58,7 +58,7 @@ const engines: Engine[] = [
   },
   {
     name: "postgres",
-    async place() {
+    async createRecord() {
       const { url } = await newDatabase();
       return {
         record: { url, secret },
@@ -68,10 +68,10 @@ const engines: Engine[] = [
   },
 ];
 
-describe.each(engines)("a record of $name that is restored", ({ place }) => {
+describe.each(engines)("a record of $name that is restored", ({ createRecord }) => {
   test("accepts no token of its backup and has a new admin token", async () => {
-    const before = await place(1);
-    const first = await before.start();
+    const original = await createRecord(1);
+    const first = await original.start();
     closing.push(() => first.dispose());
     const { client } = first;
     const texts = await Promise.all(
@@ -80,83 +80,83 @@ describe.each(engines)("a record of $name that is restored", ({ place }) => {
       })),
     );
     const enrolment = await client.tokens.create({ role: "runner", subject: "box", enrolment: true });
-    const ending = await client.tokens.create({ role: "user", subject: "rotated" });
-    await client.tokens.rotate(ending.token_id, { overlap_seconds: 3600 });
+    const rotated = await client.tokens.create({ role: "user", subject: "rotated" });
+    await client.tokens.rotate(rotated.token_id, { overlap_seconds: 3600 });
     const file = join(folder, "backup");
-    await backupRecord(before.record, file, new Date());
+    await backupRecord(original.record, file, new Date());
     // Revoked after the backup, so a restore must not revive them.
     await client.tokens.revoke(texts[1]!.token_id);
     await client.tokens.revoke("self");
     const leaked = first.adminToken;
     await first.stop();
 
-    const after = await place(2);
-    const { revoked_tokens } = await restoreRecord(after.record, file, {
+    const target = await createRecord(2);
+    const { revoked_tokens } = await restoreRecord(target.record, file, {
       now: new Date(),
       beforePublish() {
-        if ("directory" in after.record) replaceTokenFile(after.record.directory, newTokenText("drv_"));
+        if ("directory" in target.record) replaceTokenFile(target.record.directory, newTokenText("drv_"));
       },
     });
     expect(revoked_tokens).toBe(8);
-    const second = await after.start();
+    const second = await target.start();
     closing.push(() => second.dispose());
-    for (const token of [leaked, ending.token, ...texts.map((text) => text.token)])
-      expect(await refusal(second, token)).toBe("DROVER-API-010");
+    for (const token of [leaked, rotated.token, ...texts.map((text) => text.token)])
+      expect(await refusalCode(second, token)).toBe("DROVER-API-010");
     await expect(createClient({ url: second.url, token: enrolment.token }).runs.list()).rejects.toThrow();
     expect(second.adminToken).not.toBe(leaked);
-    expect(await refusal(second, second.adminToken)).toBeNull();
-    if ("directory" in after.record)
-      expect(readFileSync(tokenFile(after.record.directory, "token"), "utf8").trim()).toBe(second.adminToken);
+    expect(await refusalCode(second, second.adminToken)).toBeNull();
+    if ("directory" in target.record)
+      expect(readFileSync(tokenFile(target.record.directory, "token"), "utf8").trim()).toBe(second.adminToken);
     const listed = await second.client.tokens.list();
     expect(listed.items.filter(({ revoked_at }) => revoked_at === null)).toHaveLength(1);
   });
 
   test("keeps the tokens of its backup on request", async () => {
-    const before = await place(1);
-    const first = await before.start();
+    const original = await createRecord(1);
+    const first = await original.start();
     closing.push(() => first.dispose());
     const { token, token_id } = await first.client.tokens.create({ role: "user", subject: "ann" });
     const file = join(folder, "backup");
-    await backupRecord(before.record, file, new Date());
+    await backupRecord(original.record, file, new Date());
     await first.client.tokens.revoke(token_id);
     await first.stop();
-    const after = await place(2);
-    const { revoked_tokens } = await restoreRecord(after.record, file, { now: new Date(), keepTokens: true });
+    const target = await createRecord(2);
+    const { revoked_tokens } = await restoreRecord(target.record, file, { now: new Date(), keepTokens: true });
     expect(revoked_tokens).toBeNull();
-    const second = await after.start();
+    const second = await target.start();
     closing.push(() => second.dispose());
-    expect(await refusal(second, token)).toBeNull();
+    expect(await refusalCode(second, token)).toBeNull();
   });
 });
 
-describe.each(engines)("a restored record of $name is not opened by", ({ place }) => {
+describe.each(engines)("a restored record of $name is not opened by", ({ createRecord }) => {
   let restored: TestCoordinator;
-  const tries = new Map<string, Key>();
+  const createdKeys = new Map<string, Key>();
   const stops: (() => unknown)[] = [];
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "drover-restored-"));
-    const [before, after] = [await place(1), await place(2)];
+    const [original, target] = [await createRecord(1), await createRecord(2)];
     // The databases are kept until all tokens were tried.
     stops.push(...closing.splice(0));
-    const first = await before.start();
+    const first = await original.start();
     stops.push(() => first.dispose());
-    for (const [what, make] of keys) tries.set(what, await make(first));
+    for (const [what, make] of keys) createdKeys.set(what, await make(first));
     const file = join(folder, "backup");
-    await backupRecord(before.record, file, new Date());
-    for (const { end } of tries.values()) await end?.();
+    await backupRecord(original.record, file, new Date());
+    for (const { end } of createdKeys.values()) await end?.();
     await first.stop();
-    await restoreRecord(after.record, file, { now: new Date() });
-    restored = await after.start();
+    await restoreRecord(target.record, file, { now: new Date() });
+    restored = await target.start();
     stops.push(() => restored.dispose());
-    const used = folder;
-    stops.push(() => rmSync(used, { recursive: true, force: true }));
+    const usedFolder = folder;
+    stops.push(() => rmSync(usedFolder, { recursive: true, force: true }));
   });
   afterAll(async () => {
     for (const stop of stops.toReversed()) await stop();
   });
 
   test.each(keys.map(([what]) => what))("%s", async (what) => {
-    const refused = await tries.get(what)!.tryAt(restored);
+    const refused = await createdKeys.get(what)!.tryAt(restored);
     expect(refused ?? "it opens").toMatch(/^DROVER-(?:API-0(?:09|10|34)|WEB-001)$/);
   });
 });
@@ -179,7 +179,7 @@ test("a restore does not revive a fleet admin token that was revoked after the b
     const coordinator = await startCoordinator({ ...options, database: other });
     expect(texts).not.toContain(coordinator.adminToken);
     texts.push(coordinator.adminToken);
-    for (const old of texts.slice(0, -1)) expect(await refusal(coordinator, old)).not.toBeNull();
+    for (const old of texts.slice(0, -1)) expect(await refusalCode(coordinator, old)).not.toBeNull();
     await coordinator.stop();
   }
 });

@@ -5,41 +5,41 @@ import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-dat
 import { type ApiClient, createClient } from "../wire/client.ts";
 
 let database: FreshDatabase;
-let here: TestCoordinator;
+let coordinator: TestCoordinator;
 /** Another coordinator on the same record. */
-let there: TestCoordinator;
+let otherCoordinator: TestCoordinator;
 
 beforeAll(async () => {
   database = await freshDatabase();
-  const place = { database: { url: database.url, secret: randomBytes(32) } };
-  here = await startTestCoordinator(place);
-  there = await startTestCoordinator(place);
+  const options = { database: { url: database.url, secret: randomBytes(32) } };
+  coordinator = await startTestCoordinator(options);
+  otherCoordinator = await startTestCoordinator(options);
 });
 afterAll(async () => {
-  expect([...here.defects, ...there.defects]).toEqual([]);
-  await Promise.all([here.dispose(), there.dispose()]);
+  expect([...coordinator.defects, ...otherCoordinator.defects]).toEqual([]);
+  await Promise.all([coordinator.dispose(), otherCoordinator.dispose()]);
   await database.drop();
 });
 
 test("leaves no valid token to a thief who keeps rotating a stolen one at another coordinator", async () => {
-  const good: string[] = [];
+  const stillValid: string[] = [];
   for (let round = 0; round < 20; round += 1) {
     const subject = `ann ${round}`;
-    const { token } = await here.client.tokens.create({ role: "user", subject });
-    const thief = rotateForEver(token);
+    const { token } = await coordinator.client.tokens.create({ role: "user", subject });
+    const thief = rotateForever(token);
     // While the thief is rotating.
     await expect.poll(() => thief.rotations, { interval: 1 }).toBeGreaterThan(round % 4);
-    await here.client.tokens.revokeOf(subject);
-    thief.most = thief.rotations + 10;
-    const last = await thief.refused;
-    if (await isGood(last)) good.push(subject);
+    await coordinator.client.tokens.revokeOf(subject);
+    thief.maxRotations = thief.rotations + 10;
+    const lastToken = await thief.lastToken;
+    if (await isValid(lastToken)) stillValid.push(subject);
   }
-  expect(good).toEqual([]);
+  expect(stillValid).toEqual([]);
 });
 
-const createClientFor = (token: string): ApiClient => createClient({ url: there.url, token });
+const createClientFor = (token: string): ApiClient => createClient({ url: otherCoordinator.url, token });
 
-const isGood = (token: string): Promise<boolean> =>
+const isValid = (token: string): Promise<boolean> =>
   createClientFor(token)
     .runs.list()
     .then(
@@ -47,15 +47,15 @@ const isGood = (token: string): Promise<boolean> =>
       () => false,
     );
 
-/** Rotates until a request is refused or `most` is reached. `refused` is the last token, which may still be valid. */
-function rotateForEver(stolen: string) {
-  const thief = { rotations: 0, most: Infinity, refused: Promise.resolve(stolen) };
-  thief.refused = loop();
+/** Rotates until a request is refused or `maxRotations` is reached. `lastToken` may still be valid. */
+function rotateForever(stolen: string) {
+  const thief = { rotations: 0, maxRotations: Infinity, lastToken: Promise.resolve(stolen) };
+  thief.lastToken = loop();
   return thief;
 
   async function loop(): Promise<string> {
     let token = stolen;
-    while (thief.rotations < thief.most) {
+    while (thief.rotations < thief.maxRotations) {
       try {
         token = (await createClientFor(token).tokens.rotate("self")).token;
         thief.rotations += 1;

@@ -19,9 +19,9 @@ async function start(options: Partial<CoordinatorOptions> = {}): Promise<TestCoo
 }
 
 /** Runs retention as if much later, so that every ended token is past its retention period. */
-const muchLater = ({ store }: TestCoordinator) => pruneTokens(store, new Date(Date.now() + 86_400_000));
+const pruneMuchLater = ({ store }: TestCoordinator) => pruneTokens(store, new Date(Date.now() + 86_400_000));
 /** The code that the token is refused with; null if it is accepted. */
-const refusal = ({ url }: { url: string }, token: string): Promise<string | null> =>
+const refusalCode = ({ url }: { url: string }, token: string): Promise<string | null> =>
   createClient({ url, token })
     .tokens.list()
     .then(
@@ -37,12 +37,12 @@ test("never revives a revoked admin token that is derived from a fleet's secret"
   for (const no of [1, 2, 3]) {
     const coordinator = await start(fleet);
     texts.push(coordinator.adminToken);
-    for (const old of texts.slice(0, -1)) expect(await refusal(coordinator, old)).toBe("DROVER-API-010");
-    expect(await refusal(coordinator, coordinator.adminToken)).toBeNull();
+    for (const old of texts.slice(0, -1)) expect(await refusalCode(coordinator, old)).toBe("DROVER-API-010");
+    expect(await refusalCode(coordinator, coordinator.adminToken)).toBeNull();
     const user = await coordinator.client.tokens.create({ role: "user", subject: "ann" });
     await coordinator.client.tokens.revoke(user.token_id);
     await coordinator.client.tokens.revoke("self");
-    expect(await muchLater(coordinator)).toEqual({ tokens: 1 });
+    expect(await pruneMuchLater(coordinator)).toEqual({ tokens: 1 });
     expect((await coordinator.store.read.tokens({ limit: 10 })).length).toBe(no);
     await coordinator.stop();
   }
@@ -58,7 +58,7 @@ test("never revives a revoked admin token from a state directory's file, origina
       replaceTokenFile(recordDirectory(coordinator.directory), token);
       await createClient({ url: coordinator.url, token }).tokens.revoke("self");
     } else await coordinator.client.tokens.revoke("self");
-    await muchLater(coordinator);
+    await pruneMuchLater(coordinator);
     await coordinator.stop();
     expect(existsSync(tokenFile(recordDirectory(coordinator.directory), "token"))).toBe(true);
     await expect(startCoordinator({ stateDirectory: coordinator.directory, port: 0 })).rejects.toMatchObject({
@@ -74,9 +74,9 @@ test("removes tokens whose retention period is over", async () => {
   const kept = await client.tokens.create({ role: "user", subject: "ann" });
   const gone = await client.tokens.create({ role: "user", subject: "ann" });
   await client.tokens.revoke(gone.token_id);
-  const subjects = async () => (await client.tokens.list()).items.map(({ token_id }) => token_id);
-  await expect.poll(subjects).not.toContain(gone.token_id);
-  expect(await subjects()).toContain(kept.token_id);
-  expect(await refusal(coordinator, gone.token)).toBe("DROVER-API-034");
+  const listTokenIds = async () => (await client.tokens.list()).items.map(({ token_id }) => token_id);
+  await expect.poll(listTokenIds).not.toContain(gone.token_id);
+  expect(await listTokenIds()).toContain(kept.token_id);
+  expect(await refusalCode(coordinator, gone.token)).toBe("DROVER-API-034");
   expect(coordinator.defects).toEqual([]);
 });

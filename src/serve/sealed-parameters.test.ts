@@ -17,9 +17,9 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-const word = "correct horse battery staple";
-const shaped = `ghp_${"a1B2".repeat(9)}`;
-const parameters = { target: "production", password: word, note: `with ${shaped}` };
+const password = "correct horse battery staple";
+const githubToken = `ghp_${"a1B2".repeat(9)}`;
+const parameters = { target: "production", password, note: `with ${githubToken}` };
 const agent = {
   name: "deploy",
   type: "procedural" as const,
@@ -30,13 +30,13 @@ const agent = {
   },
 };
 
-interface Opened {
+interface OpenedRecord {
   coordinator: TestCoordinator;
   record: RecordLocation;
-  other(): Promise<{ record: RecordLocation; start(): Promise<TestCoordinator> }>;
+  createOther(): Promise<{ record: RecordLocation; start(): Promise<TestCoordinator> }>;
 }
 
-const engines: { name: string; open(): Promise<Opened> }[] = [
+const engines: { name: string; open(): Promise<OpenedRecord> }[] = [
   {
     name: "sqlite",
     async open() {
@@ -44,8 +44,8 @@ const engines: { name: string; open(): Promise<Opened> }[] = [
       return {
         coordinator,
         record: { directory: recordDirectory(coordinator.directory) },
-        async other() {
-          const directory = join(folder(), "state");
+        async createOther() {
+          const directory = join(createFolder(), "state");
           return {
             record: { directory: recordDirectory(directory) },
             start: () => startTestCoordinator({ stateDirectory: directory }),
@@ -58,26 +58,26 @@ const engines: { name: string; open(): Promise<Opened> }[] = [
     name: "postgres",
     async open() {
       const secret = randomBytes(32);
-      const place = async () => {
+      const createDatabase = async () => {
         const database = await freshDatabase();
         closing.push(() => database.drop());
         return { url: database.url, secret };
       };
-      const record = await place();
+      const record = await createDatabase();
       const start = (database: typeof record) => startTestCoordinator({ database });
       return {
         coordinator: await start(record),
         record,
-        async other() {
-          const elsewhere = await place();
-          return { record: elsewhere, start: () => start(elsewhere) };
+        async createOther() {
+          const otherRecord = await createDatabase();
+          return { record: otherRecord, start: () => start(otherRecord) };
         },
       };
     },
   },
 ];
 
-const folder = (): string => {
+const createFolder = (): string => {
   const created = mkdtempSync(join(tmpdir(), "drover-sealed-"));
   closing.push(() => rmSync(created, { recursive: true, force: true }));
   return created;
@@ -111,11 +111,13 @@ describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
     closing.push(() => coordinator.dispose());
     const { client } = coordinator;
     await client.agents.put("deploy", agent);
-    const request = { agent_name: "deploy", idempotency_key: `deploy ${shaped}` };
+    const request = { agent_name: "deploy", idempotency_key: `deploy ${githubToken}` };
     const created = await client.submit(request);
     expect((await client.submit(request)).run_id).toBe(created.run_id);
-    expect((await client.submit({ ...request, idempotency_key: `again ${shaped}` })).run_id).not.toBe(created.run_id);
-    expect(await dump(coordinator)).not.toContain(shaped);
+    expect((await client.submit({ ...request, idempotency_key: `again ${githubToken}` })).run_id).not.toBe(
+      created.run_id,
+    );
+    expect(await dump(coordinator)).not.toContain(githubToken);
   });
 
   test("reaches its runner, is never shown, and is deleted when the run ends", async () => {
@@ -123,20 +125,20 @@ describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
     closing.push(() => coordinator.dispose());
     const { client } = coordinator;
     await client.agents.put("deploy", agent);
-    const created = await client.submit({ agent_name: "deploy", parameters, prompt: `use ${shaped}` });
+    const created = await client.submit({ agent_name: "deploy", parameters, prompt: `use ${githubToken}` });
     const shown = {
       parameters: { target: "production", password: "[redacted:password]", note: "with [redacted:github-token]" },
       prompt: "use [redacted:github-token]",
     };
     expect(created).toMatchObject(shown);
     expect(await client.runs.get(created.run_id)).toMatchObject(shown);
-    expect(await dump(coordinator)).not.toMatch(new RegExp(`${word}|${shaped}`));
+    expect(await dump(coordinator)).not.toMatch(new RegExp(`${password}|${githubToken}`));
     expect(await dump(coordinator)).toContain('"sealed":"v1.');
 
-    const { claim: taken, runner_id, epoch } = await claim(coordinator);
-    expect(taken.invocation).toMatchObject({ parameters, prompt: `use ${shaped}` });
+    const { claim: claimed, runner_id, epoch } = await claim(coordinator);
+    expect(claimed.invocation).toMatchObject({ parameters, prompt: `use ${githubToken}` });
     const outcome = failed("exit_nonzero", "no");
-    const finishes = [{ run_id: created.run_id, attempt: taken.attempt, last_n: 0, outcome }];
+    const finishes = [{ run_id: created.run_id, attempt: claimed.attempt, last_n: 0, outcome }];
     await coordinator.port.report({
       runner_id,
       epoch,
@@ -180,16 +182,16 @@ describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
   });
 
   test("is sealed in a backup and reaches a runner of the restored record", async () => {
-    const { coordinator, record, other } = await open();
+    const { coordinator, record, createOther: other } = await open();
     closing.push(() => coordinator.dispose());
     await coordinator.client.agents.put("deploy", agent);
     const { run_id } = await coordinator.client.submit({ agent_name: "deploy", parameters });
-    const file = join(folder(), "backup");
+    const file = join(createFolder(), "backup");
     await backupRecord(record, file, new Date());
-    expect(readFileSync(file).includes(word) || readFileSync(file).includes(shaped)).toBe(false);
-    const place = await other();
-    await restoreRecord(place.record, file, { now: new Date() });
-    const restored = await place.start();
+    expect(readFileSync(file).includes(password) || readFileSync(file).includes(githubToken)).toBe(false);
+    const target = await other();
+    await restoreRecord(target.record, file, { now: new Date() });
+    const restored = await target.start();
     closing.push(() => restored.dispose());
     expect((await claim(restored)).claim).toMatchObject({ run_id, invocation: { parameters } });
   });
@@ -198,8 +200,10 @@ describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
     const { coordinator } = await open();
     closing.push(() => coordinator.dispose());
     await coordinator.client.agents.put("deploy", agent);
-    const marked = { list: [{ password: "[redacted:password]" }] };
-    await expect(coordinator.client.submit({ agent_name: "deploy", parameters: marked })).rejects.toMatchObject({
+    const withPlaceholder = { list: [{ password: "[redacted:password]" }] };
+    await expect(
+      coordinator.client.submit({ agent_name: "deploy", parameters: withPlaceholder }),
+    ).rejects.toMatchObject({
       code: "DROVER-PAR-007",
     });
     // A prompt may quote a log that shows the placeholder.
@@ -216,5 +220,5 @@ test("no file of a state directory holds a secret parameter", async () => {
   const files = names.map((name) => join(coordinator.directory, name)).filter((path) => statSync(path).isFile());
   expect(files.length).toBeGreaterThan(2);
   for (const file of files)
-    expect(readFileSync(file).includes(word) || readFileSync(file).includes(shaped)).toBe(false);
+    expect(readFileSync(file).includes(password) || readFileSync(file).includes(githubToken)).toBe(false);
 });

@@ -21,7 +21,7 @@ test("a session shows its runs and their origin, continues on its own runner, an
     ...registration("chat"),
     executor: { type: "claude", config: {} },
   });
-  const take = async (claim_id: string) => {
+  const claimRun = async (claim_id: string) => {
     const signal = AbortSignal.timeout(60_000);
     const { claims } = await port.poll({ runner_id, epoch, claim_id, want: 1, ack_order: 0 }, signal);
     return claims[0]!;
@@ -42,11 +42,11 @@ test("a session shows its runs and their origin, continues on its own runner, an
   };
   const first = await client.submit({ agent_name: "chat", prompt: "hi" });
   const session_id = first.session_id!;
-  const begun = await take("c1");
+  const begun = await claimRun("c1");
   await expect(client.sessions.remove(session_id)).rejects.toMatchObject({ code: "DROVER-API-030" });
   await finish(begun, "theirs");
   const second = await client.submit({ agent_name: "chat", mode: "resume", session_id });
-  const resumed = await take("c2");
+  const resumed = await claimRun("c2");
   expect(resumed.invocation).toMatchObject({
     run_id: second.run_id,
     mode: "resume",
@@ -55,12 +55,12 @@ test("a session shows its runs and their origin, continues on its own runner, an
   });
   await finish(resumed, "theirs");
   const fork = await client.submit({ agent_name: "chat", mode: "fork", session_id });
-  const forked = await take("c3");
+  const forked = await claimRun("c3");
   expect(forked.invocation).toMatchObject({ mode: "fork", executor_session_id: "theirs", forked_from: session_id });
   // A command inside a run must not read the owner's other sessions.
-  const inside = createClient({ url: coordinator.url, token: forked.attempt_token });
+  const attemptClient = createClient({ url: coordinator.url, token: forked.attempt_token });
   for (const mode of ["resume", "fork"] as const)
-    await expect(inside.submit({ agent_name: "chat", mode, session_id })).rejects.toMatchObject({
+    await expect(attemptClient.submit({ agent_name: "chat", mode, session_id })).rejects.toMatchObject({
       code: "DROVER-SUB-003",
     });
   await finish(forked, "other");
@@ -86,7 +86,7 @@ test("a session shows its runs and their origin, continues on its own runner, an
     session_id: fork.session_id!,
     fork_at_turn: 2,
   });
-  const deep = await take("c4");
+  const deep = await claimRun("c4");
   expect(deep.invocation).toMatchObject({ forked_from: fork.session_id, fork_at_turn: 2 });
   await finish(deep, "deep");
   expect(await client.sessions.get(session_id)).toMatchObject({
@@ -118,13 +118,13 @@ test("partials reach the followers of a run and nobody else, and are not stored"
   const [followed, other] = [await claimOverHttp(coordinator, "followed"), await claimOverHttp(coordinator, "other")];
   const received: string[] = [];
   const receivedByOther: string[] = [];
-  const follow = async (run_id: string, into: string[]) => {
+  const follow = async (run_id: string, texts: string[]) => {
     const events = [];
-    for await (const { event } of coordinator.client.runs.follow(run_id, { onPartial: ({ text }) => into.push(text) }))
+    for await (const { event } of coordinator.client.runs.follow(run_id, { onPartial: ({ text }) => texts.push(text) }))
       events.push(event.type);
     return events;
   };
-  const [following, elsewhere] = [follow(followed.run_id, received), follow(other.run_id, receivedByOther)];
+  const [following, followingOther] = [follow(followed.run_id, received), follow(other.run_id, receivedByOther)];
   const { run_id, attempt } = followed;
   const sendPartial = (text: string) =>
     followed.report({ partials: [{ run_id, attempt, delta: { kind: "assistant", text } }] });
@@ -137,7 +137,7 @@ test("partials reach the followers of a run and nobody else, and are not stored"
   await followed.append({ type: "assistant", text: "hello" });
   await Promise.all([followed.finish(), other.finish()]);
   expect(await following).toEqual(["status", "status", "assistant", "result"]);
-  await elsewhere;
+  await followingOther;
   expect(new Set(received)).toEqual(new Set(["hel"]));
   expect(receivedByOther).toEqual([]);
   expect(JSON.stringify(await coordinator.client.runs.events(run_id))).not.toContain('"hel"');

@@ -18,7 +18,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     drop = database?.drop ?? null;
     coordinator = await startTestCoordinator({
       database: database && { url: database.url, secret: randomBytes(32) },
-      webDirectory: webDirectory(),
+      webDirectory: createWebDirectory(),
     });
   });
   afterAll(async () => {
@@ -33,29 +33,29 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     expect(answer.status).toBe(204);
     const [cookie = ""] = [answer.headers["set-cookie"]].flat();
     expect(cookie).toMatch(/^drover_\w+=drvb_[0-9A-Za-z]{32}; Max-Age=\d+; Path=\/; HttpOnly; SameSite=Strict$/);
-    expect(await me(cookie)).toMatchObject({ subject: "admin", role: "admin", by: "browser" });
+    expect(await getMe(cookie)).toMatchObject({ subject: "admin", role: "admin", by: "browser" });
     const again = await exchange(code!);
     expect([again.status, JSON.parse(again.text).code]).toEqual([409, "DROVER-WEB-001"]);
   });
 
   test("refuses an unknown code and other kinds of tokens", async () => {
-    const { token } = await makeToken({ role: "admin" });
+    const { token } = await createToken({ role: "admin" });
     for (const code of ["drvl_0", token, coordinator.adminToken]) expect((await exchange(code)).status).toBe(409);
   });
 
   test("a cookie has the permissions of its token and no more", async () => {
-    const { token } = await makeToken({ role: "viewer", subject: "ann" });
+    const { token } = await createToken({ role: "viewer", subject: "ann" });
     const cookie = await signIn(token);
-    expect(await me(cookie)).toMatchObject({ subject: "ann", role: "viewer" });
+    expect(await getMe(cookie)).toMatchObject({ subject: "ann", role: "viewer" });
     for (const path of ["/tokens", "/metrics"]) expect((await get(path, cookie)).status).toBe(403);
     expect((await post("/runs", cookie, { agent_name: "echo" })).status).toBe(403);
     // A cookie cannot renew itself and does not work as a bearer token.
-    const admins = await signIn(coordinator.adminToken);
-    expect((await post("/sign-in/links", admins, {})).status).toBe(403);
+    const adminCookie = await signIn(coordinator.adminToken);
+    expect((await post("/sign-in/links", adminCookie, {})).status).toBe(403);
     // A stolen cookie must not become a token that outlives it.
-    const other = await makeToken({ role: "user", subject: "bob" });
+    const other = await createToken({ role: "user", subject: "bob" });
     expect((await post(`/tokens/${other.token_id}/rotate`, await signIn(other.token), {})).status).toBe(403);
-    const text = /=(drvb_\w+)/.exec(admins)![1]!;
+    const text = /=(drvb_\w+)/.exec(adminCookie)![1]!;
     const asBearer = await rawCall(coordinator.url, {
       path: "/me",
       headers: { host: host(), authorization: `Bearer ${text}` },
@@ -92,7 +92,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
   });
 
   test("revoking the token ends its cookies, their streams and its unused links", async () => {
-    const { token, token_id } = await makeToken({ role: "user", subject: "ben" });
+    const { token, token_id } = await createToken({ role: "user", subject: "ben" });
     const cookie = await signIn(token);
     const { code } = await createClient({ url: coordinator.url, token }).signIn.link();
     const stream = await openStream(cookie);
@@ -104,7 +104,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
 
   test("cookies end with their rotated token; a session never outlives its token", async () => {
     const expires_at = new Date(Date.now() + 3_600_000).toISOString();
-    const { token, token_id } = await makeToken({ role: "user", subject: "cat", expires_at });
+    const { token, token_id } = await createToken({ role: "user", subject: "cat", expires_at });
     const cookie = await signIn(token);
     const listed = (await coordinator.client.tokens.list({ limit: 1000 })).items;
     expect(listed.find(({ kind, subject }) => kind === "browser" && subject === "cat")).toMatchObject({ expires_at });
@@ -115,7 +115,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
 });
 
 test("each page response has its own policy and nonce; assets are cached forever", async () => {
-  const ui = await startTestCoordinator({ webDirectory: webDirectory() });
+  const ui = await startTestCoordinator({ webDirectory: createWebDirectory() });
   try {
     const pages = await Promise.all(["/ui/", "/ui/runs/1?tab=log", "/ui"].map((path) => fetch(ui.url + path)));
     const nonces = new Set<string>();
@@ -149,7 +149,7 @@ test("explains how to build a missing dashboard", async () => {
   }
 });
 
-function webDirectory(): string {
+function createWebDirectory(): string {
   const folder = join(mkdtempSync(join(tmpdir(), "drover-web-")), "web");
   mkdirSync(join(folder, "assets"), { recursive: true });
   writeFileSync(join(folder, "index.html"), '<html nonce="__NONCE__">');
@@ -163,7 +163,7 @@ const folders: string[] = [];
 afterAll(() => folders.forEach((folder) => rmSync(folder, { recursive: true })));
 
 const host = (): string => new URL(coordinator.url).host;
-const makeToken = (token: Partial<NewToken>) =>
+const createToken = (token: Partial<NewToken>) =>
   coordinator.client.tokens.create({ role: "user", subject: "ann", ...token });
 
 function exchange(code: string) {
@@ -182,7 +182,7 @@ async function signIn(token: string): Promise<string> {
 }
 
 const get = (path: string, cookie: string) => rawCall(coordinator.url, { path, headers: { host: host(), cookie } });
-const me = async (cookie: string): Promise<unknown> => JSON.parse((await get("/me", cookie.split(";")[0]!)).text);
+const getMe = async (cookie: string): Promise<unknown> => JSON.parse((await get("/me", cookie.split(";")[0]!)).text);
 const post = (path: string, cookie: string, body: unknown) =>
   rawCall(coordinator.url, {
     method: "POST",

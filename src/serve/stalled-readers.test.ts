@@ -4,24 +4,24 @@ import { startTestCoordinator, type TestCoordinator } from "../../test/coordinat
 import { sampleRun } from "../../test/fixtures/record/sample.ts";
 import { toResultEvent } from "../model/outcome.ts";
 
-const places = 10;
+const maxRequests = 10;
 const lines = 60;
 let coordinator: TestCoordinator;
 let run_id = "";
-/** A run with a result of 16 MB. */
+/** The id of a run with a result of 16 MB. */
 let large_id = "";
-let deaf = "";
+let stalledToken = "";
 const sockets: Socket[] = [];
 
 beforeAll(async () => {
   coordinator = await startTestCoordinator({
     leaseMs: 3_600_000,
     stalledMs: 300,
-    requestLimits: { requests: places, unreadBytes: 2 ** 20, totalRequests: 1000 },
+    requestLimits: { requests: maxRequests, unreadBytes: 2 ** 20, totalRequests: 1000 },
   });
   run_id = await storeRun(coordinator, lines, null);
   large_id = await storeRun(coordinator, 1, "y".repeat(16_000_000));
-  deaf = (await coordinator.client.tokens.create({ role: "admin", subject: "deaf" })).token;
+  stalledToken = (await coordinator.client.tokens.create({ role: "admin", subject: "stalled" })).token;
 });
 afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy();
@@ -31,7 +31,7 @@ afterAll(async () => {
   await coordinator.dispose();
 });
 
-interface Form {
+interface UnreadRequest {
   path: () => string;
   accept?: string;
   method?: string;
@@ -43,7 +43,7 @@ interface Form {
   reads?: number;
 }
 
-const forms: [string, Form][] = [
+const unreadRequests: [string, UnreadRequest][] = [
   ["the stream of a run", { path: () => `/runs/${run_id}/events`, accept: "text/event-stream" }],
   ["the stream of all runs", { path: () => "/events", accept: "text/event-stream" }],
   ["a stream of all runs that follows one", { path: () => `/events?follow=${run_id}`, accept: "text/event-stream" }],
@@ -66,22 +66,22 @@ const forms: [string, Form][] = [
   ["refusals, many times", { path: () => "/runs/none", times: 200 }],
 ];
 
-test.each(forms)("%s that nobody reads affects no other caller and is disconnected", async (_, form) => {
-  for (let index = 0; index < places; index += 1) ask(form);
+test.each(unreadRequests)("%s that nobody reads affects no other caller and is disconnected", async (_, request) => {
+  for (let index = 0; index < maxRequests; index += 1) sendUnread(request);
   // Another caller reads the whole log meanwhile.
   let seen = 0;
   for await (const { event } of coordinator.client.runs.follow(run_id)) seen += event.type === "output" ? 1 : 0;
   expect(seen).toBe(lines);
   // The stalled readers no longer count, although their connections are still open.
-  await expect.poll(statusOfDeaf, { timeout: 60_000 }).toBe(200);
+  await expect.poll(fetchStatus, { timeout: 60_000 }).toBe(200);
 });
 
 test("counts unread pages of one caller by their bytes", async () => {
   // More than the kernel buffers for a connection, so the rest is held by the coordinator.
-  const form = { path: () => `/runs/${run_id}/events?limit=1000`, times: 150 };
+  const request = { path: () => `/runs/${run_id}/events?limit=1000`, times: 150 };
   const own = await startTestCoordinatorWith(3_600_000);
   try {
-    ask({ ...form, path: () => own.path }, own);
+    sendUnread({ ...request, path: () => own.path }, own);
     await expect.poll(() => own.status(), { timeout: 60_000 }).toBe(429);
     expect(await own.problem()).toMatchObject({ code: "DROVER-LIM-001", detail: expect.stringContaining("unread") });
     for (const socket of sockets.splice(0)) socket.destroy();
@@ -91,12 +91,12 @@ test("counts unread pages of one caller by their bytes", async () => {
   }
 });
 
-/** Without a stall timeout, and with many requests per caller. */
+/** Starts a coordinator without a stall timeout that allows many requests per caller. */
 async function startTestCoordinatorWith(stalledMs: number) {
   const requestLimits = { requests: 1000, unreadBytes: 2 ** 20, totalRequests: 1000 };
   const own = await startTestCoordinator({ leaseMs: 3_600_000, stalledMs, requestLimits });
   const stored = await storeRun(own, 8, null);
-  const { token } = await own.client.tokens.create({ role: "admin", subject: "deaf" });
+  const { token } = await own.client.tokens.create({ role: "admin", subject: "stalled" });
   const get = () => fetch(`${own.url}/me`, { headers: { authorization: `Bearer ${token}` } });
   return {
     url: own.url,
@@ -111,7 +111,7 @@ async function startTestCoordinatorWith(stalledMs: number) {
   };
 }
 
-/** A finished run with 64 KB of output per event. */
+/** Stores a finished run with 64 KB of output per event. */
 async function storeRun({ store }: TestCoordinator, count: number, result_text: string | null): Promise<string> {
   const run = sampleRun({ created_by: "admin", started_at: null });
   const at = new Date().toISOString();
@@ -127,14 +127,14 @@ async function storeRun({ store }: TestCoordinator, count: number, result_text: 
   return run.run_id;
 }
 
-function ask(form: Form, { url, token } = { url: coordinator.url, token: deaf }): void {
-  const { path, accept = "application/json", method = "GET", version = "1.1", headers, times = 1, reads = 0 } = form;
+function sendUnread(request: UnreadRequest, { url, token } = { url: coordinator.url, token: stalledToken }): void {
+  const { path, accept = "application/json", method = "GET", version = "1.1", headers, times = 1, reads = 0 } = request;
   const { port, host } = new URL(url);
   const socket = connect(Number(port), "127.0.0.1").on("error", () => undefined);
   sockets.push(socket);
-  let left = reads;
+  let remaining = reads;
   if (reads === 0) socket.pause();
-  else socket.on("data", (bytes: Buffer) => void ((left -= bytes.length) <= 0 && socket.pause()));
+  else socket.on("data", (bytes: Buffer) => void ((remaining -= bytes.length) <= 0 && socket.pause()));
   const head = [
     `${method} ${path()} HTTP/${version}`,
     `host: ${host}`,
@@ -146,6 +146,6 @@ function ask(form: Form, { url, token } = { url: coordinator.url, token: deaf })
   socket.write(`${head.join("\r\n")}\r\n\r\n`.repeat(times));
 }
 
-async function statusOfDeaf(): Promise<number> {
-  return (await fetch(`${coordinator.url}/me`, { headers: { authorization: `Bearer ${deaf}` } })).status;
+async function fetchStatus(): Promise<number> {
+  return (await fetch(`${coordinator.url}/me`, { headers: { authorization: `Bearer ${stalledToken}` } })).status;
 }

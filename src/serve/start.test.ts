@@ -102,17 +102,17 @@ test.runIf(process.getuid?.() === 0).each<[string, (file: string) => void]>([
 });
 
 test("reports a port in use with a next step", async () => {
-  const taken = createServer();
-  await new Promise<void>((resolve) => void taken.listen(0, "127.0.0.1", resolve));
+  const portHolder = createServer();
+  await new Promise<void>((resolve) => void portHolder.listen(0, "127.0.0.1", resolve));
   // a TCP server's address is never a string
-  const { port } = taken.address() as { port: number };
+  const { port } = portHolder.address() as { port: number };
   try {
     await expect(startTestCoordinator({ port })).rejects.toMatchObject({
       code: "DROVER-API-026",
       next: expect.stringContaining("--port"),
     });
   } finally {
-    taken.close();
+    portHolder.close();
   }
 });
 

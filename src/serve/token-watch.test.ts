@@ -12,11 +12,11 @@ import { createTokenWatch } from "./token-watch.ts";
 import { hashToken, newTokenText } from "./token-text.ts";
 
 let coordinator: TestCoordinator;
-/** Another coordinator that shares only the record. */
+/** Another coordinator that shares only the record with the first one. */
 let other: Coordinator;
 let drop: (() => Promise<void>) | null = null;
 
-const open: { what: string; path: string }[] = [
+const streams: { what: string; path: string }[] = [
   { what: "the stream of a run", path: "/runs/RUN/events" },
   { what: "the stream of all runs", path: "/events" },
 ];
@@ -26,9 +26,9 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     // Held polls and streams must not end by themselves during a test.
     const options = { pollHoldMs: 200_000, leaseMs: 600_000 };
     const database = engine === "sqlite" ? null : await freshDatabase();
-    const place = { database: database && { url: database.url, secret: randomBytes(32) } };
-    coordinator = await startTestCoordinator({ ...options, ...place });
-    other = await startCoordinator({ stateDirectory: coordinator.directory, port: 0, ...options, ...place });
+    const recordOptions = { database: database && { url: database.url, secret: randomBytes(32) } };
+    coordinator = await startTestCoordinator({ ...options, ...recordOptions });
+    other = await startCoordinator({ stateDirectory: coordinator.directory, port: 0, ...options, ...recordOptions });
     drop = database?.drop ?? null;
     await coordinator.client.agents.put("guarded", { command: "true" });
   });
@@ -39,9 +39,9 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     await drop?.();
   });
 
-  test.each(open)("$what ends when its token is revoked, here or by another coordinator", async ({ path }) => {
+  test.each(streams)("$what ends when its token is revoked, here or by another coordinator", async ({ path }) => {
     for (const url of [coordinator.url, other.url]) {
-      const { ann, made } = await newAnn();
+      const { ann, made } = await createAnn();
       const { run_id } = await ann.submit({ agent_name: "guarded" });
       const stream = await openStream(url, path.replace("RUN", run_id), made.token);
       expect(stream.status).toBe(200);
@@ -54,24 +54,27 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
   });
 
   // Concurrently, because each waits for its token to expire. The lifetime leaves a busy machine time to start.
-  test.concurrent.each(open)("$what ends when its token expires, and when it was rotated at once", async ({ path }) => {
-    const { ann, made } = await newAnn({ expires_at: new Date(Date.now() + 10_000).toISOString() });
-    const { run_id } = await ann.submit({ agent_name: "guarded" });
-    const stream = await openStream(coordinator.url, path.replace("RUN", run_id), made.token);
-    expect(stream.status).toBe(200);
-    await stream.ended;
+  test.concurrent.each(streams)(
+    "$what ends when its token expires, and when it was rotated at once",
+    async ({ path }) => {
+      const { ann, made } = await createAnn({ expires_at: new Date(Date.now() + 10_000).toISOString() });
+      const { run_id } = await ann.submit({ agent_name: "guarded" });
+      const stream = await openStream(coordinator.url, path.replace("RUN", run_id), made.token);
+      expect(stream.status).toBe(200);
+      await stream.ended;
 
-    const second = await newAnn();
-    const rotated = await openStream(other.url, path.replace("RUN", run_id), second.made.token);
-    const next = await coordinator.client.tokens.rotate(second.made.token_id, { overlap_seconds: 0 });
-    await rotated.ended;
-    const again = await openStream(other.url, path.replace("RUN", run_id), next.token);
-    expect(again.status).toBe(200);
-    again.close();
-  });
+      const second = await createAnn();
+      const rotated = await openStream(other.url, path.replace("RUN", run_id), second.made.token);
+      const next = await coordinator.client.tokens.rotate(second.made.token_id, { overlap_seconds: 0 });
+      await rotated.ended;
+      const again = await openStream(other.url, path.replace("RUN", run_id), next.token);
+      expect(again.status).toBe(200);
+      again.close();
+    },
+  );
 
   test("ends a stream that is not being read as well", async () => {
-    const { made } = await newAnn();
+    const { made } = await createAnn();
     const stream = await openStream(coordinator.url, "/events", made.token, "paused");
     await coordinator.client.tokens.revoke(made.token_id);
     await stream.ended;
@@ -110,7 +113,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     );
     const { run_id, attempt } = claims[0]!;
     let sent = (): void => undefined;
-    const first = new Promise<void>((resolve) => (sent = resolve));
+    const firstChunk = new Promise<void>((resolve) => (sent = resolve));
     // The rest is never sent.
     const content = Readable.from(
       (async function* () {
@@ -130,14 +133,14 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
         () => "stored",
         (error) => error.conflict,
       );
-    await first;
+    await firstChunk;
     await client.tokens.revoke(runner.token_id);
     expect(await upload).toBe("unauthorized");
     port.close();
   });
 
   test("refuses a request whose body arrives after its token was revoked", async () => {
-    const { made } = await newAnn();
+    const { made } = await createAnn();
     const body = JSON.stringify({ agent_name: "guarded" });
     const answered = new Promise<number>((resolve, reject) => {
       const sent = request(`${coordinator.url}/runs`, {
@@ -181,7 +184,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
   });
 
   test("a client that follows events fails when its token ends instead of reconnecting forever", async () => {
-    const { ann, made } = await newAnn();
+    const { ann, made } = await createAnn();
     const { run_id } = await ann.submit({ agent_name: "guarded" });
     const following = createClient({ url: other.url, token: made.token }).runs.follow(run_id);
     expect((await following.next()).value?.event.type).toBe("status");
@@ -285,14 +288,14 @@ const runnerRow = async (runner_id: string) =>
 const isSeenAfter = async (runner_id: string, time: string) =>
   ((await runnerRow(runner_id))?.last_seen_at ?? "") > time;
 
-async function newAnn(more: { expires_at?: string } = {}) {
+async function createAnn(more: { expires_at?: string } = {}) {
   const created = await coordinator.client.tokens.create({ role: "user", subject: "ann", ...more });
   return { made: created, ann: createClient({ url: coordinator.url, token: created.token }) };
 }
 
 interface OpenStream {
   status: number;
-  /** Resolves when the other side has ended it in any way. */
+  /** Resolves when the other side has ended the stream, in whatever way. */
   ended: Promise<void>;
   isOpen(): boolean;
   close(): void;

@@ -18,21 +18,21 @@ afterAll(async () => {
 
 const day = 86_400_000;
 const inDays = (days: number): string => new Date(Date.now() + days * day).toISOString();
-const as = (token: string): ApiClient => createClient({ url: coordinator.url, token });
-const make = (token: Partial<NewToken> = {}) => admin.tokens.create({ role: "user", subject: "ann", ...token });
+const createClientFor = (token: string): ApiClient => createClient({ url: coordinator.url, token });
+const createToken = (token: Partial<NewToken> = {}) => admin.tokens.create({ role: "user", subject: "ann", ...token });
 /** The code that the token is refused with; null if it is accepted. */
-const refusal = (token: string): Promise<string | null> =>
-  as(token)
+const refusalCode = (token: string): Promise<string | null> =>
+  createClientFor(token)
     .runs.list()
     .then(
       () => null,
       (error) => error.code,
     );
-const stored = async (token_id: string) =>
+const findToken = async (token_id: string) =>
   (await admin.tokens.list({ limit: 1000 })).items.find((item) => item.token_id === token_id);
 
 test("a rotated token keeps role, subject, label and lifetime, and both work during the overlap", async () => {
-  const old = await make({ role: "viewer", label: "laptop", expires_at: inDays(30) });
+  const old = await createToken({ role: "viewer", label: "laptop", expires_at: inDays(30) });
   const created = await admin.tokens.rotate(old.token_id);
   expect(created).toMatchObject({
     kind: "access",
@@ -48,51 +48,51 @@ test("a rotated token keeps role, subject, label and lifetime, and both work dur
     Date.parse(token.expires_at!) - Date.parse(token.created_at);
   expect(lifetime(created)).toBe(lifetime(old));
   expect(Date.parse(created.replaces.ends_at) - Date.parse(created.created_at)).toBe(300_000);
-  expect(await stored(old.token_id)).toMatchObject({
+  expect(await findToken(old.token_id)).toMatchObject({
     expires_at: old.expires_at,
     revoked_at: created.replaces.ends_at,
   });
-  expect([await refusal(old.token), await refusal(created.token)]).toEqual([null, null]);
+  expect([await refusalCode(old.token), await refusalCode(created.token)]).toEqual([null, null]);
 });
 
 test("refuses the old token after the overlap, or at once without one", async () => {
-  const old = await make();
+  const old = await createToken();
   const created = await admin.tokens.rotate(old.token_id, { overlap_seconds: 1 });
   expect(created.expires_at).toBeNull();
-  await expect.poll(() => refusal(old.token)).toBe("DROVER-API-010");
-  expect(await refusal(created.token)).toBeNull();
+  await expect.poll(() => refusalCode(old.token)).toBe("DROVER-API-010");
+  expect(await refusalCode(created.token)).toBeNull();
   const next = await admin.tokens.rotate(created.token_id, { overlap_seconds: 0 });
-  expect([await refusal(created.token), await refusal(next.token)]).toEqual(["DROVER-API-010", null]);
+  expect([await refusalCode(created.token), await refusalCode(next.token)]).toEqual(["DROVER-API-010", null]);
 });
 
 test("during the overlap the old token can be rotated again without extending it, or revoked", async () => {
-  const old = await make({ expires_at: inDays(30) });
+  const old = await createToken({ expires_at: inDays(30) });
   const first = await admin.tokens.rotate(old.token_id, { overlap_seconds: 60 });
   const second = await admin.tokens.rotate(old.token_id, { overlap_seconds: 3600 });
   expect(second.replaces.ends_at).toBe(first.replaces.ends_at);
   const left = Date.parse(second.expires_at!) - Date.parse(second.created_at);
   expect(left).toBe(Date.parse(old.expires_at!) - Date.parse(old.created_at));
   await admin.tokens.revoke(old.token_id);
-  expect(await refusal(old.token)).toBe("DROVER-API-010");
-  expect([await refusal(first.token), await refusal(second.token)]).toEqual([null, null]);
+  expect(await refusalCode(old.token)).toBe("DROVER-API-010");
+  expect([await refusalCode(first.token), await refusalCode(second.token)]).toEqual([null, null]);
 });
 
 test("rotating your own token does not extend its lifetime", async () => {
-  const old = await make({ expires_at: inDays(3) });
-  const created = await as(old.token).tokens.rotate("self");
+  const old = await createToken({ expires_at: inDays(3) });
+  const created = await createClientFor(old.token).tokens.rotate("self");
   expect(created).toMatchObject({
     subject: "ann",
     created_by: "ann",
     expires_at: old.expires_at,
     replaces: { token_id: old.token_id, asked_with: true },
   });
-  expect(await refusal(created.token)).toBeNull();
+  expect(await refusalCode(created.token)).toBeNull();
 });
 
 test("refuses to rotate ended and single-use tokens", async () => {
-  const revoked = await make();
+  const revoked = await createToken();
   await admin.tokens.revoke(revoked.token_id);
-  const enrolment = await make({ role: "runner", enrolment: true });
+  const enrolment = await createToken({ role: "runner", enrolment: true });
   for (const { token_id } of [revoked, enrolment])
     await expect(admin.tokens.rotate(token_id)).rejects.toMatchObject({
       code: "DROVER-API-030",
@@ -103,7 +103,7 @@ test("refuses to rotate ended and single-use tokens", async () => {
 });
 
 test("refuses one of two simultaneous rotations without overlap", async () => {
-  const old = await make();
+  const old = await createToken();
   const both = await Promise.allSettled([
     admin.tokens.rotate(old.token_id, { overlap_seconds: 0 }),
     admin.tokens.rotate(old.token_id, { overlap_seconds: 0 }),
@@ -112,17 +112,17 @@ test("refuses one of two simultaneous rotations without overlap", async () => {
 });
 
 test("revokes every token of a subject with one request, including the one it was made with", async () => {
-  const tokens = [await make({ subject: "eve" }), await make({ subject: "eve", role: "viewer" })];
-  const runner = await make({ subject: "eve", role: "runner" });
-  const other = await make({ subject: "eve2" });
-  expect(await as(other.token).tokens.revokeOf("eve")).toEqual({ revoked: [] });
-  const { revoked } = await as(tokens[0]!.token).tokens.revokeOf("eve");
+  const tokens = [await createToken({ subject: "eve" }), await createToken({ subject: "eve", role: "viewer" })];
+  const runner = await createToken({ subject: "eve", role: "runner" });
+  const other = await createToken({ subject: "eve2" });
+  expect(await createClientFor(other.token).tokens.revokeOf("eve")).toEqual({ revoked: [] });
+  const { revoked } = await createClientFor(tokens[0]!.token).tokens.revokeOf("eve");
   expect(revoked.sort()).toEqual(tokens.map(({ token_id }) => token_id).sort());
-  for (const { token } of tokens) expect(await refusal(token)).toBe("DROVER-API-010");
+  for (const { token } of tokens) expect(await refusalCode(token)).toBe("DROVER-API-010");
   // An admin also sees the tokens that a user cannot see.
   expect(await admin.tokens.revokeOf("eve")).toEqual({ revoked: [runner.token_id] });
   expect(await admin.tokens.revokeOf("eve")).toEqual({ revoked: [] });
-  expect(await refusal(other.token)).toBeNull();
+  expect(await refusalCode(other.token)).toBeNull();
 });
 
 test.each([
@@ -136,27 +136,27 @@ test.each([
   ["a label with an escape", { label: "\u001b[2J" }, "body.label"],
   ["an enrolment of a user", { enrolment: true }, "body.role"],
 ])("refuses %s and names the field", async (_what, token, path) => {
-  await expect(make(token)).rejects.toMatchObject({ code: "DROVER-API-006", field: path });
+  await expect(createToken(token)).rejects.toMatchObject({ code: "DROVER-API-006", field: path });
 });
 
 test("an enrolled runner's token has the label of its enrolment", async () => {
-  const { token } = await make({ role: "runner", subject: "rack", label: "rack-7", enrolment: true });
-  const own = await as(token).runners.enroll();
+  const { token } = await createToken({ role: "runner", subject: "rack", label: "rack-7", enrolment: true });
+  const own = await createClientFor(token).runners.enroll();
   expect(own.token).not.toBe(token);
-  expect(await stored(own.token_id)).toMatchObject({ role: "runner", subject: "rack", label: "rack-7" });
+  expect(await findToken(own.token_id)).toMatchObject({ role: "runner", subject: "rack", label: "rack-7" });
 });
 
 test("refuses to exchange a revoked or expired enrolment token", async () => {
-  const revoked = await make({ role: "runner", enrolment: true });
+  const revoked = await createToken({ role: "runner", enrolment: true });
   await admin.tokens.revoke(revoked.token_id);
-  const expired = await make({
+  const expired = await createToken({
     role: "runner",
     enrolment: true,
     expires_at: new Date(Date.now() + 4000).toISOString(),
   });
-  await expect(as(revoked.token).runners.enroll()).rejects.toMatchObject({ code: "DROVER-API-010" });
-  await expect.poll(() => refusal(expired.token)).toBe("DROVER-API-010");
-  await expect(as(expired.token).runners.enroll()).rejects.toMatchObject({ code: "DROVER-API-010" });
+  await expect(createClientFor(revoked.token).runners.enroll()).rejects.toMatchObject({ code: "DROVER-API-010" });
+  await expect.poll(() => refusalCode(expired.token)).toBe("DROVER-API-010");
+  await expect(createClientFor(expired.token).runners.enroll()).rejects.toMatchObject({ code: "DROVER-API-010" });
 });
 
 test("refuses to start with an ended admin token, and stores no token in plain text", async () => {

@@ -9,11 +9,11 @@ import { checkSubmit } from "./check-submit.ts";
 
 let coordinator: TestCoordinator;
 let run: ClaimedRun;
-let over: Record<"HTTP" | "this process", ApiClient>;
+let transports: Record<"HTTP" | "this process", ApiClient>;
 
 beforeAll(async () => {
   coordinator = await startTestCoordinator({ leaseMs: 600_000 });
-  over = { HTTP: coordinator.client, "this process": createLocalClient(coordinator, checkByContract) };
+  transports = { HTTP: coordinator.client, "this process": createLocalClient(coordinator, checkByContract) };
   run = await claimOverHttp(coordinator, "transports");
   await run.keep("out/kept.txt", Buffer.from("kept"));
 });
@@ -23,14 +23,14 @@ afterAll(async () => {
   await coordinator.dispose();
 });
 
-/** The result or the refusal of a call, over each transport. */
+/** Returns the result or the refusal of a call over each transport. */
 async function outcomes(
-  ask: (client: ApiClient) => Promise<unknown>,
-  clients = Object.values(over),
+  call: (client: ApiClient) => Promise<unknown>,
+  clients = Object.values(transports),
 ): Promise<unknown[]> {
   return Promise.all(
     clients.map((client) =>
-      ask(client).then(
+      call(client).then(
         (value) => JSON.parse(JSON.stringify(value ?? null)),
         ({ name, code, message, field, next }) => ({ name, code, message, field, next }),
       ),
@@ -52,11 +52,13 @@ test.each<[string, (client: ApiClient) => Promise<unknown>]>([
   ["an unknown run", (client) => client.runs.get("0190aaaa-0000-7000-8000-000000000000")],
   ["an unknown agent", (client) => client.submit({ agent_name: "nobody" })],
   ["a bad limit", (client) => client.runs.list({ limit: 0 })],
+  ["a batch of refused runs", (client) => client.submitAll([{ agent_name: "nobody" }, { agent_name: "" }])],
+  ["a batch of none", (client) => client.submitAll([])],
   ["a bad body", (client) => client.runs.stopMany({})],
   ["a bad cursor", (client) => client.runs.list({ cursor: "x" })],
-])("returns the same over HTTP and in process: %s", async (_what, ask) => {
-  const [http, here] = await outcomes(ask);
-  expect(here).toEqual(http);
+])("returns the same over HTTP and in process: %s", async (_what, call) => {
+  const [http, inProcess] = await outcomes(call);
+  expect(inProcess).toEqual(http);
 });
 
 test.each<[string, Parameters<ApiClient["submit"]>[0]]>([
@@ -65,9 +67,9 @@ test.each<[string, Parameters<ApiClient["submit"]>[0]]>([
   ["an endless time", { agent_name: "transports", timeout_seconds: 1e9 }],
 ])("a command without a coordinator refuses the same submissions as HTTP: %s", async (_what, request) => {
   const clients = [coordinator.client, createLocalClient(coordinator, checkSubmit)];
-  const [http, here] = await outcomes((client) => client.submit(request), clients);
+  const [http, inProcess] = await outcomes((client) => client.submit(request), clients);
   expect(http).toMatchObject({ code: "DROVER-API-006" });
-  expect(here).toEqual(http);
+  expect(inProcess).toEqual(http);
 });
 
 test("reads files and follows events in process as over HTTP", async () => {
@@ -82,32 +84,32 @@ test("reads files and follows events in process as over HTTP", async () => {
 
   const received = new Map<string, string>();
   let reading = 0;
-  const following = Object.entries(over).map(async ([name, client]) => {
+  const following = Object.entries(transports).map(async ([name, client]) => {
     const events: StoredEvent[] = [];
     const onPartial = ({ text }: { text: string }): void => void received.set(name, text);
     for await (const event of client.runs.follow(run.run_id, { onPartial })) {
       events.push(event);
-      if (event.event.type === "progress" && (reading += 1) === 2) void speakAndFinish();
+      if (event.event.type === "progress" && (reading += 1) === 2) void sendTextAndFinish();
     }
     return events;
   });
   /** A follower that has not caught up misses live text, so it is repeated until both have received it. */
-  async function speakAndFinish(): Promise<void> {
+  async function sendTextAndFinish(): Promise<void> {
     const { run_id, attempt } = run;
     while (received.size < 2)
       await run.report({ partials: [{ run_id, attempt, delta: { kind: "assistant", text: "soon" } }] });
     await run.finish();
   }
   await run.append({ type: "progress", percent: 50 });
-  const [http, here] = await Promise.all(following);
-  expect(here).toEqual(http);
-  expect(here?.at(-1)?.event.type).toBe("result");
+  const [http, inProcess] = await Promise.all(following);
+  expect(inProcess).toEqual(http);
+  expect(inProcess?.at(-1)?.event.type).toBe("result");
   expect([...received.values()]).toEqual(["soon", "soon"]);
 });
 
 test("an aborted call in process ends and removes its follower", async () => {
   const leaving = new AbortController();
-  const following = over["this process"].follow({ signal: leaving.signal });
+  const following = transports["this process"].follow({ signal: leaving.signal });
   const first = await following.next();
   expect(first.done).toBe(false);
   leaving.abort();

@@ -5,16 +5,16 @@ import { disconnectStalled } from "./disconnect-stalled.ts";
 import { createRequestLimiter } from "./request-limiter.ts";
 
 /** More than the kernel buffers for a connection. */
-const long = Buffer.alloc(24 * 1024 * 1024);
+const largeBody = Buffer.alloc(24 * 1024 * 1024);
 
 test("counts unread responses by their bytes until they are disconnected", async () => {
   const enter = createRequestLimiter({ requests: 1000, unreadBytes: 1024 * 1024, totalRequests: 1000 });
   const held: ServerResponse[] = [];
   const server = createServer((request, outgoing) => {
     try {
-      enter("deaf", outgoing);
+      enter("stalled", outgoing);
       if (request.url === "/long") held.push(outgoing.on("error", () => undefined));
-      outgoing.end(request.url === "/long" ? long : "short");
+      outgoing.end(request.url === "/long" ? largeBody : "short");
     } catch {
       outgoing.writeHead(429).end();
     }
@@ -22,7 +22,7 @@ test("counts unread responses by their bytes until they are disconnected", async
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   const sockets: Socket[] = [];
-  const statusOfShort = async () => (await fetch(`http://127.0.0.1:${port}/short`)).status;
+  const fetchShortStatus = async () => (await fetch(`http://127.0.0.1:${port}/short`)).status;
   try {
     for (let index = 0; index < 8; index += 1) {
       const socket = connect(port, "127.0.0.1").on("error", () => undefined);
@@ -30,9 +30,9 @@ test("counts unread responses by their bytes until they are disconnected", async
       socket.write("GET /long HTTP/1.1\r\nhost: x\r\n\r\n");
     }
     await expect.poll(() => held.length).toBe(8);
-    expect(await statusOfShort()).toBe(429);
+    expect(await fetchShortStatus()).toBe(429);
     for (const outgoing of held) disconnectStalled(outgoing, 100);
-    await expect.poll(statusOfShort).toBe(200);
+    await expect.poll(fetchShortStatus).toBe(200);
   } finally {
     for (const socket of sockets) socket.destroy();
     server.closeAllConnections();

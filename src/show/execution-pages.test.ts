@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { agentNamed } from "../../test/fixtures/dispatch/drive.ts";
+import { createAgent } from "../../test/fixtures/dispatch/drive.ts";
 import { eachEngine } from "../../test/fixtures/record/each-engine.ts";
 import { executionStarted, sampleId } from "../../test/fixtures/record/sample.ts";
 import { fromCursor } from "./cursor.ts";
@@ -8,7 +8,7 @@ import { listExecutions } from "./pages.ts";
 eachEngine("a page of executions", (record) => {
   it("ends at half a megabyte, and the pages together contain every execution", async () => {
     const { d, store } = record;
-    const run_id = await d.submit({}, agentNamed("echo"));
+    const run_id = await d.submit({}, createAgent("echo"));
     const runner = await d.register("r");
     await d.claim(runner);
     const ids = Array.from({ length: 5 }, () => sampleId());

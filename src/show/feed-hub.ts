@@ -23,7 +23,7 @@ export interface FollowedPartials {
 }
 
 export interface FeedHubOptions {
-  /** Events that arrive within this time after a batch are sent together in the next batch. */
+  /** The longest time that events wait after a batch, to be sent together in the next one. */
   tickMs?: number;
   heartbeatMs?: number;
   /** Called when reading fails. The affected streams are closed so that their clients reconnect. */
@@ -87,8 +87,8 @@ export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onError }: Fe
     },
     sendLive(run_id, message) {
       feeds.get(run_id)?.sendLive(message);
-      for (const [sink, { runs }] of withPartials)
-        if (runs.has(run_id) && sink.bufferedBytes === 0) sink.write(Buffer.from(message));
+      const bytes = Buffer.from(message);
+      for (const [sink, { runs }] of withPartials) if (runs.has(run_id) && sink.bufferedBytes === 0) sink.write(bytes);
     },
     get followers() {
       let count = 0;

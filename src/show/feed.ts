@@ -39,6 +39,7 @@ export interface Feed {
 
 interface FeedOptions {
   source: FeedSource;
+  /** The longest pause between two shared batches. */
   tickMs: number;
   /** Shared by all feeds. A follower that catches up waits for its turn before each page. */
   waitForTurn: WaitForTurn;
@@ -74,6 +75,8 @@ const sharedPage = { events: 256, bytes: 256 * 1024 };
 const separatePage = { events: 256, bytes: 64 * 1024 };
 /** A follower with more unsent bytes than this, a few pages of ordinary events, gets no more shared batches. */
 const maxUnsentBytes = 1024 * 1024;
+/** The pause after a shared batch, as a multiple of the time that the batch took. */
+const pauseFactor = 4;
 const heartbeat = Buffer.from(": still here\n\n");
 const endMessage = Buffer.from("event: end\ndata: {}\n\n");
 
@@ -81,9 +84,12 @@ export function createFeed({ source, tickMs, waitForTurn, pages, onError, onEmpt
   const followers = new Set<Follower>();
   /** The position of the shared reader. null until the first follower has caught up. */
   let position: number | null = null;
-  let timer: NodeJS.Timeout | null = null;
-  /** When the last batch was sent. An event after a pause is sent at once; events within a tick of the last batch are batched. */
-  let sharedAt = -Infinity;
+  let scheduled: Scheduled | null = null;
+  /**
+   * The next batch is sent at this time at the earliest. After a cheap batch the pause is short. With many readers or on a
+   * busy coordinator it grows to a tick, and the events of a tick are sent together.
+   */
+  let pausedUntil = -Infinity;
   let reading = false;
   let isReadRequested = false;
 
@@ -124,23 +130,25 @@ export function createFeed({ source, tickMs, waitForTurn, pages, onError, onEmpt
 
   function wake(): void {
     if (reading) isReadRequested = true;
-    else timer ??= setTimeout(() => void share(), Math.max(1, sharedAt + tickMs - monotonicMs()));
+    else scheduled ??= schedule(Math.max(monotonicMs(), pausedUntil), share);
   }
 
   /** Reads all new events, encodes each page once and sends it to all followers that are up to date. */
-  async function share(): Promise<void> {
-    timer = null;
+  async function share(dueAt: number): Promise<void> {
+    scheduled = null;
     if (position === null || reading) return;
     reading = true;
     try {
-      for (let more = true; more && position !== null && followers.size > 0;) {
+      while (position !== null && followers.size > 0) {
         const batch = await readBatch(position, sharedPage);
         // A follower that joined when none was sharing may have advanced the position meanwhile.
         if (position === batch.from) position = batch.to;
         for (const follower of followers)
           if (!follower.readsSeparately && follower.position === batch.from) deliver(follower, batch);
-        more = !batch.empty;
-        if (more) sharedAt = monotonicMs();
+        if (batch.empty) break;
+        // Counting from when the batch was due makes the pause longer if the event loop is late.
+        const now = monotonicMs();
+        pausedUntil = now + Math.min(tickMs, (now - dueAt) * pauseFactor);
       }
     } catch (error) {
       endAll(error);
@@ -252,8 +260,8 @@ export function createFeed({ source, tickMs, waitForTurn, pages, onError, onEmpt
     follower.removed = true;
     // A second stop must not end a feed that others have joined since.
     if (!followers.delete(follower) || followers.size > 0) return;
-    if (timer) clearTimeout(timer);
-    timer = null;
+    scheduled?.cancel();
+    scheduled = null;
     position = null;
     onEmpty();
   }
@@ -265,4 +273,19 @@ export function createFeed({ source, tickMs, waitForTurn, pages, onError, onEmpt
       removeFollower(follower);
     }
   }
+}
+
+interface Scheduled {
+  cancel(): void;
+}
+
+/** Calls `work` at `dueAt`. If that is now, calls it at the end of this turn of the event loop instead of a millisecond later. */
+function schedule(dueAt: number, work: (dueAt: number) => Promise<void>): Scheduled {
+  const delayMs = dueAt - monotonicMs();
+  if (delayMs <= 0) {
+    const immediate = setImmediate(() => void work(dueAt));
+    return { cancel: () => clearImmediate(immediate) };
+  }
+  const timer = setTimeout(() => void work(dueAt), delayMs);
+  return { cancel: () => clearTimeout(timer) };
 }

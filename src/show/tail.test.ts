@@ -20,7 +20,9 @@ afterEach(async () => {
 test("delivers every event once and in order to every follower, however slow or late", async () => {
   const { store, hub, start, append, finish } = await setUp();
   await start("run-1");
-  const readers = Array.from({ length: 20 }, (_, index) => reader(index % 4 === 0 ? 30 : index % 4 === 1 ? 3 : 0));
+  const readers = Array.from({ length: 20 }, (_, index) =>
+    createReader(index % 4 === 0 ? 30 : index % 4 === 1 ? 3 : 0),
+  );
   for (const one of readers.slice(0, 10)) hub.follow(runFeedSource(store.read, "run-1"), 0, one.sink);
   for (let batch = 0; batch < 50; batch += 1) {
     await append("run-1", batch * 40, 40);
@@ -72,7 +74,7 @@ test("loses nothing if reads are slow and overtake each other", async () => {
     },
   };
   const hub = createFeedHub({ tickMs: 1, onError: (error) => expect(error).toBeUndefined() });
-  const readers = Array.from({ length: 60 }, (_, index) => reader(index % 3 === 0 ? 2 : 0));
+  const readers = Array.from({ length: 60 }, (_, index) => createReader(index % 3 === 0 ? 2 : 0));
   const waiting = [...readers];
   for (let n = 0; n < 300; n += 1) {
     add({ type: "output", stream: "stdout", text: String(n) });
@@ -97,8 +99,8 @@ test("loses nothing if reads are slow and overtake each other", async () => {
 test("neither delays others nor uses up memory for a follower that never reads", async () => {
   const { store, hub, start, append, finish } = await setUp();
   await start("run-1");
-  const stuck = reader(Infinity);
-  const quick = reader(0);
+  const stuck = createReader(Infinity);
+  const quick = createReader(0);
   hub.follow(runFeedSource(store.read, "run-1"), 0, stuck.sink);
   hub.follow(runFeedSource(store.read, "run-1"), 0, quick.sink);
   for (let batch = 0; batch < 20; batch += 1) await append("run-1", batch * 100, 100);
@@ -112,8 +114,8 @@ test("shows a user their own runs in the feed of all runs, in cursor order", asy
   await start("run-a", "ann");
   await start("run-b", "bob");
   const owners = createOwnerLookup(store.read);
-  const ann = reader(0);
-  const admin = reader(0);
+  const ann = createReader(0);
+  const admin = createReader(0);
   hub.follow(globalFeedSource(store.read, "ann", owners), 0, ann.sink);
   hub.follow(globalFeedSource(store.read, null, owners), 0, admin.sink);
   for (let batch = 0; batch < 10; batch += 1) {
@@ -132,7 +134,7 @@ test("shows a user their own runs in the feed of all runs, in cursor order", asy
 test("sends many events stored at once in few batches", async () => {
   const { store, hub, start, append, finish } = await setUp();
   await start("run-1");
-  const one = reader(0);
+  const one = createReader(0);
   hub.follow(runFeedSource(store.read, "run-1"), 0, one.sink);
   for (let batch = 0; batch < 100; batch += 1) await append("run-1", batch * 20, 20);
   await finish("run-1", 2000);
@@ -151,14 +153,54 @@ test("sends an event after a pause at once", async () => {
     },
     last: async () => log.length,
   };
-  const one = reader(0);
+  const one = createReader(0);
   hub.follow(source, 0, one.sink);
   // by now it has found nothing more to read and shares the reader
   hub.announce(["r"]);
   await new Promise((resolve) => setImmediate(resolve));
-  log = [stored(1)];
+  log = [storedEvent(1)];
   hub.announce(["r"]);
   await expect.poll(() => one.seen().map(({ seq }) => seq)).toEqual([1]);
+  hub.stop();
+});
+
+test("waits between cheap batches only in proportion to what they took", async () => {
+  const { store, start, append } = await setUp();
+  const hub = createFeedHub({ tickMs: 2 ** 30, onError: (error) => expect(error).toBeUndefined() });
+  cleanups.push(
+    store.changes(({ runs }) => hub.announce(runs)),
+    hub.stop,
+  );
+  await start("run-1");
+  const one = createReader(0);
+  hub.follow(runFeedSource(store.read, "run-1"), 0, one.sink);
+  for (let n = 1; n <= 5; n += 1) {
+    await append("run-1", n - 1, 1);
+    await expect.poll(() => one.seen().map(({ seq }) => seq)).toHaveLength(n);
+  }
+});
+
+test("sends what arrives while batches are expensive together", async () => {
+  const hub = createFeedHub({ onError: (error) => expect(error).toBeUndefined() });
+  const log: StoredEvent[] = [];
+  const source: FeedSource = {
+    ...runFeedSource(noReads, "r"),
+    async read(after) {
+      const events = log.slice(after);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      return { events, reached: after + events.length };
+    },
+    last: async () => log.length,
+  };
+  const one = createReader(0);
+  hub.follow(source, 0, one.sink);
+  for (let n = 1; n <= 200; n += 1) {
+    log.push(storedEvent(n));
+    hub.announce(["r"]);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  await expect.poll(() => one.seen().length).toBe(200);
+  expect(one.writes()).toBeLessThan(100);
   hub.stop();
 });
 
@@ -170,7 +212,7 @@ test("shares pages among readers that are a page behind", async () => {
     ...store.read,
     events: (...page: Parameters<Reads["events"]>) => ((reads += 1), store.read.events(...page)),
   };
-  const readers = Array.from({ length: 20 }, () => reader(1, 64 * 1024));
+  const readers = Array.from({ length: 20 }, () => createReader(1, 64 * 1024));
   for (const { sink } of readers) hub.follow(runFeedSource(read, "run-1"), 0, sink);
   await append("run-1", 0, 1);
   await expect.poll(() => readers.every(({ seen }) => seen().length === 1)).toBe(true);
@@ -203,7 +245,7 @@ test("sends new events to a follower that claims a position past the end, withou
     globalFeedSource(store.read, "ann", owners),
   ];
   const followed = sources.map((source) => {
-    const [ahead, ordinary] = [reader(0), reader(0)];
+    const [ahead, ordinary] = [createReader(0), createReader(0)];
     hub.follow(counted(source), 900_000_000, ahead.sink);
     return { source: counted(source), ahead, ordinary };
   });
@@ -222,7 +264,7 @@ test("sends new events to a follower that claims a position past the end, withou
 });
 
 test("lets a follower continue whose events were removed", async () => {
-  let log = [1, 2, 3, 4].map(stored);
+  let log = [1, 2, 3, 4].map(storedEvent);
   let reads = 0;
   const source: FeedSource = {
     ...runFeedSource(noReads, "r"),
@@ -235,7 +277,7 @@ test("lets a follower continue whose events were removed", async () => {
     },
   };
   const hub = createFeedHub({ tickMs: 1, onError: (error) => expect(error).toBeUndefined() });
-  const [early, late] = [reader(0), reader(0)];
+  const [early, late] = [createReader(0), createReader(0)];
   hub.follow(source, 0, early.sink);
   await expect.poll(() => early.seen().length).toBe(4);
   log = [];
@@ -243,14 +285,14 @@ test("lets a follower continue whose events were removed", async () => {
   const before = reads;
   await new Promise((resolve) => setTimeout(resolve, 200));
   expect(reads - before).toBeLessThan(10);
-  log = [stored(5)];
+  log = [storedEvent(5)];
   hub.announce(["r"]);
   for (const one of [early, late]) await expect.poll(() => one.seen().at(-1)?.seq).toBe(5);
   expect(late.seen()).toHaveLength(1);
   hub.stop();
 });
 
-function stored(seq: number): StoredEvent {
+function storedEvent(seq: number): StoredEvent {
   const event = { type: "output", stream: "stdout", text: "x" } as const;
   return { run_id: "r", seq, attempt: 1, n: seq, at: "", cursor: seq, event };
 }
@@ -281,7 +323,7 @@ function writer(store: SqliteStore) {
           op: "append_events",
           run_id,
           attempt: 1,
-          events: Array.from({ length: count }, (_, index) => line(from + index + 1)),
+          events: Array.from({ length: count }, (_, index) => outputEvent(from + index + 1)),
         },
       ]),
     finish: (run_id: string, _last: number) =>
@@ -307,15 +349,15 @@ function writer(store: SqliteStore) {
   };
 }
 
-/** A source with its own reads, which does not use the store. */
+/** A source with its own reads that does not use the store. */
 const noReads = {} as Reads;
 
-function line(n: number): NumberedEvent {
+function outputEvent(n: number): NumberedEvent {
   return { n, at: new Date().toISOString(), event: { type: "output", stream: "stdout", text: `line ${n}\n` } };
 }
 
 /** A sink that accepts one write and is then full for this many milliseconds, with this many bytes unsent. */
-function reader(slowMs: number, waiting = Infinity) {
+function createReader(slowMs: number, waiting = Infinity) {
   let text = "";
   let writes = 0;
   let finish: (events: StoredEvent[]) => void = () => {};

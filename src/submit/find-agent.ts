@@ -1,3 +1,4 @@
+import { ambiguousNameNext, preferAvailable } from "../model/available-agents.ts";
 import type { ListedAgent } from "../model/dispatch-ops.ts";
 import type { RunRequest } from "../model/run-request.ts";
 import type { Demands } from "../model/run.ts";
@@ -36,15 +37,16 @@ export async function findAgent(
   const candidates = await Promise.all(match.candidates.map(withRunner));
   const matching = candidates.filter(({ runner }) => runner !== null && unmetDemands(combined, runner).length === 0);
   // Runners of the same state directory can all continue the session.
-  const [first] = matching;
-  if (first !== undefined && (matching.length === 1 || combined.place_id !== undefined)) return first;
-  const names = match.candidates.map(({ agent, runner_id }) => `${agent.name}@${runner_id}`);
+  const available = preferAvailable(matching);
+  const [first] = available;
+  if (first !== undefined && (available.length === 1 || combined.place_id !== undefined)) return first;
+  const names = preferAvailable(match.candidates).map(({ agent, runner_id }) => `${agent.name}@${runner_id}`);
   return submitFault(
     409,
     "DROVER-API-021",
     `More than one runner offers the agent ${agent_name}.`,
     names.map((name) => ({ path: "body.agent_name", message: name })),
-    `Use one of these names: ${names.join(", ")}.`,
+    ambiguousNameNext(names),
   );
 }
 

@@ -4,6 +4,7 @@ import { eachEngine } from "../../test/fixtures/record/each-engine.ts";
 import { openSchemaChecker } from "../define/json-schema/checker.ts";
 import { createAgentRegistry } from "../dispatch/agent-registry.ts";
 import { type RunRequest, runRequestSchema } from "../model/run-request.ts";
+import type { CreateRun } from "../model/store.ts";
 import { submitRun, type Submitter } from "./submit.ts";
 
 const schemas = openSchemaChecker();
@@ -21,7 +22,8 @@ eachEngine("runs that commands inside a run ask for", (record) => {
       ...(idempotency_key === undefined ? {} : { idempotency_key }),
     };
     const who: Submitter = { subject, role: "user", ...(inside === undefined ? {} : { inside }) };
-    const answer = await submitRun(whole, who, { store, agents, schemas, now: record.now, newId });
+    const createRun = async (create: CreateRun) => (await store.apply([create]))[0];
+    const answer = await submitRun(whole, who, { store, createRun, agents, schemas, now: record.now, newId });
     return answer.ok ? { run_id: answer.run.run_id, repeated: answer.repeated } : { code: answer.fault.code };
   };
 
@@ -90,10 +92,10 @@ eachEngine("runs that commands inside a run ask for", (record) => {
 
   it("cannot use up a key before its owner does", async () => {
     const { inside } = await parent();
-    const taken = await ask({ idempotency_key: "nightly" }, inside);
+    const owned = await ask({ idempotency_key: "nightly" }, inside);
     const owners = await ask({ idempotency_key: "nightly", priority: 9 });
     expect(owners).toMatchObject({ repeated: false });
-    expect(owners).not.toMatchObject({ run_id: "run_id" in taken ? taken.run_id : "" });
+    expect(owners).not.toMatchObject({ run_id: "run_id" in owned ? owned.run_id : "" });
   });
 
   it("are at most 100 at a time, and at most eight deep", async () => {

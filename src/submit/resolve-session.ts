@@ -54,7 +54,7 @@ export async function resolveSession(
       { path: "body.mode", message: `${mode} of a procedural agent` },
     ]);
   }
-  if (session_id === undefined) return sessionFault(400, `A ${mode} needs the session it continues.`, "missing");
+  if (session_id === undefined) return sessionFault(400, `The mode ${mode} needs a session_id.`, "missing");
   const session = await deps.store.read.session(session_id);
   const mayContinue = session !== null && (submitter.role === "admin" || session.created_by === submitter.subject);
   if (!mayContinue)

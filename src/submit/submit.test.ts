@@ -62,6 +62,18 @@ it("suggests the intended agent, and lists all matches of an ambiguous name", as
   expect(await host.run(retried)).toMatchObject({ retry_of: picked, demands: { runner_id: two.runner_id } });
 });
 
+it("does not count a draining runner among several that offer an agent", async () => {
+  const [one, two] = [
+    await host.register({ name: "one", agents: [sampleAgent({ name: "a" })] }),
+    await host.register({ name: "two", agents: [sampleAgent({ name: "a" })] }),
+  ];
+  await host.dispatcher.drainRunner(one.runner_id, true);
+  const run_id = await host.submit({ agent_name: "a" });
+  expect(await host.run(run_id)).toMatchObject({ demands: { runner_id: two.runner_id } });
+  await host.dispatcher.drainRunner(two.runner_id, true);
+  expect(await refused(host.ask({ agent_name: "a" }))).toMatchObject({ code: "DROVER-API-021" });
+});
+
 it("reports each wrong parameter, unless the executor validates them", async () => {
   const parameters_schema = {
     type: "object",
@@ -164,15 +176,15 @@ it("continues a session with its own runner's agent if several runners offer tha
 
 it("names the directory of a session's runner if only another runner offers its agent, and no demand", async () => {
   const agents = [sampleAgent({ name: "chat", type: "autonomous", command: null })];
-  const here = { agents, executor: { type: "claude", config: {} }, executor_profile: "claude" };
-  const runner = await host.register({ ...here, name: "one", project_dir: "/began/here" });
+  const runnerAgents = { agents, executor: { type: "claude", config: {} }, executor_profile: "claude" };
+  const runner = await host.register({ ...runnerAgents, name: "one", project_dir: "/began/here" });
   const { session_id } = await host.run(await host.submit({ agent_name: "chat" }));
   await host.port.poll(
     { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "c", want: 1, ack_order: 0 },
     AbortSignal.timeout(60_000),
   );
-  await host.register({ ...here, agents: [], name: "one", project_dir: "/began/here" });
-  await host.register({ ...here, name: "two", project_dir: "/other" });
+  await host.register({ ...runnerAgents, agents: [], name: "one", project_dir: "/began/here" });
+  await host.register({ ...runnerAgents, name: "two", project_dir: "/other" });
   const resume = { agent_name: "chat", mode: "resume", session_id: session_id ?? "" } as const;
   const fault = await refused(host.ask(resume));
   expect(fault).toMatchObject({ status: 409, code: "DROVER-SUB-005", faults: [{ path: "body.session_id" }] });
@@ -220,6 +232,16 @@ it("gives a retry the timeout of the original run", async () => {
   const first = await host.submit({ timeout_seconds: 9 });
   const again = await host.submit({ retry_of: first });
   expect(await host.store.read.submitted_agent(again)).toMatchObject({ timeout_seconds: 9 });
+});
+
+it("refuses a retry whose parameters contain a mark in place of a secret", async () => {
+  const parameters = { note: "with [redacted:github-token]", list: [{ key: "[redacted:key]" }] };
+  const first = await host.submit({});
+  const fault = await refused(host.ask({ parameters, retry_of: first }));
+  expect(fault).toMatchObject({ status: 400, code: "DROVER-PAR-007" });
+  expect(fault.faults.map(({ path }) => path)).toEqual(["body.parameters.note", "body.parameters.list[0].key"]);
+  // The text of another request may quote a mark.
+  await host.submit({ parameters: { note: parameters.note } });
 });
 
 it("uses the requested model, and refuses one for a procedural agent", async () => {

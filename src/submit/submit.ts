@@ -6,7 +6,7 @@ import { isLargeValue } from "../model/large-value.ts";
 import { newRun } from "../model/new-run.ts";
 import type { RunRequest } from "../model/run-request.ts";
 import type { Demands, Run } from "../model/run.ts";
-import type { CreateRun, Store } from "../model/store.ts";
+import type { CreateRun, OpResult, Store } from "../model/store.ts";
 import { runOwner, templateOwner, type Vault } from "../model/vault.ts";
 import { findAgent, type AgentCatalog, type FoundAgent } from "./find-agent.ts";
 import { resolveSession, type ResolvedSession } from "./resolve-session.ts";
@@ -24,6 +24,8 @@ export interface SubmitDeps {
   newId: NewId;
   /** Without a vault, secrets are stored in clear text. */
   vault?: Vault;
+  /** Stores the run. */
+  createRun(create: CreateRun): Promise<OpResult>;
   /** Large requests wait for their turn before each step, so that several of them do not block other callers. */
   waitForTurn?: () => Promise<void>;
 }
@@ -43,7 +45,8 @@ export type SubmitResult = { ok: true; run: Run; repeated: boolean } | { ok: fal
 /** Stores a pending run for the request, or returns the fault if it is refused. */
 export async function submitRun(request: RunRequest, submitter: Submitter, deps: SubmitDeps): Promise<SubmitResult> {
   const prepared = await prepareRun(request, submitter, deps);
-  return prepared.ok ? storeRun(prepared.create, deps) : prepared;
+  if (!prepared.ok) return prepared;
+  return toSubmitResult(prepared.create, await deps.createRun(prepared.create), deps);
 }
 
 export type PrepareResult = { ok: true; create: CreateRun } | { ok: false; fault: SubmitFault };
@@ -52,7 +55,7 @@ export type PrepareResult = { ok: true; create: CreateRun } | { ok: false; fault
 export async function prepareRun(
   original: RunRequest,
   submitter: Submitter,
-  deps: Omit<SubmitDeps, "store"> & { store: Pick<Store, "read"> },
+  deps: Omit<SubmitDeps, "store" | "createRun"> & { store: Pick<Store, "read"> },
 ): Promise<PrepareResult> {
   const request = withSecrets(original, deps.vault);
   const listed = withModel(await findAgent(request, deps.agents, deps.store.read), request.model);
@@ -179,9 +182,12 @@ function withModel(listed: FoundAgent | SubmitFault, model: string | undefined):
   ]);
 }
 
-async function storeRun(create: CreateRun, deps: SubmitDeps): Promise<SubmitResult> {
-  const { run } = create;
-  const [result] = await deps.store.apply([create]);
+/** Converts what the store answered to the operation that creates a run. */
+export async function toSubmitResult(
+  { run }: CreateRun,
+  result: OpResult,
+  deps: { store: Pick<Store, "read"> },
+): Promise<SubmitResult> {
   if (!result.ok && result.conflict === "not_found") {
     return fail(404, "DROVER-SUB-003", "There is no such session.", [{ path: "body.session_id", message: "unknown" }]);
   }

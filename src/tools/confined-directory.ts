@@ -1,5 +1,5 @@
 import { constants, type Dirent, existsSync } from "node:fs";
-import { type FileHandle, lstat, mkdir, open, opendir, readlink, rename, unlink } from "node:fs/promises";
+import { type FileHandle, lstat, mkdir, open, opendir, readlink, realpath, rename, unlink } from "node:fs/promises";
 
 /**
  * An open directory and access to its entries. On Linux every name is resolved through the open descriptor
@@ -22,6 +22,7 @@ export interface ConfinedDirectory {
   /** Renames within this directory, replacing any file with the new name. */
   rename(from: Buffer, to: Buffer): Promise<void>;
   remove(name: Buffer): Promise<void>;
+  realPath(): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -31,7 +32,7 @@ export interface Entry {
 }
 
 /** A file or directory was replaced while it was being accessed. */
-export class ReplacedError extends Error {
+export class EntryReplacedError extends Error {
   readonly code = "EXCHANGED";
   constructor() {
     super("The file was replaced while it was being accessed.");
@@ -45,6 +46,14 @@ export function openConfinedDirectory(path: string): Promise<ConfinedDirectory> 
   return openDirectory(Buffer.from(path), async () => undefined);
 }
 
+/** `path` is a real path. Fails if another process has replaced the directory, or one above it, by a link since. */
+export async function openRealDirectory(path: string): Promise<ConfinedDirectory> {
+  const directory = await openConfinedDirectory(path);
+  return closeOnError(directory, async () => {
+    if ((await directory.realPath()) !== path) throw new EntryReplacedError();
+  });
+}
+
 async function openDirectory(path: Buffer, checkParent: () => Promise<void>): Promise<ConfinedDirectory> {
   const handle = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   const basePath = hasProc ? Buffer.from(`/proc/self/fd/${handle.fd}`) : path;
@@ -52,7 +61,7 @@ async function openDirectory(path: Buffer, checkParent: () => Promise<void>): Pr
   const check = async (): Promise<void> => {
     if (hasProc) return;
     const [opened, current] = await Promise.all([handle.stat({ bigint: true }), lstat(path, { bigint: true })]);
-    if (opened.ino !== current.ino || opened.dev !== current.dev) throw new ReplacedError();
+    if (opened.ino !== current.ino || opened.dev !== current.dev) throw new EntryReplacedError();
     await checkParent();
   };
   /** Without /proc, names are resolved by path, so the path is checked before each change. */
@@ -81,10 +90,10 @@ async function openDirectory(path: Buffer, checkParent: () => Promise<void>): Pr
     },
     async openFile(name) {
       // check before opening, because opening a device can have side effects
-      if (!isPlain(await lstatEntry(toPath(name)))) throw new ReplacedError();
+      if (!isPlain(await lstatEntry(toPath(name)))) throw new EntryReplacedError();
       const file = await open(toPath(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
       return closeOnError(file, async () => {
-        if (!isPlain(await file.stat({ bigint: true }))) throw new ReplacedError();
+        if (!isPlain(await file.stat({ bigint: true }))) throw new EntryReplacedError();
         await check();
       });
     },
@@ -93,6 +102,7 @@ async function openDirectory(path: Buffer, checkParent: () => Promise<void>): Pr
     makeDirectory: (name, mode = 0o777) => checkThen(() => mkdir(toPath(name), mode)),
     rename: (from, to) => checkThen(() => rename(toPath(from), toPath(to))),
     remove: (name) => checkThen(() => unlink(toPath(name))),
+    realPath: () => (hasProc ? readlink(basePath, "utf8") : realpath(path)),
     close: () => handle.close(),
   };
 }

@@ -7,6 +7,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   truncateSync,
@@ -14,7 +15,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ToolResponse, ToolContext } from "../model/tool.ts";
 import { start } from "../process/start.ts";
 import { callTool, fileTools } from "./file-tools.ts";
@@ -36,6 +37,7 @@ beforeEach(async () => {
   const tools = fileTools(await openWorkspace(root));
   call = (given) => callTool(tools, given, context);
 });
+afterEach(() => rmSync(outside, { recursive: true, force: true }));
 
 const put = (path: string, content: string | Uint8Array): void => writeFileSync(join(root, path), content);
 const content = (path: string): string => readFileSync(join(root, path), "utf8");

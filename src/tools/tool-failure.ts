@@ -31,7 +31,7 @@ const errnoFaults: Record<string, readonly [ToolFaultCode, string]> = {
   ENOENT: ["not_found", "no such file or directory. Use file.list to see the existing files."],
   ENOTDIR: ["not_a_folder", "part of this path is not a directory."],
   EISDIR: ["not_a_file", "this is a directory, not a file."],
-  EXCHANGED: ["not_a_file", "this is not a regular file with a single name, so it cannot be opened."],
+  EXCHANGED: ["not_a_file", "this is not a regular file or it has several hard links, so it cannot be opened."],
   ENXIO: ["not_a_file", "this is not a regular file, so it cannot be opened."],
   ELOOP: ["outside_workspace", "the symbolic links form a loop."],
   EACCES: ["permission_denied", "permission denied."],

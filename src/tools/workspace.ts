@@ -1,6 +1,6 @@
 import { realpath, stat } from "node:fs/promises";
 import { resolve, sep } from "node:path";
-import { type ConfinedDirectory, openConfinedDirectory } from "./confined-directory.ts";
+import { type ConfinedDirectory, openRealDirectory } from "./confined-directory.ts";
 import { getErrno, explainErrno, ToolFailure } from "./tool-failure.ts";
 
 /**
@@ -43,7 +43,7 @@ export async function openWorkspace(root: string): Promise<Workspace> {
   return {
     root: real,
     async withPath(path, options, use) {
-      const walker = new PathWalker([real, absolute], await openConfinedDirectory(real));
+      const walker = new PathWalker([real, absolute], await openRealDirectory(real));
       try {
         return await use(await walker.walk(path, options));
       } finally {

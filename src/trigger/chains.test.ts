@@ -39,12 +39,13 @@ describe.each(["SQLite", "PostgreSQL"])("a chain on %s", (engine) => {
     await client.agents.put("change", { type: "procedural", command: "true", on_finish });
     await client.agents.put("review", { type: "procedural", command: "true", parameters_schema });
   };
-  const finish = async ({ client, store }: TestCoordinator, result_data: unknown) => {
+  const finish = async ({ client, store }: TestCoordinator, result_data: unknown, parameters = {}) => {
     const d = drive(store, () => new Date());
     const runner = await d.register("r");
     // the following runs stay pending meanwhile
     const demands = { runner_id: "r" };
-    const { run_id } = await client.submit({ agent_name: "change", project_dir: "/srv/project", demands, priority: 1 });
+    const project_dir = "/srv/project";
+    const { run_id } = await client.submit({ agent_name: "change", parameters, project_dir, demands, priority: 1 });
     expect(await d.claim(runner)).toEqual([run_id]);
     const result = { type: "result", status: "completed", reason: null, error: null, exit_code: 0 } as const;
     await d.finish(runner, run_id, 1, { result: { ...result, result_text: null, result_data } });
@@ -77,7 +78,7 @@ describe.each(["SQLite", "PostgreSQL"])("a chain on %s", (engine) => {
     ["the agent is gone", { agent: "nobody" }, "There is no agent nobody."],
     ["the parameters do not fit", { parameters: { what: 7 } }, "body.parameters.what: must be string"],
     ["the result lacks a value", { parameters: { what: { from: "/result_data/else" } } }, "/result_data/else for what"],
-  ])("fails visibly where %s, and the run stays as it was", async (_, chain, why) => {
+  ])("fails visibly where %s, and leaves the run unchanged", async (_, chain, why) => {
     const coordinator = await start();
     await define(coordinator, chain);
     const run_id = await finish(coordinator, { change: "a.ts" });
@@ -88,6 +89,19 @@ describe.each(["SQLite", "PostgreSQL"])("a chain on %s", (engine) => {
       parent_run_id: run_id,
     });
     expect(await coordinator.client.runs.get(run_id)).toMatchObject({ status: "completed", reason: null, error: null });
+  });
+
+  it("refuses to copy a parameter whose secret was removed when the run ended", async () => {
+    const coordinator = await start();
+    await define(coordinator, { parameters: { what: { from: "/parameters/note" } } });
+    const withSecret = await finish(coordinator, null, { note: `with ghp_${"a1B2".repeat(9)}` });
+    expect(await child(coordinator, withSecret)).toMatchObject({
+      status: "failed",
+      reason: "refused",
+      error: expect.stringContaining("/parameters/note for what"),
+    });
+    const withQuote = await finish(coordinator, null, { note: "why [redacted:github-token]?" });
+    expect(await child(coordinator, withQuote)).toMatchObject({ status: "pending" });
   });
 
   it("submits the next run once, even if several coordinators notice the end and one of them is gone", async () => {

@@ -5,7 +5,7 @@ import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-dat
 import type { Problem } from "../wire/problem.ts";
 import { createSignature } from "./signature.ts";
 
-const secret = "a-secret-of-somebody";
+const secret = "the-secret-of-a-hook";
 
 describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
   let database: FreshDatabase | null = null;
@@ -40,8 +40,8 @@ describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
     });
   const call = (name: string, body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string>) =>
     fetch(`${coordinator.url}/hooks/${name}`, { method: "POST", body, headers });
-  const deliver = (body: string, at = new Date(), name = "in") =>
-    call(name, body, { "drover-signature": createSignature(secret, Buffer.from(body), at) });
+  const deliver = (body: string, time = new Date(), name = "in") =>
+    call(name, body, { "drover-signature": createSignature(secret, Buffer.from(body), time) });
   const github = (body: string, headers: Record<string, string> = {}) =>
     call("in", body, {
       "x-hub-signature-256": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`,
@@ -56,7 +56,7 @@ describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
   const good = (n = 1) => JSON.stringify({ pull: { title: "Grüße" }, n });
   const runs = () => coordinator.client.runs.list({ agent_name: "review" });
 
-  it("may have at most 64 KB, and all are listed over several pages", async () => {
+  it("is refused above 64 KB; a list of large hooks spans several pages", async () => {
     const { hooks } = coordinator.client;
     const long = "x".repeat(60_000);
     const tooLarge = { code: "DROVER-API-006" };
@@ -89,7 +89,7 @@ describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
     });
   });
 
-  it("responds to wrong, missing and unknown signatures alike, and never shows a secret again", async () => {
+  it("gives the same response to wrong, missing and unknown signatures, and never shows a secret again", async () => {
     expect(await add()).toMatchObject({ name: "in", secret });
     expect(JSON.stringify(await coordinator.client.hooks.list())).not.toContain(secret);
     const answers = [
@@ -115,32 +115,32 @@ describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
     expect(await problem(await deliver(good(), old))).toEqual({ status: 401, code: "DROVER-HOK-002" });
     const ahead = new Date(Date.now() + 302_000);
     expect(await problem(await deliver(good(), ahead))).toEqual({ status: 401, code: "DROVER-HOK-002" });
-    const at = new Date();
-    const answers = await Promise.all([deliver(good(), at), deliver(good(), at), deliver(good(), at)]);
+    const time = new Date();
+    const answers = await Promise.all([deliver(good(), time), deliver(good(), time), deliver(good(), time)]);
     expect(answers.map(({ status }) => status).toSorted()).toEqual([202, 409, 409]);
-    expect(await problem(await deliver(good(), at))).toEqual({ status: 409, code: "DROVER-HOK-003" });
+    expect(await problem(await deliver(good(), time))).toEqual({ status: 409, code: "DROVER-HOK-003" });
     expect((await runs()).items.length).toBe(before + 1);
   });
 
-  it("reports what is wrong with a signed body, and accepts it when sent again", async () => {
+  it("reports what is wrong with a signed body, and accepts the same delivery once it is fixed", async () => {
     await add({ max_body_kb: 1 });
-    const at = new Date();
+    const time = new Date();
     expect(await problem(await deliver("not json"))).toEqual({ status: 400, code: "DROVER-API-001" });
     expect(await problem(await deliver("[".repeat(100) + "]".repeat(100)))).toMatchObject({ code: "DROVER-API-004" });
     expect(await problem(await deliver("x".repeat(1025)))).toEqual({ status: 413, code: "DROVER-API-003" });
     expect(await problem(await deliver("x".repeat(1024 * 1024 + 1)))).toEqual({ status: 413, code: "DROVER-API-003" });
     expect(await problem(await deliver('{"n":1}'))).toEqual({ status: 400, code: "DROVER-HOK-004" });
-    expect(await problem(await deliver('{"pull":{"title":1}}', at))).toEqual({ status: 400, code: "DROVER-PAR-001" });
+    expect(await problem(await deliver('{"pull":{"title":1}}', time))).toEqual({ status: 400, code: "DROVER-PAR-001" });
     expect(
       await problem(await deliver('{"__proto__":{"title":"x"},"pull":{"title":{"constructor":1}}}')),
     ).toMatchObject({
       status: 400,
     });
     await coordinator.client.hooks.change("in", { agent_name: "gone" });
-    expect(await problem(await deliver(good(), at))).toEqual({ status: 404, code: "DROVER-SUB-001" });
+    expect(await problem(await deliver(good(), time))).toEqual({ status: 404, code: "DROVER-SUB-001" });
     await coordinator.client.hooks.change("in", { agent_name: "review" });
     // it created no run before, so it is not a replay
-    expect((await deliver(good(), at)).status).toBe(202);
+    expect((await deliver(good(), time)).status).toBe(202);
   });
 
   it("supports GitHub's signature, ping, events and delivery ids", async () => {
@@ -166,16 +166,16 @@ describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
     expect(await problem(await deliver(opened("four")))).toMatchObject({ code: "DROVER-HOK-001" });
   });
 
-  it("limits its rate and says when to retry", async () => {
+  it("limits the rate of deliveries and says when to retry", async () => {
     await add({ name: "often", only: { "/n": ["never"] } });
-    const answers = await Promise.all(Array.from({ length: 200 }, (_, at) => deliver(good(at), new Date(), "often")));
+    const answers = await Promise.all(Array.from({ length: 200 }, (_, n) => deliver(good(n), new Date(), "often")));
     const refused = answers.filter(({ status }) => status === 429);
     expect(refused.length).toBeGreaterThan(0);
     expect(answers.every(({ status }) => status === 202 || status === 429)).toBe(true);
     expect(Number(refused[0]?.headers.get("retry-after"))).toBeGreaterThan(0);
   });
 
-  it("uses a new secret at once, and only its owner can see or change it", async () => {
+  it("accepts only the new secret after a rotation", async () => {
     await add();
     const { secret: rotated } = await coordinator.client.hooks.change("in", { rotate_secret: true });
     expect(rotated).toMatch(/^whsec_/);

@@ -18,7 +18,7 @@ const secret = Buffer.alloc(32, 7);
 const patient = { timeout: 30_000 };
 type Body = Parameters<TestCoordinator["client"]["schedules"]["create"]>[0];
 
-/** A real coordinator with a manual trigger clock. `again` starts another one on the same record. */
+/** Starts a coordinator with a manual trigger clock. `again` starts another one on the same record. */
 async function setUp(engine: "SQLite" | "PostgreSQL", options: Partial<CoordinatorOptions> = {}) {
   const clock = handClock("2026-01-01T00:00:30.000Z");
   const record = engine === "PostgreSQL" ? await emptyRecord(secret) : null;
@@ -28,8 +28,8 @@ async function setUp(engine: "SQLite" | "PostgreSQL", options: Partial<Coordinat
   const coordinator = await startTestCoordinator({ ...base, database });
   cleanups.push(() => coordinator.dispose());
   const again = async (): Promise<TestCoordinator> => {
-    const place = database ? {} : { stateDirectory: coordinator.directory };
-    const other = await startTestCoordinator({ ...base, database, ...place });
+    const recordOptions = database ? {} : { stateDirectory: coordinator.directory };
+    const other = await startTestCoordinator({ ...base, database, ...recordOptions });
     cleanups.push(() => other.dispose());
     return other;
   };
@@ -40,7 +40,7 @@ async function setUp(engine: "SQLite" | "PostgreSQL", options: Partial<Coordinat
   return { coordinator, client, clock, create, again };
 }
 
-/** The history as "HH:MM outcome" or "HH:MM why", oldest first. */
+/** Returns the history as "HH:MM outcome" or "HH:MM why", oldest first. */
 async function history(client: TestCoordinator["client"], schedule_id: string): Promise<string[]> {
   const { items } = await client.schedules.history(schedule_id, { limit: 1000 });
   return items.toReversed().map(({ slot, outcome, why }) => `${slot.slice(11, 16)} ${why ?? outcome}`);
@@ -68,7 +68,7 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
     const { schedule_id } = await create();
     clock.advance(30_000);
     await expect.poll(() => history(client, schedule_id), patient).toHaveLength(1);
-    await endNext(coordinator, { status: "failed", reason: "exit_nonzero", message: "no", exit_code: 1 });
+    await finishNextRun(coordinator, { status: "failed", reason: "exit_nonzero", message: "no", exit_code: 1 });
     const shown = { outcome: "fired", run_status: "failed", run_reason: "exit_nonzero" };
     expect((await client.schedules.history(schedule_id)).items).toMatchObject([shown]);
     expect((await client.schedules.get(schedule_id)).last).toMatchObject(shown);
@@ -151,7 +151,7 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
   test("records why a slot was refused or its agent is gone, and still fires others", async () => {
     const { client, clock, create } = await setUp(engine);
     await client.agents.put("picky", { type: "procedural", command: "true" });
-    const { schedule_id: gone } = await create({ name: "gone" });
+    const { schedule_id: unknownAgentSchedule } = await create({ name: "gone" });
     const { schedule_id: refused } = await create({ name: "refused", agent_name: "picky", parameters: { a: 1 } });
     await client.agents.put("still", { type: "procedural", command: "true" });
     const { schedule_id: still } = await create({ name: "still", agent_name: "still" });
@@ -159,11 +159,13 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
     const parameters_schema = { type: "object", additionalProperties: false, properties: { b: { type: "string" } } };
     await client.agents.put("picky", { type: "procedural", command: "true", parameters_schema });
     clock.advance(30_000);
-    await expect.poll(() => history(client, gone), patient).toEqual(["00:01 agent_gone"]);
+    await expect.poll(() => history(client, unknownAgentSchedule), patient).toEqual(["00:01 agent_gone"]);
     await expect.poll(() => history(client, refused), patient).toEqual(["00:01 refused"]);
     await expect.poll(() => history(client, still), patient).toEqual(["00:01 fired"]);
     expect((await client.schedules.get(refused)).last?.detail).toMatch(/DROVER-PAR-001.*parameters\.a/);
-    expect((await client.schedules.get(gone)).last?.detail).toMatch(/DROVER-SUB-001: There is no agent noop/);
+    expect((await client.schedules.get(unknownAgentSchedule)).last?.detail).toMatch(
+      /DROVER-SUB-001: There is no agent noop/,
+    );
     expect((await client.runs.list()).items).toMatchObject([{ agent_name: "still" }]);
   });
 
@@ -319,7 +321,7 @@ test("changes a schedule, previews slots, and pages through the list", async () 
 });
 
 /** A runner claims the next run and finishes it with this outcome. */
-async function endNext({ port }: TestCoordinator, outcome: Outcome): Promise<void> {
+async function finishNextRun({ port }: TestCoordinator, outcome: Outcome): Promise<void> {
   const { runner_id, epoch } = await port.register(registration("hand"));
   const poll = { runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 };
   const { claims } = await port.poll(poll, AbortSignal.timeout(20_000));

@@ -8,7 +8,7 @@ const secret = "whsec_0123456789abcdef";
 const body = Buffer.from('{"text":"grüße"}');
 const now = new Date("2026-03-01T12:00:00.500Z");
 
-/** An independent implementation to compare with. */
+/** Signs with an independent implementation, for comparison. */
 function openssl(key: string, input: Uint8Array): string {
   const printed = execFileSync("openssl", ["dgst", "-sha256", "-hmac", key], { input, encoding: "utf8" });
   return printed.trim().split(" ").at(-1)!;

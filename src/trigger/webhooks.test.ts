@@ -38,7 +38,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     await database?.drop();
   });
 
-  const settled = async ({ client }: TestCoordinator, count = 1) => {
+  const settledDeliveries = async ({ client }: TestCoordinator, count = 1) => {
     await expect
       .poll(
         async () =>
@@ -48,17 +48,17 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
       .toBe(true);
     return (await client.webhooks.deliveries()).items;
   };
-  /** A run that finishes with this result. */
-  const finishOne = async (coordinator: TestCoordinator, how: "completed" | "failed", request: object = {}) => {
+  /** Submits a run and finishes it. */
+  const finishRun = async (coordinator: TestCoordinator, how: "completed" | "failed", request: object = {}) => {
     const { client, store } = coordinator;
     await client.agents.put("work", { type: "procedural", command: "true" });
     const { run_id } = await client.submit({ agent_name: "work", ...request });
-    const d = drive(store, () => new Date());
-    const runner = await d.register("r");
-    await d.claim(runner);
+    const driver = drive(store, () => new Date());
+    const runner = await driver.register("r");
+    await driver.claim(runner);
     const failed = { reason: "exit_nonzero", error: "It said no." } as const;
     const result = { type: "result", status: how, exit_code: 0, result_text: "Done.", result_data: null } as const;
-    await d.finish(runner, run_id, 1, {
+    await driver.finish(runner, run_id, 1, {
       result: { ...result, ...(how === "failed" ? failed : { reason: null, error: null }) },
     });
     return run_id;
@@ -67,8 +67,8 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
   it("are sent each event, with a signature that openssl verifies", async () => {
     const coordinator = await start();
     const { secret } = await coordinator.client.webhooks.add({ name: "chat", url: receiver.url });
-    const run_id = await finishOne(coordinator, "failed");
-    const [delivery] = await settled(coordinator);
+    const run_id = await finishRun(coordinator, "failed");
+    const [delivery] = await settledDeliveries(coordinator);
     expect(delivery).toMatchObject({
       status: "delivered",
       attempts: 1,
@@ -99,8 +99,8 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     const added = await client.webhooks.add({ name: "chat", url, payload: { auth: canary, run: "{{/run/run_id}}" } });
     const changed = await client.webhooks.change("chat", { events: ["completed"] });
     receiver.answer((_, response) => response.writeHead(200).end(`thanks, ${canary}`));
-    const run_id = await finishOne(coordinator, "completed", { task_id: `for ${canary}`, worktree_id: "w1" });
-    const deliveries = await settled(coordinator);
+    const run_id = await finishRun(coordinator, "completed", { task_id: `for ${canary}`, worktree_id: "w1" });
+    const deliveries = await settledDeliveries(coordinator);
     expect(receiver.requests).toMatchObject([
       { path: `/in/${canary}?from=drover`, body: expect.stringContaining(canary) },
     ]);
@@ -132,14 +132,14 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
       if (status === undefined) response.end();
       else response.writeHead(status, status === 307 ? { location: elsewhere.url } : {}).end("no");
     });
-    await finishOne(coordinator, "completed");
-    expect(await settled(coordinator)).toMatchObject([{ status: "delivered", attempts: 4 }]);
+    await finishRun(coordinator, "completed");
+    expect(await settledDeliveries(coordinator)).toMatchObject([{ status: "delivered", attempts: 4 }]);
     expect(new Set(receiver.requests.map(({ headers }) => headers["drover-delivery"])).size).toBe(1);
     expect(elsewhere.connections()).toBe(0);
     await elsewhere.close();
   });
 
-  it("that hang or never end their response delay no other webhook", async () => {
+  it("delay no other webhook if their receiver never answers", async () => {
     const slow = await startReceiver(() => undefined);
     const coordinator = await start({
       // a hanging attempt is aborted only when the coordinator stops
@@ -147,20 +147,20 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     });
     await coordinator.client.webhooks.add({ name: "a-slow", url: slow.url });
     await coordinator.client.webhooks.add({ name: "quick", url: receiver.url });
-    for (let at = 0; at < 6; at += 1) await finishOne(coordinator, "completed");
+    for (let at = 0; at < 6; at += 1) await finishRun(coordinator, "completed");
     await expect.poll(() => receiver.requests.length, { timeout: 60_000 }).toBe(6);
     expect(slow.requests.length).toBeLessThanOrEqual(2);
     await slow.close();
   });
 
-  it("get only runs that name them; fills in a custom payload", async () => {
+  it("of scope named are called only for runs that name them, with their custom payload filled in", async () => {
     const coordinator = await start();
     const payload = { text: "{{/run/agent_name}}: {{/event}} {{/run/error}}", n: [1, "{{/run/status}}"] };
     const { client } = coordinator;
     await client.webhooks.add({ name: "mine", url: receiver.url, scope: "named", events: ["failed"], payload });
-    await finishOne(coordinator, "failed");
-    const named = await finishOne(coordinator, "failed", { webhooks: ["mine"] });
-    expect(await settled(coordinator)).toMatchObject([{ run_id: named }]);
+    await finishRun(coordinator, "failed");
+    const named = await finishRun(coordinator, "failed", { webhooks: ["mine"] });
+    expect(await settledDeliveries(coordinator)).toMatchObject([{ run_id: named }]);
     expect(receiver.requests.map(({ body }) => JSON.parse(body))).toEqual([
       { text: "work: run.failed It said no.", n: [1, "failed"] },
     ]);
@@ -172,37 +172,37 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     expect(events).toContainEqual({ type: "system", subtype: "unknown_webhook", data: { webhook: "gone" } });
   });
 
-  it("of a user get only that user's runs; only an admin sees all webhooks", async () => {
+  it("of a user are called only for that user's runs; only an admin sees all webhooks", async () => {
     const coordinator = await start();
     const { token } = await coordinator.client.tokens.create({ subject: "ann", role: "user" });
     const ann = createClient({ url: coordinator.url, token });
     await ann.webhooks.add({ name: "anns", url: receiver.url });
-    await finishOne(coordinator, "completed");
+    await finishRun(coordinator, "completed");
     const { run_id } = await ann.submit({ agent_name: "work" });
     await ann.runs.stop(run_id);
     await ann.webhooks.change("anns", { events: ["cancelled"] });
     const second = await ann.submit({ agent_name: "work" });
     await ann.runs.stop(second.run_id);
-    expect(await settled(coordinator)).toMatchObject([{ run_id: second.run_id, event: "cancelled" }]);
+    expect(await settledDeliveries(coordinator)).toMatchObject([{ run_id: second.run_id, event: "cancelled" }]);
     await coordinator.client.webhooks.add({ name: "all", url: receiver.url });
     expect((await ann.webhooks.list()).items.map(({ name }) => name)).toEqual(["anns"]);
     await expect(ann.webhooks.remove("all")).rejects.toMatchObject({ code: "DROVER-API-014" });
   });
 
-  it("can be sent a delivery again that failed for a day", async () => {
+  it("are sent a failed delivery again on request", async () => {
     const coordinator = await start({ deliveries: { everyMs: 20, retryMs: () => 2 * 86_400_000 } });
     const { client } = coordinator;
     await client.webhooks.add({ name: "chat", url: receiver.url });
     receiver.answer((_, response) => void response.writeHead(503).end("later"));
-    await finishOne(coordinator, "completed");
-    const [failed] = await settled(coordinator);
+    await finishRun(coordinator, "completed");
+    const [failed] = await settledDeliveries(coordinator);
     expect(failed).toMatchObject({ status: "failed", error: "The receiver answered 503.", response: "later" });
     receiver.answer((_, response) => void response.end());
     expect(await client.webhooks.redeliver(failed!.delivery_id)).toMatchObject({ status: "pending" });
-    expect(await settled(coordinator)).toMatchObject([{ status: "delivered", attempts: 2 }]);
+    expect(await settledDeliveries(coordinator)).toMatchObject([{ status: "delivered", attempts: 2 }]);
   });
 
-  it("at forbidden addresses are neither registered nor called", async () => {
+  it("at forbidden addresses are refused, and names that resolve to one are never called", async () => {
     const coordinator = await start({ webhookAllow: ["hooks.example"] });
     const { client } = coordinator;
     await expect(client.webhooks.add({ name: "a", url: receiver.url })).rejects.toMatchObject({
@@ -210,27 +210,27 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
       field: "body.url",
     });
     await client.webhooks.add({ name: "b", url: `http://localhost:${receiver.port}/` });
-    await finishOne(coordinator, "completed");
+    await finishRun(coordinator, "completed");
     await expect
       .poll(async () => (await client.webhooks.deliveries()).items[0]?.error, { timeout: 60_000 })
       .toContain("is not a public address");
     expect(receiver.connections()).toBe(0);
   });
 
-  it("get deliveries that a dead coordinator stored but did not send", async () => {
+  it("are sent deliveries that a coordinator stored before it stopped", async () => {
     const first = await start({ deliveries: { everyMs: 600_000, timeoutMs: 600_000 } });
     await first.client.webhooks.add({ name: "chat", url: receiver.url });
     receiver.answer(() => undefined);
-    const run_id = await finishOne(first, "completed");
+    const run_id = await finishRun(first, "completed");
     await expect.poll(() => receiver.requests.length, { timeout: 60_000 }).toBe(1);
     receiver.answer((_, response) => void response.end());
     await first.stop();
     const second = await start({ stateDirectory: first.directory });
-    expect(await settled(second)).toMatchObject([{ status: "delivered", run_id }]);
+    expect(await settledDeliveries(second)).toMatchObject([{ status: "delivered", run_id }]);
     expect(receiver.requests.length).toBeGreaterThanOrEqual(2);
   });
 
-  it("are called once per event, however many coordinators there are", async () => {
+  it("are called once per event by any number of coordinators", async () => {
     const coordinators = [await start()];
     if (engine === "PostgreSQL") coordinators.push(await start(), await start());
     const [one] = coordinators as [TestCoordinator];
@@ -244,7 +244,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     }
     await one.client.webhooks.change("chat", { events: ["cancelled"] });
     await Promise.all(runs.map((run_id, at) => coordinators[at % coordinators.length]!.client.runs.stop(run_id)));
-    await settled(one, runs.length);
+    await settledDeliveries(one, runs.length);
     const delivered = receiver.requests.map(({ body }) => (JSON.parse(body) as { run: { run_id: string } }).run.run_id);
     expect(delivered.toSorted()).toEqual(runs.toSorted());
   });

@@ -22,7 +22,7 @@ export const maxSocketPathBytes = 107;
 /** Throws unless the token travels encrypted or stays on this machine. `allowHttp` lifts that restriction. */
 export function parseAddress(url: string, allowHttp: boolean): Address {
   if (url.startsWith("unix:")) return parseUnixAddress(url);
-  if (!URL.canParse(url)) throw invalidAddress(url, "is not an address");
+  if (!URL.canParse(url)) throw invalidAddress(url, "is not a valid URL");
   const { protocol, hostname, port, host, pathname, username, password } = new URL(url);
   const secure = protocol === "https:";
   if (!secure && protocol !== "http:") throw invalidAddress(url, "does not start with http://, https:// or unix:/");

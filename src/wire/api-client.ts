@@ -28,6 +28,10 @@ export function createApiClient(transport: Transport) {
         ...(idempotency_key === undefined ? {} : { headers: { "idempotency-key": idempotency_key } }),
       });
     },
+    /** Submits up to 1,000 runs in one transaction. Each item has the run, or the problem because of which it was refused. */
+    async submitAll(runs: readonly Submission[]) {
+      return (await call("POST /runs/batch", { body: { runs: [...runs] } })).items;
+    },
     runs: {
       list: (query: Query<"GET /runs"> = {}) => call("GET /runs", { query }),
       get: (run_id: string) => call("GET /runs/{run_id}", { params: { run_id } }),

@@ -9,6 +9,8 @@ export interface Contract {
   headers?: z.ZodObject;
   /** If missing, only an empty body or {} is accepted. */
   body?: z.ZodType;
+  /** Checked instead of `body`, where the handler judges parts of the body on their own. */
+  checkedBody?: z.ZodType;
   /** The body is bytes instead of JSON. */
   takesBytes?: true;
   /** By status: 2xx and 3xx, and refusals that do not already follow from the rest of the contract. */

@@ -32,9 +32,11 @@ export type RouteName = keyof Contracts;
 export type QueryOf<R extends RouteName> = Contracts[R] extends { query: infer Q extends z.ZodType }
   ? z.output<Q>
   : undefined;
-export type BodyOf<R extends RouteName> = Contracts[R] extends { body: infer B extends z.ZodType }
+export type BodyOf<R extends RouteName> = Contracts[R] extends { checkedBody: infer B extends z.ZodType }
   ? z.output<B>
-  : undefined;
+  : Contracts[R] extends { body: infer B extends z.ZodType }
+    ? z.output<B>
+    : undefined;
 
 export type HeadersOf<R extends RouteName> = Contracts[R] extends { headers: infer H extends z.ZodType }
   ? z.output<H>

@@ -16,8 +16,8 @@ afterEach(async () => {
 
 test("delivers every line once and in order although connections are cut at random", async () => {
   const proxyPort = await reservePort();
-  const { coordinator, write, run_id } = await runningRun([`http://127.0.0.1:${proxyPort}`]);
-  const proxy = await cuttingProxy(coordinator.url, proxyPort);
+  const { coordinator, write, run_id } = await createRunningRun([`http://127.0.0.1:${proxyPort}`]);
+  const proxy = await startCuttingProxy(coordinator.url, proxyPort);
   const lines = 10_000;
   const readers = Array.from({ length: 20 }, async () => {
     const client = createClient({ url: proxy.url, token: coordinator.adminToken });
@@ -45,7 +45,7 @@ test("delivers every line once and in order although connections are cut at rand
 });
 
 test("following a finished run returns its log and ends; nothing follows its last event", async () => {
-  const { coordinator, write, run_id } = await runningRun();
+  const { coordinator, write, run_id } = await createRunningRun();
   await write(10);
   const all: StoredEvent[] = [];
   for await (const event of coordinator.client.runs.follow(run_id)) all.push(event);
@@ -65,7 +65,7 @@ test("refuses to follow an unknown run instead of waiting for it", async () => {
 });
 
 test("the feed of all runs can be aborted at any time", async () => {
-  const { coordinator, write, run_id } = await runningRun();
+  const { coordinator, write, run_id } = await createRunningRun();
   const abort = new AbortController();
   const seen: StoredEvent[] = [];
   const following = (async () => {
@@ -118,8 +118,8 @@ test.each(["aborted", "silent"])("a stream that is %s ends even after garbage co
   expect(reconnects).toBe(how === "silent" ? 1 : 0);
 });
 
-/** A claimed run. `write` adds that many lines to its log and finishes it. */
-async function runningRun(publicUrls: string[] = []) {
+/** Creates a claimed run. `write` adds that many lines to its log and finishes it. */
+async function createRunningRun(publicUrls: string[] = []) {
   const coordinator = await startTestCoordinator({ leaseMs: 600_000, publicUrls });
   cleanups.push(async () => {
     await coordinator.dispose();
@@ -157,8 +157,8 @@ async function runningRun(publicUrls: string[] = []) {
   return { coordinator, run_id, write };
 }
 
-/** A proxy that can cut a random connection at any point. */
-async function cuttingProxy(to: string, at: number) {
+/** Starts a proxy that can cut a random connection at any point. */
+async function startCuttingProxy(to: string, at: number) {
   const { hostname, port } = new URL(to);
   const open = new Set<Socket>();
   const server = createServer((near) => {

@@ -160,6 +160,53 @@ test("waits in silence for an older coordinator without keepalives", async () =>
   expect(await older.poll()).toEqual(nothing);
 });
 
+test("asks for the longest hold, unless the coordinator knows none, sends no keepalives, or the runner is short of something", async () => {
+  const asked = async (registered: Registered, changes: object = {}) => {
+    const fake = await startFake(registered, (response) => response.end(JSON.stringify(nothing)));
+    await fake.poll(changes);
+    return fake.bodies().at(-1);
+  };
+  const long = { poll_silence_ms: 5000, max_hold_ms: 600_000 };
+  expect(await asked(long)).toEqual({ ...request, hold_ms: 600_000 });
+  expect(await asked({ poll_silence_ms: 5000 })).toEqual(request);
+  expect(await asked({ max_hold_ms: 600_000 })).toEqual(request);
+  expect(await asked(long, { want: 0 })).toEqual({ ...request, want: 0 });
+  expect(await asked(long, { shortage: "descriptors" })).toEqual({ ...request, shortage: "descriptors" });
+});
+
+test("asks for no long hold after two long polls were cut off in a row, or where the field is refused", async () => {
+  const long = { poll_silence_ms: 5000, max_hold_ms: 600_000 };
+  const cutting = new Set([1, 3, 4]);
+  const fake = await startFake(
+    long,
+    (response, no) => {
+      if (!cutting.has(no)) return void response.end(JSON.stringify(nothing));
+      response.write("\n");
+      setTimeout(() => response.destroy(), 50);
+    },
+    { pollHoldMs: 1 },
+  );
+  const polls = [];
+  for (let no = 1; no <= 5; no += 1)
+    polls.push(
+      await fake.poll().then(
+        () => "answered",
+        () => "cut off",
+      ),
+    );
+  expect(polls).toEqual(["cut off", "answered", "cut off", "cut off", "answered"]);
+  expect(fake.bodies().map((body) => "hold_ms" in body)).toEqual([true, true, true, true, false]);
+
+  const older = await startFake(long, (response, no) => {
+    const problem = { title: "", code: "DROVER-API-006", detail: "body.hold_ms: unknown field", faults: [] };
+    if (no > 1) return void response.end(JSON.stringify(nothing));
+    response.writeHead(400, { "content-type": "application/problem+json" }).end(JSON.stringify(problem));
+  });
+  await expect(older.poll()).rejects.toMatchObject({ conflict: "refused" });
+  expect(await older.pollAgain()).toEqual(nothing);
+  expect(older.bodies().map((body) => "hold_ms" in body)).toEqual([true, false]);
+});
+
 test("opens a new connection after a 503 or no response", async () => {
   for (const fault of [503, "silent"] as const) {
     const fake = await startFake({}, (response, poll) => {
@@ -186,16 +233,31 @@ const nothing = { claims: [], orders: [] };
 const never = new AbortController().signal;
 const request = { runner_id: "r", epoch: 1, claim_id: "c1", want: 1, ack_order: 0 };
 
+interface Registered {
+  poll_silence_ms?: number;
+  max_hold_ms?: number;
+}
+
 /** A fake coordinator that registers every runner and handles polls with `onPoll`. */
 async function startFake(
-  registered: { poll_silence_ms?: number },
+  registered: Registered,
   onPoll: (response: ServerResponse, no: number) => void,
+  options: { pollHoldMs?: number } = {},
 ) {
   let connections = 0;
+  const bodies: object[] = [];
   let polls = 0;
   const server = createServer(
     proving("drv_x", (incoming, response) => {
-      if (incoming.url === "/runner/poll") return onPoll(response, (polls += 1));
+      if (incoming.url === "/runner/poll") {
+        let text = "";
+        incoming.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+        incoming.on("end", () => {
+          bodies.push(JSON.parse(text));
+          onPoll(response, (polls += 1));
+        });
+        return;
+      }
       response.end(JSON.stringify({ runner_id: "r", epoch: 1, lease_ms: 2000, ...registered }));
     }),
   );
@@ -203,7 +265,7 @@ async function startFake(
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
   // The address of a TCP server is never a string.
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const port = createHttpPort({ url, token: "drv_x" });
+  const port = createHttpPort({ url, token: "drv_x", ...options });
   cleanups.push(() => {
     port.close();
     server.closeAllConnections();
@@ -212,10 +274,13 @@ async function startFake(
   return {
     url,
     connections: () => connections,
-    async poll() {
+    /** The bodies of the polls. */
+    bodies: () => bodies,
+    async poll(changes: object = {}) {
       await port.register(registration("key-a"));
-      return port.poll(request, never);
+      return port.poll({ ...request, ...changes }, never);
     },
+    pollAgain: () => port.poll(request, never),
   };
 }
 

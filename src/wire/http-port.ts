@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { PortError } from "../model/port-error.ts";
-import type { RegistrationResult, RunnerPort } from "../model/runner-port.ts";
+import type { PollRequest, PollResponse, RegistrationResult, RunnerPort } from "../model/runner-port.ts";
 import { openConnectionPool, type Target } from "./connection-pool.ts";
 import { readResponse, noResponse } from "./port-response.ts";
 import { uploadFile } from "./upload-file.ts";
@@ -12,6 +12,9 @@ export interface HttpPortOptions extends Target {
   /** An upload that makes no progress for this long has failed. */
   silenceMs?: number;
 }
+
+/** After so many in a row, a proxy on the way is taken to limit how long a response may last. */
+const maxLongPollsCut = 2;
 
 export interface HttpPort extends RunnerPort {
   /** Closes its connections. */
@@ -28,6 +31,8 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
   const connections = openConnectionPool(options);
   let reportTimeoutMs = timeoutMs;
   let pollSilenceMs: number | undefined;
+  let maxHoldMs: number | undefined;
+  let longPollsCut = 0;
   return {
     async register(registration) {
       const registered = await post<RegistrationResult>("/runner/register", registration, { limitMs: timeoutMs });
@@ -35,10 +40,28 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
       reportTimeoutMs = Math.min(timeoutMs, Math.max(1000, registered.lease_ms / 2));
       // Older coordinators do not send this field, and no keepalives during a held poll.
       pollSilenceMs = registered.poll_silence_ms;
+      // Without keepalives, a long silence would hide that the coordinator is gone.
+      maxHoldMs = pollSilenceMs === undefined ? undefined : registered.max_hold_ms;
       return registered;
     },
-    poll: (poll, signal) =>
-      post("/runner/poll", poll, { limitMs: pollHoldMs + 10_000, silenceMs: pollSilenceMs, signal }),
+    async poll(poll, signal) {
+      // A runner that is short of something has to poll again to find out that it no longer is.
+      const canHoldLong = poll.want > 0 && poll.shortage === undefined && longPollsCut < maxLongPollsCut;
+      if (maxHoldMs === undefined || !canHoldLong) return hold(poll, pollHoldMs, signal);
+      const sentAt = performance.now();
+      try {
+        const response = await hold({ ...poll, hold_ms: maxHoldMs }, maxHoldMs, signal);
+        longPollsCut = 0;
+        return response;
+      } catch (error) {
+        const wasCut =
+          error instanceof PortError && error.conflict === "away" && performance.now() - sentAt > pollHoldMs;
+        if (wasCut && !signal.aborted) longPollsCut += 1;
+        // An older coordinator behind the same address does not know the field.
+        if (error instanceof PortError && error.conflict === "refused") maxHoldMs = undefined;
+        throw error;
+      }
+    },
     report: (report) => post("/runner/report", report, { limitMs: reportTimeoutMs }),
     upload: (request, content, signal) =>
       uploadFile(request, content, signal, { url: options.url, connections, silenceMs }),
@@ -50,6 +73,10 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
     },
     close: () => connections.close(),
   };
+
+  function hold(poll: PollRequest, holdMs: number, signal: AbortSignal): Promise<PollResponse> {
+    return post("/runner/poll", poll, { limitMs: holdMs + 10_000, silenceMs: pollSilenceMs, signal });
+  }
 
   async function post<T>(path: string, body: unknown, timeouts: Timeouts): Promise<T> {
     const bytes = Buffer.from(JSON.stringify(body));

@@ -69,6 +69,7 @@ export const pollSchema = z.strictObject({
   epoch: number,
   claim_id: name,
   want: z.number().int().min(0).max(10_000),
+  hold_ms: z.number().int().min(1).max(86_400_000).exactOptional(),
   shortage: z.string().max(1000).exactOptional(),
   ack_order: number,
 });
@@ -206,6 +207,7 @@ export const registrationResultSchema = z.object({
   store_id: z.string().min(1),
   max_file_bytes: z.number().int().positive(),
   poll_silence_ms: z.number().int().positive().exactOptional(),
+  max_hold_ms: z.number().int().positive().exactOptional(),
 });
 export const enrolledSchema = z.object({ token: z.string(), token_id: z.string(), subject: z.string() });
 

@@ -16,7 +16,7 @@ import { tokenKinds, tokenRoles } from "../model/token.ts";
 import { capabilitiesSchema } from "./capabilities-schema.ts";
 import { deliveryStatuses } from "../model/webhook.ts";
 import { keyIdPattern, noncePattern } from "./proof-request.ts";
-import { submitInput } from "./submit-input.ts";
+import { batchItemSchema, submitInput } from "./submit-input.ts";
 
 /** A page of a list. `next_cursor` is null on the last page. */
 export function pageOf<T extends z.ZodType>(item: T) {
@@ -33,6 +33,14 @@ export const problemSchema = z.object({
 });
 
 export const runRowSchema = runSchema.omit({ parameters: true, prompt: true, result_text: true, result_data: true });
+
+const maxBatch = 1000;
+export const batchSchema = z.strictObject({ runs: z.array(batchItemSchema).min(1).max(maxBatch) });
+/** Without the items: a fault in one of them does not refuse the others. */
+export const uncheckedBatchSchema = z.strictObject({ runs: z.array(z.unknown()).min(1).max(maxBatch) });
+export const batchResultSchema = z.object({
+  items: z.array(z.union([z.object({ run: runSchema }), z.object({ problem: problemSchema })])),
+});
 
 const time = z.iso.datetime({ offset: true });
 const shortText = z.string().min(1).max(400);
@@ -344,6 +352,7 @@ const names = {
   RunMatch: searchMatchSchema,
   Stats: statsSchema,
   RunRequest: submitInput.body,
+  BatchItem: batchItemSchema,
   RunEvent: runEventSchema,
   Event: storedEventSchema,
   EventPage: eventPageSchema,

@@ -27,7 +27,7 @@ afterEach(async () => {
 
 const path = (name = "s"): string => join(directory, name);
 
-/** A coordinator that knows the tokens of its runs. Records the Authorization headers it receives. */
+/** Starts a coordinator that knows the tokens of its runs, and records the Authorization headers it receives. */
 async function startReal(at = path()): Promise<{ authorized: string[] }> {
   const authorized: string[] = [];
   const sockets = new Set<string>();

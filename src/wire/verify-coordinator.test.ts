@@ -15,7 +15,7 @@ afterEach(async () => {
 interface ProofAttempt {
   socket: Socket;
   request: ProofRequest;
-  /** A coordinator on another port that knows the token. */
+  /** A real coordinator on another port that knows the token. */
   real: TestCoordinator;
   /** A proof that the real coordinator gave earlier. */
   old: string;
@@ -110,15 +110,17 @@ test.each(impostors)("an impostor that %s gets no token and hands out no run", a
   cleanups.push(() => real.dispose());
   const { token } = await real.client.tokens.create({ role: "runner", subject: "box" });
   const old = computeProof(hashToken(token), "1".repeat(64), "http://127.0.0.1:1").toString("hex");
-  const there = await listen((socket, request) => impostor({ socket, request, real, old }));
+  const impostorServer = await listen((socket, request) => impostor({ socket, request, real, old }));
   // Only a silent impostor must time out. A flood takes as long as the machine needs.
-  const port = createHttpPort({ url: there.url, token, timeoutMs: conflict === "away" ? 1000 : 60_000 });
+  const port = createHttpPort({ url: impostorServer.url, token, timeoutMs: conflict === "away" ? 1000 : 60_000 });
   cleanups.push(() => port.close());
   await expect(port.register(registration("key-a"))).rejects.toMatchObject({ conflict });
-  await expect(createClient({ url: there.url, token }).submit({ agent_name: "secret-agent" })).rejects.toMatchObject({
+  await expect(
+    createClient({ url: impostorServer.url, token }).submit({ agent_name: "secret-agent" }),
+  ).rejects.toMatchObject({
     code: conflict === "away" ? "DROVER-API-023" : "DROVER-API-034",
   });
-  const received = there.received();
+  const received = impostorServer.received();
   expect(received).not.toContain(token);
   expect(received).not.toContain(hashToken(token).slice(0, 20));
   expect(received).not.toContain("secret-agent");

@@ -67,10 +67,10 @@ const ui = useDrover({
 
 const thread = (page: Page) => expect.poll(() => page.locator("[role=log]").innerText());
 const count = (page: Page, selector: string) => expect.poll(() => page.locator(selector).count());
-const sessionOf = (page: Page): string | null => new URL(page.url()).searchParams.get("session");
+const findSession = (page: Page): string | null => new URL(page.url()).searchParams.get("session");
 const queue = (page: Page) => page.getByRole("list", { name: "Queued messages" });
 
-async function say(page: Page, text: string): Promise<void> {
+async function send(page: Page, text: string): Promise<void> {
   await page.getByLabel("Message", { exact: true }).fill(text);
   await page.keyboard.press("Enter");
 }
@@ -78,10 +78,10 @@ async function say(page: Page, text: string): Promise<void> {
 test("forks a conversation after the selected turn, and shows the turns that the copy kept", async () => {
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/chat?agent=talker`);
-  await say(page, "one");
+  await send(page, "one");
   await count(page, '[role=log] [data-status="completed"]').toBe(1);
-  const first = sessionOf(page);
-  await say(page, "two");
+  const first = findSession(page);
+  await send(page, "two");
   await count(page, '[role=log] [data-status="completed"]').toBe(2);
   await thread(page).toContain("The second answer.");
   await page.getByRole("button", { name: "Actions for this turn" }).first().click();
@@ -93,14 +93,14 @@ test("forks a conversation after the selected turn, and shows the turns that the
   await page.getByText("after its first turn").waitFor();
   expect(await page.getByLabel("Message", { exact: true }).inputValue()).toBe("another two");
   await page.getByRole("button", { name: "Fork", exact: true }).click();
-  await expect.poll(() => sessionOf(page)).not.toBe(first);
+  await expect.poll(() => findSession(page)).not.toBe(first);
   await count(page, '[role=log] [data-status="completed"]').toBe(2);
   await thread(page).toMatch(
     /one[\s\S]*The first answer\.[\s\S]*forked here[\s\S]*another two[\s\S]*The second answer\./,
   );
   const shown = await page.locator("[role=log]").innerText();
   expect(shown.split("\n")).not.toContain("two");
-  const made = await ui.client.sessions.get(sessionOf(page)!);
+  const made = await ui.client.sessions.get(findSession(page)!);
   expect(made).toMatchObject({ forked_from: first, fork_at_turn: 1 });
   expect(faults).toEqual([]);
 });
@@ -108,30 +108,30 @@ test("forks a conversation after the selected turn, and shows the turns that the
 test("edits an earlier message and asks again in a copy", async () => {
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/chat?agent=talker`);
-  await say(page, "begin");
+  await send(page, "begin");
   await count(page, '[role=log] [data-status="completed"]').toBe(1);
-  await say(page, "go left");
+  await send(page, "go left");
   await count(page, '[role=log] [data-status="completed"]').toBe(2);
-  const first = sessionOf(page);
+  const first = findSession(page);
   await page.getByRole("button", { name: "Actions for this turn" }).last().click();
   await page.getByRole("menuitem", { name: "Edit and ask again" }).click();
   await expect.poll(() => page.getByLabel("Message", { exact: true }).inputValue()).toBe("go left");
   await page.getByLabel("Message", { exact: true }).fill("go right");
   await page.keyboard.press("Enter");
-  await expect.poll(() => sessionOf(page)).not.toBe(first);
+  await expect.poll(() => findSession(page)).not.toBe(first);
   await thread(page).toContain("go right");
-  expect(await ui.client.sessions.get(sessionOf(page)!)).toMatchObject({ forked_from: first, fork_at_turn: 1 });
+  expect(await ui.client.sessions.get(findSession(page)!)).toMatchObject({ forked_from: first, fork_at_turn: 1 });
   expect(faults).toEqual([]);
 });
 
 test("queues messages while the agent works: one is withdrawn, one is sent after the step", async () => {
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/chat?agent=asker`);
-  await say(page, "write a note");
+  await send(page, "write a note");
   await page.getByRole("button", { name: "Approve" }).first().waitFor();
   await thread(page).toContain("+One line.");
-  await say(page, "forget this one");
-  await say(page, "and sign it");
+  await send(page, "forget this one");
+  await send(page, "and sign it");
   await expect.poll(() => queue(page).innerText()).toMatch(/forget this one[\s\S]*and sign it/);
   // The queue survives a reload.
   await page.reload();
@@ -147,13 +147,13 @@ test("queues messages while the agent works: one is withdrawn, one is sent after
   await thread(page).toMatch(/and sign it[\s\S]*I have read your message\./);
   await count(page, '[role=log] [data-status="completed"]').toBe(1);
   await expect.poll(() => queue(page).count()).toBe(0);
-  const { versions } = await ui.client.sessions.get(sessionOf(page)!);
+  const { versions } = await ui.client.sessions.get(findSession(page)!);
   expect(versions).toHaveLength(1);
   const { items } = await ui.client.runs.events(versions[0]!.run_id, { limit: 1000 });
-  const said = items.flatMap(({ event }) =>
+  const texts = items.flatMap(({ event }) =>
     event.type === "system" && event.subtype === "user_input" ? [event.data] : [],
   );
-  expect(said).toEqual([expect.objectContaining({ text: "and sign it" })]);
+  expect(texts).toEqual([expect.objectContaining({ text: "and sign it" })]);
   // The second write is shown as a diff too.
   await thread(page).toContain("+2");
   expect(faults).toEqual([]);
@@ -162,32 +162,69 @@ test("queues messages while the agent works: one is withdrawn, one is sent after
 test("a message for an executor without input becomes the next turn", async () => {
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/chat?agent=patient`);
-  await say(page, "first");
+  await send(page, "first");
   await page.getByRole("button", { name: "Approve" }).waitFor();
-  await say(page, "second");
+  await send(page, "second");
   await expect.poll(() => queue(page).innerText()).toContain("sent as the next turn");
   expect(await page.getByRole("button", { name: "Send now" }).count()).toBe(0);
   await page.getByRole("button", { name: "Approve" }).click();
   await thread(page).toMatch(/Heard: first[\s\S]*Heard: second/);
   await expect.poll(() => queue(page).count()).toBe(0);
-  expect((await ui.client.sessions.get(sessionOf(page)!)).versions).toHaveLength(2);
+  expect((await ui.client.sessions.get(findSession(page)!)).versions).toHaveLength(2);
   expect(faults).toEqual([]);
 });
 
 test("Stop ends the run, and queued messages stay until someone sends them", async () => {
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/chat?agent=asker`);
-  await say(page, "write another note");
+  await send(page, "write another note");
   await page.getByRole("button", { name: "Approve" }).first().waitFor();
-  await say(page, "later, please");
+  await send(page, "later, please");
   await expect.poll(() => queue(page).innerText()).toContain("later, please");
   await page.getByRole("button", { name: "Stop" }).click();
   await count(page, '[role=log] [data-status="cancelled"]').toBeGreaterThan(0);
   await expect.poll(() => queue(page).innerText()).toContain("not sent");
-  expect((await ui.client.sessions.get(sessionOf(page)!)).versions).toHaveLength(1);
+  expect((await ui.client.sessions.get(findSession(page)!)).versions).toHaveLength(1);
   await page.getByRole("button", { name: "Send now" }).click();
   await expect.poll(() => queue(page).count()).toBe(0);
-  await expect.poll(async () => (await ui.client.sessions.get(sessionOf(page)!)).versions.length).toBe(2);
+  await expect.poll(async () => (await ui.client.sessions.get(findSession(page)!)).versions.length).toBe(2);
   await thread(page).toContain("later, please");
   expect(faults).toEqual([]);
+});
+
+test("lists procedural agents only if they were started in a chat", async () => {
+  const { run_id } = await ui.client.submit({ agent_name: "echo", parameters: { message: "on a schedule" } });
+  for await (const _ of ui.client.runs.follow(run_id)) void _;
+  await ui.client.submit({ agent_name: "talker", prompt: "hello" });
+  const { page } = await ui.open();
+  await page.goto(`${ui.url}/ui/chat?agent=echo`);
+  await thread(page).toContain("on a schedule");
+  const conversations = page.getByRole("navigation", { name: "Conversations" });
+  await conversations
+    .getByRole("link", { name: /talker/ })
+    .first()
+    .waitFor();
+  expect(await conversations.getByRole("link", { name: /echo/ }).count()).toBe(0);
+  await page.getByLabel("message").fill("in the chat");
+  await page.locator("main form").getByRole("button", { name: "Run" }).click();
+  await expect.poll(() => conversations.getByRole("link", { name: /echo/ }).count()).toBe(1);
+});
+
+test("no toast covers the message field", async () => {
+  const { page } = await ui.open();
+  await page.goto(`${ui.url}/ui/chat?agent=asker`);
+  await send(page, "write a note");
+  await page.getByRole("button", { name: "Approve" }).first().waitFor();
+  // Looks at every frame, because toasts close by themselves.
+  const distance = page.evaluate(`new Promise((resolve) => {
+    const measure = () => {
+      const toast = document.querySelector("[role=status][aria-live=polite] > div");
+      const field = document.querySelector("main textarea");
+      if (toast === null) requestAnimationFrame(measure);
+      else resolve(field.getBoundingClientRect().top - toast.getBoundingClientRect().bottom);
+    };
+    measure();
+  })`);
+  const [pixels] = await Promise.all([distance, page.getByRole("button", { name: "Approve" }).first().click()]);
+  expect(pixels).toBeGreaterThan(0);
 });

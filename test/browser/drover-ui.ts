@@ -35,25 +35,25 @@ export interface OpenPage {
 
 /** Starts one Drover for all tests of a file, with `more` files in its project. Timeouts are long enough for a busy machine. */
 export function useDrover(more: Readonly<Record<string, string>> = {}): Ui {
-  let place = "";
+  let folder = "";
   let url = "";
   let client: ApiClient;
   let browser: Browser;
   let end: () => Promise<void> = async () => undefined;
   beforeAll(async () => {
-    place = mkdtempSync(join(tmpdir(), "drover-ui-"));
-    writeProject(place);
+    folder = mkdtempSync(join(tmpdir(), "drover-ui-"));
+    writeProject(folder);
     for (const [file, text] of Object.entries(more)) {
-      mkdirSync(dirname(join(place, file)), { recursive: true });
-      writeFileSync(join(place, file), text);
+      mkdirSync(dirname(join(folder, file)), { recursive: true });
+      writeFileSync(join(folder, file), text);
     }
     const up = spawn(process.execPath, [bin, "up", "--examples", "--port", "0"], {
-      cwd: place,
+      cwd: folder,
       env: {
         PATH: process.env["PATH"] ?? "",
-        HOME: place,
-        DROVER_TRUST: place,
-        DROVER_STATE_DIR: join(place, "state"),
+        HOME: folder,
+        DROVER_TRUST: folder,
+        DROVER_STATE_DIR: join(folder, "state"),
       },
       stdio: ["ignore", "ignore", "pipe"],
     });
@@ -69,7 +69,7 @@ export function useDrover(more: Readonly<Record<string, string>> = {}): Ui {
     url = /^Drover is up at (\S+)/m.exec(output)![1]!;
     client = createClient({
       url,
-      token: readFileSync(tokenFile(recordDirectory(join(place, "state")), "token"), "utf8").trim(),
+      token: readFileSync(tokenFile(recordDirectory(join(folder, "state")), "token"), "utf8").trim(),
     });
     const { executablePath, env } = findChromium();
     browser = await chromium.launch({
@@ -81,7 +81,7 @@ export function useDrover(more: Readonly<Record<string, string>> = {}): Ui {
   afterAll(async () => {
     await browser?.close();
     await end();
-    if (place !== "") rmSync(place, { recursive: true, force: true });
+    if (folder !== "") rmSync(folder, { recursive: true, force: true });
   });
   const link: Ui["link"] = async (token) => {
     const { code } = await (token === undefined ? client : createClient({ url, token })).signIn.link();
@@ -133,10 +133,10 @@ function collectFaults(context: BrowserContext, base: string): string[] {
   return faults;
 }
 
-function writeProject(place: string): void {
+function writeProject(folder: string): void {
   const write = (file: string, text: string): void => {
-    mkdirSync(dirname(join(place, file)), { recursive: true });
-    writeFileSync(join(place, file), text);
+    mkdirSync(dirname(join(folder, file)), { recursive: true });
+    writeFileSync(join(folder, file), text);
   };
   const profile = (name: string, script: string): void =>
     write(

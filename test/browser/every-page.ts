@@ -112,15 +112,15 @@ async function seedTriggers(client: ApiClient): Promise<string> {
   }
   await schedules.run(crawl.schedule_id);
   // The next slot falls due while that run is active.
-  await until(async () => (await schedules.history(crawl.schedule_id)).items.some(({ why }) => why === "overlap"));
+  await waitUntil(async () => (await schedules.history(crawl.schedule_id)).items.some(({ why }) => why === "overlap"));
   await schedules.change(crawl.schedule_id, { every: "1d" });
-  await until(async () => ((await webhooks.deliveries()).items[0]?.attempts ?? 0) > 0);
+  await waitUntil(async () => ((await webhooks.deliveries()).items[0]?.attempts ?? 0) > 0);
   return failing.schedule_id;
 }
 
 /** Like expect.poll, which works only inside tests. */
-const until = (holds: () => Promise<boolean>) =>
-  vi.waitFor(async () => expect(await holds()).toBe(true), { timeout: 240_000, interval: 100 });
+const waitUntil = (condition: () => Promise<boolean>) =>
+  vi.waitFor(async () => expect(await condition()).toBe(true), { timeout: 240_000, interval: 100 });
 
 /** Waits until the page has its heading, data and fonts. */
 export async function settled(page: Page): Promise<void> {

@@ -5,19 +5,19 @@ import { useDrover } from "./drover-ui.ts";
 
 const ui = useDrover();
 const text = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
-/** The text of the card with this heading. */
+/** Finds the card with this heading and returns its text. */
 const card = (page: Page, title: string) => text(page, `main section:has(h2:text-is("${title}"))`);
 
-async function ended(client: ApiClient, agent_name: string, more: object): Promise<string> {
+async function runToEnd(client: ApiClient, agent_name: string, more: object): Promise<string> {
   const { run_id } = await client.submit({ agent_name, ...more });
   for await (const _ of client.runs.follow(run_id)) void _;
   return run_id;
 }
 
 test("the overview shows throughput, waiting runs and why they wait, failures by reason, cost by agent and each runner's heartbeat", async () => {
-  await ended(ui.client, "echo", { parameters: { message: "x" } });
-  await ended(ui.client, "disk-usage", { parameters: { path: "/there/is/no/such/folder" } });
-  await ended(ui.client, "writer", { prompt: "write" });
+  await runToEnd(ui.client, "echo", { parameters: { message: "x" } });
+  await runToEnd(ui.client, "disk-usage", { parameters: { path: "/there/is/no/such/folder" } });
+  await runToEnd(ui.client, "writer", { prompt: "write" });
   const pending = await ui.client.submit({
     agent_name: "echo",
     parameters: { message: "x" },
@@ -30,6 +30,9 @@ test("the overview shows throughput, waiting runs and why they wait, failures by
     .poll(() => page.getByRole("img", { name: /^Finished runs/ }).getAttribute("aria-label"))
     .toBe("Finished runs: 2 completed, 1 failed, 0 cancelled");
   await card(page, "Waiting for").toMatch(/a runner with the tags\s+1/);
+  // There is no bar without something to compare it with.
+  const waiting = page.getByRole("listitem").filter({ hasText: "a runner with the tags" });
+  expect(await waiting.locator("[aria-hidden]").count()).toBe(0);
   await card(page, "Failures by reason").toMatch(/exit_nonzero\s+1/);
   await card(page, "Cost by agent").toMatch(/tokens[\s\S]*writer/);
   await card(page, "Runners").toMatch(/Online\s+checklist[\s\S]*0\/\d[\s\S]*now/);
@@ -43,7 +46,7 @@ test("the overview shows throughput, waiting runs and why they wait, failures by
 });
 
 test("the audit page shows the chain and verifies it", async () => {
-  await ended(ui.client, "echo", { parameters: { message: "for the record" } });
+  await runToEnd(ui.client, "echo", { parameters: { message: "for the record" } });
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/audit`);
   const { head } = await ui.client.audit.state();
@@ -58,8 +61,8 @@ test("the audit page shows the chain and verifies it", async () => {
 });
 
 test("a search in the runs list is kept in the URL, and each row says where it matches", async () => {
-  await ended(ui.client, "echo", { parameters: { message: "the zeppelin lands at noon" } });
-  await ended(ui.client, "echo", { parameters: { message: "nothing to see" } });
+  await runToEnd(ui.client, "echo", { parameters: { message: "the zeppelin lands at noon" } });
+  await runToEnd(ui.client, "echo", { parameters: { message: "nothing to see" } });
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/runs`);
   await page.getByLabel("Search runs").fill("zeppelin noon");
@@ -76,7 +79,7 @@ test("a search in the runs list is kept in the URL, and each row says where it m
 });
 
 test("a match in a tool's input opens that step, and the palette searches runs too", async () => {
-  const run_id = await ended(ui.client, "writer", { prompt: "please" });
+  const run_id = await runToEnd(ui.client, "writer", { prompt: "please" });
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/runs?search=trace`);
   await page.getByRole("row").getByRole("link", { name: "writer" }).first().click();

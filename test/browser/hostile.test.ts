@@ -25,13 +25,13 @@ test("300 payloads in the text of models, commands and users run no script and c
     return run_id;
   };
   const echo = await ended("echo", { parameters: { message: all } });
-  const said = await ended("hostile", { prompt: all, task_id: payloads[1]! });
-  const asks = await ui.client.submit({
+  const texts = await ended("hostile", { prompt: all, task_id: payloads[1]! });
+  const asking = await ui.client.submit({
     agent_name: "checklist",
     attended: true,
     parameters: { steps: payloads.slice(0, 60).map((text) => text) },
   });
-  for await (const { event } of ui.client.runs.follow(asks.run_id)) if (event.type === "permission_request") break;
+  for await (const { event } of ui.client.runs.follow(asking.run_id)) if (event.type === "permission_request") break;
   await ui.client.tokens.create({ role: "user", subject: "somebody", label: payloads[7]!.slice(0, 150) });
   const schedule = await ui.client.schedules.create({
     agent_name: "hostile",
@@ -50,14 +50,14 @@ test("300 payloads in the text of models, commands and users run no script and c
   await expect.poll(async () => (await ui.client.webhooks.deliveries()).items[0]?.response_status).toBe(500);
   const { page, faults } = await ui.open();
   const tabs = ["timeline", "conversation", "log", "result", "files", "audit", "raw"];
-  const session = (await ui.client.runs.get(said)).session_id;
+  const session = (await ui.client.runs.get(texts)).session_id;
   for (const path of [
     "/",
     "/inbox",
     "/runs",
     "/agents",
     "/agents/hostile-command",
-    ...[echo, said, asks.run_id].flatMap((run_id) => tabs.map((tab) => `/runs/${run_id}?tab=${tab}`)),
+    ...[echo, texts, asking.run_id].flatMap((run_id) => tabs.map((tab) => `/runs/${run_id}?tab=${tab}`)),
     `/chat?session=${session}`,
     "/chat?agent=hostile-command",
     "/sessions",
@@ -77,7 +77,7 @@ test("300 payloads in the text of models, commands and users run no script and c
     expect([path, await page.evaluate("window.pwned"), faults]).toEqual([path, undefined, []]);
   }
   // They are shown as plain text.
-  await page.goto(`${ui.url}/ui/runs/${said}?tab=conversation`);
+  await page.goto(`${ui.url}/ui/runs/${texts}?tab=conversation`);
   await expect
     .poll(() => page.locator("main").innerText())
     .toContain("[picture: picture] http://outside.example/pixel.png");

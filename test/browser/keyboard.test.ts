@@ -39,12 +39,12 @@ async function tabTo(page: Page, target: Locator, key: "Tab" | "Shift+Tab" = "Ta
 
 /** Two keys form a shortcut only within a second. Retries, because a busy machine may take longer between them. */
 async function go(page: Page, keys: string, heading: string | RegExp): Promise<void> {
-  const there = page.locator("main h1").filter({ hasText: heading });
+  const target = page.locator("main h1").filter({ hasText: heading });
   await expect
     .poll(
       async () => {
-        if ((await there.count()) === 0) for (const key of keys) await page.keyboard.press(key);
-        return there.count();
+        if ((await target.count()) === 0) for (const key of keys) await page.keyboard.press(key);
+        return target.count();
       },
       { interval: 3000 },
     )

@@ -126,6 +126,18 @@ test("log lines have links, scrolling up stops following, and filters keep line 
   expect(faults).toEqual([]);
 });
 
+test("a procedural run shows its result above its timeline, and what its facts are", async () => {
+  const run_id = await ended("echo", { parameters: { message: "at a glance" } });
+  const { page } = await ui.open();
+  await page.goto(`${ui.url}/ui/runs/${run_id}`);
+  await text(page).toMatch(/runner echo[\s\S]*trigger api[\s\S]*Result[\s\S]*at a glance[\s\S]*Waited for a runner/);
+  await text(page).toContain(run_id.slice(-8));
+  const conversation = await ended("worker", { prompt: "go" });
+  await page.goto(`${ui.url}/ui/runs/${conversation}`);
+  await text(page).toContain("Turn 3");
+  expect(await page.getByRole("heading", { name: "Result", exact: true }).count()).toBe(0);
+});
+
 test("a run is copied as curl, as a command and as a link", async () => {
   const run_id = await ended("echo", { parameters: { message: "it's me" } });
   const { page, context, faults } = await ui.open();

@@ -16,7 +16,7 @@ const card = (page: Page, title: string) => page.locator(`main section:has(h2:te
 const row = (page: Page, name: string) => page.getByRole("row").filter({ hasText: name });
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 
-async function scheduleOf(name: string) {
+async function findSchedule(name: string) {
   const { items } = await ui.client.schedules.list({ name });
   return items[0];
 }
@@ -50,7 +50,7 @@ test("creates a schedule with a live preview in its timezone and the browser's, 
   await page.getByLabel("If the previous run is still active").selectOption("queue");
   await button(page, "Create").click();
   await page.getByRole("heading", { name: "weekly" }).waitFor();
-  expect(await scheduleOf("weekly")).toMatchObject({
+  expect(await findSchedule("weekly")).toMatchObject({
     agent_name: "disk-usage",
     cron: "30 9 * * 1",
     timezone: "Europe/Berlin",
@@ -108,14 +108,14 @@ test("a skipped slot appears with its reason while the page is open, and disabli
     .toMatch(/Skipped: overlap[\s\S]*none\s+schedule\s+The previous run had not finished/);
   await button(page, "Disable").click();
   await text(page).toContain("Disabled: its slots are skipped until it is enabled.");
-  expect(await scheduleOf("overlapping")).toMatchObject({ enabled: false });
+  expect(await findSchedule("overlapping")).toMatchObject({ enabled: false });
   await expect.poll(() => card(page, "History").innerText()).toContain("Skipped: disabled");
   await button(page, "Enable").click();
   await expect.poll(() => card(page, "Next five slots").getByRole("row").count()).toBe(6);
-  expect(await scheduleOf("overlapping")).toMatchObject({ enabled: true });
+  expect(await findSchedule("overlapping")).toMatchObject({ enabled: true });
   await button(page, "Delete").click();
   await expect.poll(() => page.url()).toMatch(/\/schedules$/);
-  expect(await scheduleOf("overlapping")).toBeUndefined();
+  expect(await findSchedule("overlapping")).toBeUndefined();
   for (const { run_id } of (await ui.client.runs.list({ agent_name: "long" })).items) await ui.client.runs.stop(run_id);
   expect(faults).toEqual([]);
 });
@@ -132,7 +132,7 @@ test("an edit changes only the edited fields, and an unchanged interval keeps co
   await page.getByLabel("Each run continues").check();
   await button(page, "Save").click();
   await expect.poll(() => card(page, "Each run").innerText()).toContain("continue the previous one");
-  expect(await scheduleOf("draft")).toMatchObject({
+  expect(await findSchedule("draft")).toMatchObject({
     prompt: "two",
     catch_up: "one",
     attended: false,
@@ -146,7 +146,7 @@ test("an edit changes only the edited fields, and an unchanged interval keeps co
   await page.getByLabel("Prompt").fill("");
   await button(page, "Save").click();
   await expect
-    .poll(async () => await scheduleOf("draft"))
+    .poll(async () => await findSchedule("draft"))
     .toMatchObject({ cron: "0 9 * * 1-5", every: null, prompt: null });
   expect(faults).toEqual([]);
 });
@@ -164,7 +164,7 @@ test("a schedule from an agent file shows everywhere, says where to edit it, and
   await text(page).toContain("The file of agent report defines this schedule");
   for (const name of ["Edit", "Delete"]) expect(await button(page, name).getAttribute("aria-disabled")).toBe("true");
   await button(page, "Disable").click();
-  await expect.poll(async () => (await scheduleOf("nightly"))?.enabled).toBe(false);
+  await expect.poll(async () => (await findSchedule("nightly"))?.enabled).toBe(false);
   expect(faults).toEqual([]);
 });
 

@@ -9,22 +9,22 @@ const ui = useDrover();
 const root = dirname(dirname(import.meta.dirname));
 
 test("npm start shows a first run and ends with a link that signs a browser in", async () => {
-  const place = mkdtempSync(join(tmpdir(), "drover-start-"));
+  const folder = mkdtempSync(join(tmpdir(), "drover-start-"));
   const start = spawn(process.execPath, [join(root, "scripts", "start.mjs"), "--port", "0"], {
-    env: { ...process.env, HOME: place, DROVER_STATE_DIR: join(place, "state") },
+    env: { ...process.env, HOME: folder, DROVER_STATE_DIR: join(folder, "state") },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  const said = { stdout: "", stderr: "" };
+  const output = { stdout: "", stderr: "" };
   for (const name of ["stdout", "stderr"] as const)
-    start[name].on("data", (chunk: Buffer) => (said[name] += chunk.toString()));
+    start[name].on("data", (chunk: Buffer) => (output[name] += chunk.toString()));
   const ended = new Promise((resolve) => start.once("close", resolve));
   onTestFinished(async () => {
     start.kill("SIGTERM");
     await ended;
-    rmSync(place, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true });
   });
-  const links = () => [...`${said.stderr}\n${said.stdout}`.matchAll(/\S+#code=\S+/g)].map(([link]) => link);
-  await expect.poll(() => links().length, { message: said.stderr }).toBeGreaterThan(0);
+  const links = () => [...`${output.stderr}\n${output.stdout}`.matchAll(/\S+#code=\S+/g)].map(([link]) => link);
+  await expect.poll(() => links().length, { message: output.stderr }).toBeGreaterThan(0);
   const [link = ""] = links();
   const page = await (await ui.browser.newContext()).newPage();
   await page.goto(link);
@@ -34,7 +34,9 @@ test("npm start shows a first run and ends with a link that signs a browser in",
   await page.context().close();
   start.kill("SIGTERM");
   await ended;
+  expect(output.stderr).toMatch(/^Offers: (?:\S+, )*echo\b/m);
+  expect(output.stderr).not.toContain(" of echo: ");
   expect(links()).toEqual([link]);
-  expect(said.stdout.trimEnd().split("\n").at(-1)).toBe(link);
-  expect(said.stdout).toContain('{"message":"Hello World"}');
+  expect(output.stdout.trimEnd().split("\n").at(-1)).toBe(link);
+  expect(output.stdout).toContain('{"message":"Hello World"}');
 });

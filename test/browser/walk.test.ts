@@ -100,6 +100,8 @@ test("approves, edits and denies questions from the inbox by keyboard", async ()
   const { run_id } = await ui.client.submit({ agent_name: "checklist", attended: true, parameters: { steps } });
   await page.goto(`${ui.url}/ui/inbox`);
   await text(page).toContain("First step");
+  await text(page).toMatch(/asks to use\s+step\s+\(changes something\)/);
+  await text(page).toContain("expires in 7d");
   await expect.poll(() => page.title()).toMatch(/^\(1\)/);
   await page.keyboard.press("a");
   await text(page).toContain("Second step");
@@ -120,6 +122,20 @@ test("approves, edits and denies questions from the inbox by keyboard", async ()
     false,
     false,
   ]);
+});
+
+test("an empty inbox suggests an agent only if Drover has it", async () => {
+  const { page } = await ui.open();
+  await page.goto(`${ui.url}/ui/inbox`);
+  await text(page).toContain("drover run checklist");
+  await page.route("**/agents", async (route) => {
+    const response = await route.fetch();
+    const { items } = (await response.json()) as { items: { name: string }[] };
+    await route.fulfill({ response, json: { items: items.filter(({ name }) => name !== "checklist") } });
+  });
+  await page.reload();
+  await text(page).toContain("No open questions");
+  await text(page).not.toContain("drover run checklist");
 });
 
 test("shows a tool's changes, approves, edits and denies them with the mouse, and shows each decision", async () => {

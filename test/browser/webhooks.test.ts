@@ -7,7 +7,7 @@ import { allowReceivers, openReceiver, type Receiver } from "./receiver.ts";
 const ui = useDrover({ "drover.yaml": allowReceivers });
 const text = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
-const rowOf = (page: Page, name: string) => page.getByRole("row").filter({ hasText: name });
+const findRow = (page: Page, name: string) => page.getByRole("row").filter({ hasText: name });
 /** Chooses an entry from the menu at the end of a row. */
 async function choose(page: Page, name: string, what: string): Promise<void> {
   await page.getByRole("button", { name: `Actions for ${name}` }).click();
@@ -40,14 +40,14 @@ test("creates a webhook and shows its secret once, shows the response of a faile
   expect(secret.length).toBeGreaterThanOrEqual(16);
   expect((await ui.client.webhooks.list()).items).toMatchObject([{ name: "ops", events: ["completed"] }]);
   await page.reload();
-  await rowOf(page, "ops").waitFor();
+  await findRow(page, "ops").waitFor();
   expect(await page.locator("main").innerText()).not.toContain(secret);
 
   receiver.answer = { status: 503, text: "not today" };
-  await rowOf(page, "ops").getByRole("link", { name: "ops" }).click();
+  await findRow(page, "ops").getByRole("link", { name: "ops" }).click();
   await text(page).toContain("No delivery matches these filters");
   await ui.client.submit({ agent_name: "echo", parameters: { message: "hello" } });
-  const row = rowOf(page, "completed to ops");
+  const row = findRow(page, "completed to ops");
   await expect.poll(() => row.innerText()).toMatch(/Retrying[\s\S]*503 not today/);
   await row.getByRole("link", { name: "completed to ops" }).click();
   const dialog = page.getByRole("dialog");
@@ -69,13 +69,13 @@ test("creates a webhook and shows its secret once, shows the response of a faile
 
   await page.getByRole("link", { name: "Webhooks out" }).click();
   await choose(page, "ops", "Disable");
-  await expect.poll(() => rowOf(page, "ops").locator('[data-status="disabled"]').count()).toBe(1);
+  await expect.poll(() => findRow(page, "ops").locator('[data-status="disabled"]').count()).toBe(1);
   await choose(page, "ops", "New secret");
   await text(page).toContain("Deliveries to ops are signed with this secret.");
   await choose(page, "ops", "Edit");
   await page.getByLabel("failed").check();
   await button(page, "Save").click();
-  await expect.poll(() => rowOf(page, "ops").innerText()).toContain("completed, failed");
+  await expect.poll(() => findRow(page, "ops").innerText()).toContain("completed, failed");
   await choose(page, "ops", "Remove");
   await text(page).toContain("No webhooks yet");
   expect(faults).toEqual([]);
@@ -114,7 +114,7 @@ test("creates a hook, and a request signed with the secret it showed starts a ru
   await page.getByLabel("Signature").selectOption("github");
   await page.getByLabel("GitHub events").fill("push, release");
   await button(page, "Save").click();
-  await expect.poll(() => rowOf(page, "greetings").innerText()).toMatch(/GitHub\s+push, release/);
+  await expect.poll(() => findRow(page, "greetings").innerText()).toMatch(/GitHub\s+push, release/);
   await choose(page, "greetings", "Remove");
   await text(page).toContain("No hooks yet");
   expect(faults).toEqual([]);

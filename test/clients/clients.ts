@@ -13,8 +13,8 @@ export interface PreparedClient {
 
 const platform = `${process.platform}-${process.arch}`;
 
-export interface ClientPlace {
-  /** Must exist. */
+export interface ClientOptions {
+  /** This directory must exist. */
   home: string;
   /** The model server's URL. */
   url: string;
@@ -23,9 +23,9 @@ export interface ClientPlace {
 }
 
 /** Writes the client's configuration into `home`. */
-export function prepareClient(name: ClientName, place: ClientPlace): PreparedClient {
-  const packages = join(place.directory ?? import.meta.dirname, "node_modules");
-  return prepare[name](place.home, place.url, packages);
+export function prepareClient(name: ClientName, options: ClientOptions): PreparedClient {
+  const packages = join(options.directory ?? import.meta.dirname, "node_modules");
+  return prepare[name](options.home, options.url, packages);
 }
 
 const prepare: Readonly<Record<ClientName, (home: string, url: string, packages: string) => PreparedClient>> = {

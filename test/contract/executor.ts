@@ -11,16 +11,16 @@ export interface ExecutorSubject {
   failing: Invocation;
   /** Runs until it is stopped. */
   endless: Invocation;
-  /** The same, with a program that ignores SIGTERM. */
+  /** Runs a program that ignores SIGTERM until it is stopped. */
   stubborn: Invocation;
   /** Succeeds, and leaves a program running. */
   leaving: Invocation;
   /**
-   * If it can ask: asks once whether it may do something that leaves `did-41` in the run, and continues whatever the
-   * answer. With `edited` as its input it leaves `did-42` instead.
+   * Present if the executor can ask: it asks once for permission to do something that leaves `did-41` in the run, and
+   * continues whatever the answer. With `edited` as the input it leaves `did-42` instead.
    */
   asking?: { invocation: Invocation; edited: unknown };
-  /** If it accepts input: waits for one message and puts its text into the run. */
+  /** Present if the executor accepts input: it waits for one message and puts its text into the run. */
   receivingInput?: Invocation;
   /** A context over real processes and directories. `events` are the emitted events, `alive` what is still running. */
   open(): Promise<{
@@ -131,39 +131,39 @@ export const executorContract: readonly Case<ExecutorSubject>[] = [
   {
     title: "does what it asked for when that is allowed",
     async check(make) {
-      const asked = await ask(make, { decision: "allow" });
-      if (asked === null) return;
-      expect(asked.outcome.status).toBe("completed");
-      expect(asked.said).toContain("did-41");
+      const result = await ask(make, { decision: "allow" });
+      if (result === null) return;
+      expect(result.outcome.status).toBe("completed");
+      expect(result.recordedText).toContain("did-41");
     },
   },
   {
     title: "uses the input that a person has edited",
     async check(make) {
-      const asked = await ask(make, "edited");
-      if (asked === null) return;
-      expect(asked.outcome.status).toBe("completed");
-      expect(asked.said).toContain("did-42");
-      expect(asked.said).not.toContain("did-41");
+      const result = await ask(make, "edited");
+      if (result === null) return;
+      expect(result.outcome.status).toBe("completed");
+      expect(result.recordedText).toContain("did-42");
+      expect(result.recordedText).not.toContain("did-41");
     },
   },
   {
     title: "does not do what is denied, passes the reason on and continues",
     async check(make) {
-      const asked = await ask(make, { decision: "deny", message: "not on a Friday" });
-      if (asked === null) return;
-      expect(asked.outcome.status).toBe("completed");
-      expect(asked.said).not.toContain("did-41");
-      expect(asked.said).toContain("not on a Friday");
+      const result = await ask(make, { decision: "deny", message: "not on a Friday" });
+      if (result === null) return;
+      expect(result.outcome.status).toBe("completed");
+      expect(result.recordedText).not.toContain("did-41");
+      expect(result.recordedText).toContain("not on a Friday");
     },
   },
   {
     title: "ends as permission_denied when the answer is to stop",
     async check(make) {
-      const asked = await ask(make, { decision: "stop" });
-      if (asked === null) return;
-      expect(asked.outcome).toMatchObject({ status: "failed", reason: "permission_denied" });
-      expect(asked.said).not.toContain("did-41");
+      const result = await ask(make, { decision: "stop" });
+      if (result === null) return;
+      expect(result.outcome).toMatchObject({ status: "failed", reason: "permission_denied" });
+      expect(result.recordedText).not.toContain("did-41");
     },
   },
   {
@@ -174,12 +174,12 @@ export const executorContract: readonly Case<ExecutorSubject>[] = [
       if (!subject.executor.can.park || !subject.asking) return;
       const parked = await askOnce(subject, { decision: "park" });
       expect(parked.outcome).toMatchObject({ status: "parked", why: "approval" });
-      expect(parked.said).not.toContain("did-41");
+      expect(parked.recordedText).not.toContain("did-41");
       expect(parked.state).not.toBeNull();
       const continued = await askOnce(subject, { decision: "allow" }, parked.state);
       expect(continued.outcome.status).toBe("completed");
-      expect(continued.said).toContain("did-41");
-      expect(continued.asked).toEqual(parked.asked);
+      expect(continued.recordedText).toContain("did-41");
+      expect(continued.questions).toEqual(parked.questions);
     },
   },
   {
@@ -205,7 +205,7 @@ async function ask(make: () => Promise<ExecutorSubject>, answer: Answer | "edite
   return subject.asking ? askOnce(subject, answer) : null;
 }
 
-/** Runs the invocation that asks once; `said` is everything that came of it. */
+/** Runs the invocation that asks once. `recordedText` is everything that the run produced. */
 async function askOnce(
   { executor, asking, open }: ExecutorSubject,
   answer: Answer | "edited",
@@ -214,17 +214,17 @@ async function askOnce(
   const { invocation, edited } = asking!;
   const { context, events, saved } = await open();
   saved.state = continued;
-  const asked: Question[] = [];
+  const questions: Question[] = [];
   const outcome = await executor.run(
     { ...invocation, attended: true, continues: continued !== null },
     {
       ...context,
       async ask(question) {
-        asked.push(JSON.parse(JSON.stringify(question)) as Question);
+        questions.push(JSON.parse(JSON.stringify(question)) as Question);
         return answer === "edited" ? { decision: "allow", input: edited } : answer;
       },
     },
   );
-  expect(asked).toHaveLength(1);
-  return { outcome, asked, said: JSON.stringify([outcome, events]), state: saved.state };
+  expect(questions).toHaveLength(1);
+  return { outcome, questions, recordedText: JSON.stringify([outcome, events]), state: saved.state };
 }

@@ -55,13 +55,13 @@ export function processContract(name: string, { start, isolation, applied, reach
     return ended;
   };
 
-  const codeOf = async (command: Command): Promise<unknown> => {
+  const runForCode = async (command: Command): Promise<unknown> => {
     const ended = await begin(command).result;
     expect(ended).toMatchObject({ exitCode: null, signal: null, isolation: null });
     return ended.error?.code;
   };
 
-  // They wait more than they work.
+  // These tests wait more than they work.
   describe.concurrent(`process contract: ${name}`, () => {
     test("a successful command has code 0, no error, its times and the applied level", async () => {
       const ended = await finish(sh("echo out; echo err >&2"));
@@ -227,9 +227,9 @@ export function processContract(name: string, { start, isolation, applied, reach
       await firstChunk(running.stdout!);
       const first = running.kill("idle");
       // Would never end if each call restarted the grace period.
-      const often = setInterval(() => void running.kill("user"), 20);
+      const kills = setInterval(() => void running.kill("user"), 20);
       await Promise.all([first, running.kill("timeout")]);
-      clearInterval(often);
+      clearInterval(kills);
       expect(await running.result).toMatchObject({ stopped: "idle", signal: "SIGKILL" });
       await running.kill("shutdown");
       expect((await running.result).stopped).toBe("idle");
@@ -238,13 +238,14 @@ export function processContract(name: string, { start, isolation, applied, reach
     test("an immediate kill does not wait for the grace period, whichever comes first", async () => {
       const hurry = new AbortController();
       const options = { graceMs: 60_000, hurry: hurry.signal };
-      const deaf = (): RunningProcess => sh("trap '' TERM; echo ready; while :; do sleep 0.05; done", options);
-      const running = deaf();
+      const startIgnoringSigterm = (): RunningProcess =>
+        sh("trap '' TERM; echo ready; while :; do sleep 0.05; done", options);
+      const running = startIgnoringSigterm();
       await firstChunk(running.stdout!);
       const killed = running.kill("user");
       hurry.abort();
       await killed;
-      const later = deaf();
+      const later = startIgnoringSigterm();
       await firstChunk(later.stdout!);
       await later.kill("user");
       expect([await running.result, await later.result]).toMatchObject([
@@ -291,12 +292,12 @@ export function processContract(name: string, { start, isolation, applied, reach
       writeFileSync(join(directory, "plain.txt"), "no program\n");
       writeFileSync(join(directory, "orphan.sh"), "#!/no/such/interpreter\n");
       chmodSync(join(directory, "orphan.sh"), 0o755);
-      expect(await codeOf({ executable: "no-such-command-anywhere" })).toBe("DROVER-EXE-001");
-      expect(await codeOf({ executable: "./no-such-file" })).toBe("DROVER-EXE-001");
-      expect(await codeOf({ executable: "./plain.txt" })).toBe("DROVER-EXE-005");
-      expect(await codeOf({ executable: "/" })).toBe("DROVER-EXE-005");
-      expect(await codeOf({ executable: "./orphan.sh" })).toBe("DROVER-EXE-005");
-      expect(await codeOf({ executable: "true", arguments: ["x".repeat(200_000)] })).toBe("DROVER-EXE-006");
+      expect(await runForCode({ executable: "no-such-command-anywhere" })).toBe("DROVER-EXE-001");
+      expect(await runForCode({ executable: "./no-such-file" })).toBe("DROVER-EXE-001");
+      expect(await runForCode({ executable: "./plain.txt" })).toBe("DROVER-EXE-005");
+      expect(await runForCode({ executable: "/" })).toBe("DROVER-EXE-005");
+      expect(await runForCode({ executable: "./orphan.sh" })).toBe("DROVER-EXE-005");
+      expect(await runForCode({ executable: "true", arguments: ["x".repeat(200_000)] })).toBe("DROVER-EXE-006");
     });
 
     test("a bad request is thrown before anything starts", () => {
@@ -306,7 +307,7 @@ export function processContract(name: string, { start, isolation, applied, reach
       );
     });
 
-    test("a pipe that somebody else holds open does not delay the result", async () => {
+    test("a pipe that another process holds open does not delay the result", async () => {
       const mark = newMark();
       const ended = await leaveBehind("held-stdout", mark, { drainMs: 100 });
       expect(ended).toMatchObject({ exitCode: 0, out: "ready\n", error: null });
@@ -319,7 +320,7 @@ export function processContract(name: string, { start, isolation, applied, reach
       isolation: isolation === "pid" || isolation === "sandbox" ? "auto" : isolation,
     };
     test.each(["echo more; sleep 0.01", "echo a great lot more of it, and no end"])(
-      "somebody else who keeps writing does not delay the result: %s",
+      "another process that keeps writing does not delay the result: %s",
       async (what) => {
         const leftovers: StartOptions = reach === "command" ? { leftovers: "kill" } : keeping;
         const options: StartOptions = { drainMs: 50, stdin: "pipe", ...leftovers };

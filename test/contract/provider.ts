@@ -177,17 +177,17 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
       // Whether the summary uses up a scripted answer is up to the provider.
       subject.script(reads, reads, { text: "after" }, { text: "after" });
       const session = await openSession(subject);
-      const resultsOf = (output: string) =>
+      const listResults = (output: string) =>
         session.pending.map(({ tool_use_id }) => ({ tool_use_id, output, is_error: false }));
       await session.sendMessage("the task", options());
       expect(await session.compact({ ...options(), max_characters: 1000 })).toEqual({ ok: true, summary: null });
-      await session.submitToolResults(resultsOf("first result"), options());
+      await session.submitToolResults(listResults("first result"), options());
       const compacted = await session.compact({ ...options(), max_characters: 1000 });
       expect(compacted).toMatchObject({ ok: true, summary: expect.stringMatching(/./), summarized: 3, kept: 1 });
       // A resumed session has the summary too.
       const resumed = (await subject.provider.resumeSession(session.session_id))!;
       expect(resumed.pending).toHaveLength(1);
-      const turn = await resumed.submitToolResults(resultsOf("second result"), options());
+      const turn = await resumed.submitToolResults(listResults("second result"), options());
       expect(turn).toMatchObject({ ok: true, text: "after" });
       const [first, ...rest] = subject.lastRequest();
       expect(first).toMatch(/^the task\n\n<summary>/);

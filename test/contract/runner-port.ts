@@ -7,7 +7,7 @@ import { maxStateBytes } from "../../src/model/session-state.ts";
 import type { Run } from "../../src/model/run.ts";
 import type { Case } from "./contract.ts";
 
-/** A port, a way to ask for runs behind it, and to look at what became of them. */
+/** A port, with functions to submit runs behind it and to inspect what happened to them. */
 export interface RunnerPortSubject {
   port: RunnerPort;
   register(runner_key: string): Promise<RegistrationResult>;
@@ -26,7 +26,7 @@ const at = "2026-01-01T00:00:00.000Z";
 const line = (n: number) => ({ n, at, event: { type: "output", stream: "stdout", text: `${n}\n` } as const });
 const done = { status: "completed", exit_code: 0, text: "ok" } as const;
 
-/** A registered runner that holds one claimed run. */
+/** Registers a runner and claims one run for it. */
 async function claimOne(subject: RunnerPortSubject, attended = false) {
   const { runner_id, epoch } = await subject.register("key-a");
   const run_id = await subject.submit(attended);
@@ -37,7 +37,7 @@ async function claimOne(subject: RunnerPortSubject, attended = false) {
   return { run_id, attempt: claims[0]!.attempt, runner_id, epoch, base };
 }
 
-/** Also asks a person. */
+/** Claims one run that then asks a question. */
 async function askOne(subject: RunnerPortSubject) {
   const claimed = await claimOne(subject, true);
   const { run_id, attempt, base } = claimed;
@@ -53,15 +53,15 @@ async function askOne(subject: RunnerPortSubject) {
   return { ...claimed, poll };
 }
 
-function fileOf(text: string) {
+function createFile(text: string) {
   const bytes = Buffer.from(text);
   return { bytes: [bytes], sha256: createHash("sha256").update(bytes).digest("hex"), size: bytes.length };
 }
 
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 
-/** A save with these events, whose state says how far it goes. */
-function stateOf(
+/** Creates a save with these events, whose state says how far it goes. */
+function createState(
   of: Pick<SaveSessionRequest, "runner_id" | "epoch" | "run_id" | "attempt">,
   ns: readonly number[],
   more: Partial<SaveSessionRequest> = {},
@@ -193,7 +193,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     async check(make) {
       const subject = await make();
       const { run_id, attempt, runner_id, epoch } = await claimOne(subject);
-      const { bytes, sha256, size } = fileOf("hello");
+      const { bytes, sha256, size } = createFile("hello");
       const send = (changes: { sha256?: string; size?: number } = {}) =>
         subject.port.upload(
           { runner_id, epoch, run_id, attempt, sha256, size, ...changes },
@@ -212,7 +212,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     async check(make) {
       const subject = await make();
       const { run_id, attempt, runner_id, epoch } = await claimOne(subject);
-      const { bytes, sha256, size } = fileOf("hello");
+      const { bytes, sha256, size } = createFile("hello");
       const request = { runner_id, epoch, run_id, attempt, sha256, size };
       const send = (changes: object) =>
         subject.port.upload({ ...request, ...changes }, Readable.from(bytes), AbortSignal.timeout(60_000));
@@ -240,14 +240,14 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
       const of = { runner_id, epoch, run_id, attempt };
       const nothing = { load: "loaded", state: null, files: [], more: false };
       expect(await subject.port.loadSession(of)).toEqual(nothing);
-      expect(await subject.port.saveSession(stateOf(of, [1, 2]))).toEqual({ save: "saved" });
+      expect(await subject.port.saveSession(createState(of, [1, 2]))).toEqual({ save: "saved" });
       expect(await subject.seqs(run_id)).toHaveLength((await subject.seqs(run_id)).at(-1)!);
       const stored = await subject.seqs(run_id);
       const files = [
         { path: "a/b.txt", type: "file", bytes: base64("b") },
         { path: "run.sh", type: "executable", bytes: base64("#!/bin/sh") },
       ] as const;
-      expect(await subject.port.saveSession(stateOf(of, [2, 3], { files: [...files] }))).toEqual({ save: "saved" });
+      expect(await subject.port.saveSession(createState(of, [2, 3], { files: [...files] }))).toEqual({ save: "saved" });
       expect(await subject.seqs(run_id)).toHaveLength(stored.length + 1);
       expect(await subject.port.loadSession(of)).toEqual({
         ...nothing,
@@ -257,7 +257,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
       expect(await after("")).toEqual({ ...nothing, files });
       expect(await after("a/b.txt")).toEqual({ ...nothing, files: [files[1]] });
       const removed = [{ path: "a/b.txt", type: null }];
-      expect(await subject.port.saveSession(stateOf(of, [4], { files: removed }))).toEqual({ save: "saved" });
+      expect(await subject.port.saveSession(createState(of, [4], { files: removed }))).toEqual({ save: "saved" });
       expect(await after("")).toEqual({ ...nothing, files: [files[1]] });
     },
   },
@@ -269,7 +269,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
       const of = { runner_id, epoch, run_id, attempt };
       const part = (text: string) => ({ path: `/${text.repeat(64)}`, type: "file" as const, bytes: base64(text) });
       const save = (n: number, more: Partial<SaveSessionRequest>) =>
-        subject.port.saveSession({ ...stateOf(of, n === 0 ? [] : [n], more), n });
+        subject.port.saveSession({ ...createState(of, n === 0 ? [] : [n], more), n });
       const paths = async () => {
         const loaded = await subject.port.loadSession({ ...of, files_after: "" });
         return loaded.load === "fenced" ? null : loaded.files.map(({ path }) => path);
@@ -295,10 +295,10 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
       const { run_id, attempt, runner_id, epoch } = await claimOne(subject);
       const of = { runner_id, epoch, run_id, attempt };
       const before = await subject.seqs(run_id);
-      expect(await subject.port.saveSession(stateOf(of, [2]))).toEqual({ save: "gap", n: 0 });
-      expect(await subject.port.saveSession({ ...stateOf(of, [1]), n: 2 })).toEqual({ save: "gap", n: 0 });
+      expect(await subject.port.saveSession(createState(of, [2]))).toEqual({ save: "gap", n: 0 });
+      expect(await subject.port.saveSession({ ...createState(of, [1]), n: 2 })).toEqual({ save: "gap", n: 0 });
       const bytes = Buffer.alloc(maxStateBytes + 1).toString("base64");
-      expect(await subject.port.saveSession(stateOf(of, [1], { bytes }))).toEqual({ save: "too_large" });
+      expect(await subject.port.saveSession(createState(of, [1], { bytes }))).toEqual({ save: "too_large" });
       expect(await subject.port.loadSession(of)).toMatchObject({ state: null });
       expect(await subject.seqs(run_id)).toEqual(before);
     },
@@ -310,7 +310,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
       const { run_id, attempt, runner_id, epoch } = await claimOne(subject);
       const of = { runner_id, epoch, run_id, attempt };
       for (const ns of [[1], [2], [1]])
-        expect(await subject.port.saveSession(stateOf(of, ns))).toEqual({ save: "saved" });
+        expect(await subject.port.saveSession(createState(of, ns))).toEqual({ save: "saved" });
       expect(await subject.port.loadSession(of)).toMatchObject({ state: { bytes: base64("state 2") } });
     },
   },
@@ -320,15 +320,15 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
       const subject = await make();
       const { run_id, attempt, runner_id, epoch, base } = await claimOne(subject);
       const of = { runner_id, epoch, run_id, attempt };
-      await subject.port.saveSession(stateOf(of, [1]));
+      await subject.port.saveSession(createState(of, [1]));
       for (const changes of [{ attempt: attempt + 1 }, { epoch: epoch - 1 }, { run_id: "nobody" }]) {
         expect(await subject.port.loadSession({ ...of, ...changes })).toEqual({ load: "fenced" });
-        expect(await subject.port.saveSession(stateOf({ ...of, ...changes }, [2]))).toEqual({ save: "fenced" });
+        expect(await subject.port.saveSession(createState({ ...of, ...changes }, [2]))).toEqual({ save: "fenced" });
       }
       expect(await subject.port.loadSession(of)).toMatchObject({ state: { bytes: base64("state 1") } });
       await subject.port.report({ ...base, finishes: [{ run_id, attempt, last_n: 1, outcome: done }] });
       expect(await subject.port.loadSession(of)).toEqual({ load: "fenced" });
-      expect(await subject.port.saveSession(stateOf(of, [2]))).toEqual({ save: "fenced" });
+      expect(await subject.port.saveSession(createState(of, [2]))).toEqual({ save: "fenced" });
     },
   },
   {
@@ -358,7 +358,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
       const subject = await make();
       const { run_id, attempt, base, runner_id, epoch, poll } = await askOne(subject);
       const of = { runner_id, epoch, run_id, attempt };
-      expect(await subject.port.saveSession(stateOf(of, [3]))).toEqual({ save: "saved" });
+      expect(await subject.port.saveSession(createState(of, [3]))).toEqual({ save: "saved" });
       const outcome = { status: "parked", why: "approval" } as const;
       const park = { ...base, finishes: [{ run_id, attempt, last_n: 3, outcome }] };
       for (let i = 0; i < 2; i += 1) {

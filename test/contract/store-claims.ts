@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { agentNamed, output } from "../fixtures/dispatch/drive.ts";
+import { createAgent, output } from "../fixtures/dispatch/drive.ts";
 import type { Change } from "../../src/model/store.ts";
 import type { EachWithStore } from "./each-with-store.ts";
 
-/** Which runner gets a run, and which may write to it. */
+/** Which runner gets a run, and which runners may write to it. */
 export function describeClaims({ store, d, now, advance }: EachWithStore): void {
   describe("claims", () => {
     it("hands out by priority, then age, and records it in the run and its log", async () => {
@@ -66,6 +66,54 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
       expect(await store.read.run(second)).toMatchObject({ status: "claimed", attempt: 1 });
     });
 
+    it("claims a run in the transaction that creates it", async () => {
+      const runner = await d.register("r");
+      const claim = (claim_id: string) => ({
+        ...runner,
+        op: "claim_runs" as const,
+        claim_id,
+        want: 1,
+        ack_order: 0,
+        lease_ms: 10_000,
+        again: true as const,
+      });
+      const changes: Change[] = [];
+      const stop = store.changes((change) => changes.push(change));
+      const create = d.buildCreate();
+      const { run_id } = create.run;
+      const [created, claimed] = await store.apply([create, claim("c")]);
+      stop();
+      expect(created).toEqual({ ok: true, last_n: 0 });
+      expect(claimed).toMatchObject({ ok: true, claims: [{ run_id, attempt: 1 }] });
+      expect(changes.filter(({ runs }) => runs?.has(run_id))).toHaveLength(1);
+      expect(await d.statuses(run_id)).toEqual(["claimed"]);
+      expect(await d.event(run_id, 0)).toEqual({ type: "status", status: "pending" });
+      expect(await store.apply([create, claim("c")])).toMatchObject([
+        { ok: true, repeated: true },
+        { ok: true, claims: [{ run_id, attempt: 1 }] },
+      ]);
+
+      const capped = createAgent("capped", { max_concurrent: 1 });
+      const [first, second] = [d.buildCreate({}, capped), d.buildCreate({}, capped)];
+      expect(await store.apply([first, claim("d")])).toMatchObject([
+        { ok: true },
+        { ok: true, claims: [{ run_id: first.run.run_id }] },
+      ]);
+      expect(await store.apply([second, claim("e")])).toMatchObject([{ ok: true }, { ok: true, claims: [] }]);
+      expect(await d.statuses(second.run.run_id)).toEqual(["pending"]);
+
+      const other = d.buildCreate({ demands: { tags: ["x"] } });
+      const urgent = await d.submit({ priority: 9 });
+      expect(await store.apply([other, claim("e")])).toMatchObject([
+        { ok: true },
+        { ok: true, claims: [{ run_id: urgent }] },
+      ]);
+      await d.register("r");
+      const late = d.buildCreate({ created_by: "bob" });
+      expect(await store.apply([late, claim("f")])).toMatchObject([{ ok: true }, { ok: false, conflict: "old_epoch" }]);
+      expect(await d.statuses(late.run.run_id)).toEqual(["pending"]);
+    });
+
     it("matches every demand, and all tags", async () => {
       const wants = [
         { hostname: "other" },
@@ -98,7 +146,7 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
     });
 
     it("lets no more runs of an agent work than its cap allows, and does not hold up other runs", async () => {
-      const capped = agentNamed("capped", { max_concurrent: 2 });
+      const capped = createAgent("capped", { max_concurrent: 2 });
       const runs = [];
       for (let i = 0; i < 4; i += 1) runs.push(await d.submit({ priority: 9 }, capped));
       const free = await d.submit();
@@ -115,7 +163,7 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
     });
 
     it("releases the cap and a slot while a run waits, and counts it again when it resumes", async () => {
-      const capped = agentNamed("capped", { max_concurrent: 1 });
+      const capped = createAgent("capped", { max_concurrent: 1 });
       const runs = [await d.submit({}, capped), await d.submit({}, capped), await d.submit({}, capped)];
       const [first = "", second = "", third = ""] = runs;
       const runner = await d.register("r");
@@ -151,7 +199,7 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
     });
 
     it("keeps one active run for each session", async () => {
-      const chat = agentNamed("chat", { type: "autonomous", command: null });
+      const chat = createAgent("chat", { type: "autonomous", command: null });
       const first = await d.submit({ session_id: "s" }, chat);
       const second = await d.submit({ session_id: "s", mode: "resume" }, chat);
       const runner = await d.register("r");
@@ -171,7 +219,7 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
     });
 
     it("gives a runner restricted to one agent only that agent's runs, and explains it for the others", async () => {
-      const [echo, other] = [await d.submit(), await d.submit({ priority: 9 }, agentNamed("other"))];
+      const [echo, other] = [await d.submit(), await d.submit({ priority: 9 }, createAgent("other"))];
       const picky = await d.register("picky", { only_agent: "echo" });
       expect(await d.claim(picky, 5)).toEqual([echo]);
       expect(await store.read.why(other)).toMatchObject([
@@ -183,7 +231,7 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
     });
 
     it("sends a run that waits for a session to the runner that has it by then", async () => {
-      const chat = agentNamed("chat", { type: "autonomous", command: null, max_concurrent: 3 });
+      const chat = createAgent("chat", { type: "autonomous", command: null, max_concurrent: 3 });
       const first = await d.submit({ session_id: "s" }, chat);
       const second = await d.submit({ session_id: "s", mode: "resume" }, chat);
       const [a, b] = [await d.register("a"), await d.register("b", { hostname: "elsewhere" })];

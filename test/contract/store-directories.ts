@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { agentNamed } from "../fixtures/dispatch/drive.ts";
+import { createAgent } from "../fixtures/dispatch/drive.ts";
 import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 
-const chat = agentNamed("chat", { type: "autonomous", command: null });
-const here = agentNamed("here", { type: "autonomous", command: null, workspace: "in_place" });
-const scratch = agentNamed("scratch", { type: "autonomous", command: null, workspace: "scratch" });
+const chat = createAgent("chat", { type: "autonomous", command: null });
+const here = createAgent("here", { type: "autonomous", command: null, workspace: "in_place" });
+const scratch = createAgent("scratch", { type: "autonomous", command: null, workspace: "scratch" });
 
 /** What every store must do about runs that work in place: one at a time per directory and host. */
 export function storeDirectoryContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
@@ -115,11 +115,11 @@ export function storeDirectoryContract(engine: string, open: () => Promise<Opene
       const free = await d.submit({ project_dir: "/q" }, chat);
       const a = await d.register("a");
       expect(await d.claim(a, 1)).toEqual([[first, ...rest].sort()[0]]);
-      const ordered = new Set<string>();
-      store.changes((change) => change.ordered.forEach((id) => ordered.add(id)));
+      const runners = new Set<string>();
+      store.changes((change) => change.runnersWithOrders.forEach((id) => runners.add(id)));
       // One claim blocks only so many, and reports that there is more to do.
       expect(await d.claim(a, 1)).toEqual([]);
-      expect([...ordered]).toEqual(["a"]);
+      expect([...runners]).toEqual(["a"]);
       expect(await d.claim(a, 1)).toEqual([free]);
     });
   });

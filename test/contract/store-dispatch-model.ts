@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { isHeld, isTerminal, statusSets } from "../../src/model/states.ts";
-import { agentNamed, drive, type Driven } from "../fixtures/dispatch/drive.ts";
+import { createAgent, drive, type DrivenRunner } from "../fixtures/dispatch/drive.ts";
 import type { OpenedForDispatch } from "./each-with-store.ts";
 
 type Step =
@@ -67,7 +67,7 @@ interface Handout {
 
 /** A report, and how many attempts had been handed out when it was made. */
 interface Report {
-  at: Driven;
+  at: DrivenRunner;
   held: [string, number][];
   as_of_claim: string | null;
   handouts: number;
@@ -100,8 +100,8 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
   const handouts: Handout[] = [];
   const owners = new Map<string, number>();
   const beginnings = new Map<string, string>();
-  const runners: (Driven | null)[] = [];
-  /** What a runner polls with: a new id after claims, or always the same as an older runner does. */
+  const runners: (DrivenRunner | null)[] = [];
+  /** The claim id that a runner polls with: a new one after claims, or always the same, as with an older runner. */
   const claimIds = ["a0", "b0", "c0"];
   /** The last id that was answered with claims since registration. Reports are made as of it. */
   const closed: (string | null)[] = [null, null, null];
@@ -119,7 +119,7 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
     switch (one.do) {
       case "submit": {
         if (time > 0) return;
-        const agent = agentNamed(one.capped ? "capped" : "free", {
+        const agent = createAgent(one.capped ? "capped" : "free", {
           max_attempts: one.attempts,
           ...(one.directory === null ? {} : { type: "autonomous", command: null }),
           ...(one.capped ? { max_concurrent: 2 } : {}),
@@ -197,7 +197,7 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
   async function expectEffects(): Promise<void> {
     for (const run of await store.read.runs({}, { limit: 1000 })) {
       const { run_id, attempt, status, started_at, claimed_at, finished_at, runner_id, waiting_for, progress } = run;
-      // Plain comparisons, because these are by far the most checks here.
+      // Plain comparisons instead of `expect`, because there are very many of them.
       const must = (holds: boolean): void => void (holds || expect.fail(`invalid run: ${JSON.stringify(run)}`));
       must((finished_at !== null) === isTerminal(status));
       must((waiting_for !== null) === (status === "waiting"));
@@ -222,8 +222,8 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
     expect(taken).toEqual([...new Set(taken)]);
   }
 
-  /** What the runner would report now. It is kept, to arrive again later. */
-  function report(at: Driven, index: number, forget: boolean): Report {
+  /** Creates the report that the runner would send now, and keeps it so that it can arrive again later. */
+  function report(at: DrivenRunner, index: number, forget: boolean): Report {
     const held = handouts
       .filter((handout) => handout.runner === index && !forget)
       .map(({ run_id, attempt }): [string, number] => [run_id, attempt]);
@@ -273,7 +273,7 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
     if (!current) expect((await store.read.events(handout.run_id, 0, 1000)).length).toBe(seqs);
   }
 
-  async function alive(index: number): Promise<Driven> {
+  async function alive(index: number): Promise<DrivenRunner> {
     const at = runners[index] ?? (await registerAgain(index));
     runners[index] = at;
     const [beat] = await store.apply([
@@ -285,7 +285,7 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
     return again;
   }
 
-  async function registerAgain(index: number): Promise<Driven> {
+  async function registerAgain(index: number): Promise<DrivenRunner> {
     claimIds[index] += "'";
     closed[index] = null;
     return d.register(`r${index}`);

@@ -2,11 +2,11 @@ import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
-import type { Driven } from "../fixtures/dispatch/drive.ts";
+import type { DrivenRunner } from "../fixtures/dispatch/drive.ts";
 import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 
 const never = new AbortController().signal;
-const hashOf = (text: string) => createHash("sha256").update(text).digest("hex");
+const hashBytes = (text: string) => createHash("sha256").update(text).digest("hex");
 
 /** What every store must do about the files of runs. */
 export function storeFileContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
@@ -16,17 +16,17 @@ export function storeFileContract(engine: string, open: () => Promise<OpenedForD
     const put = (text: string, announced: { sha256?: string; size?: number } = {}) =>
       store.blobs.put(
         Readable.from([Buffer.from(text)]),
-        { sha256: hashOf(text), size: Buffer.byteLength(text), ...announced },
+        { sha256: hashBytes(text), size: Buffer.byteLength(text), ...announced },
         never,
       );
     const add = async (
-      runner: Driven,
+      runner: DrivenRunner,
       run_id: string,
       attempt: number,
       text: string,
       more: { only_check?: true } = {},
     ) => {
-      const facts = { sha256: hashOf(text), size: Buffer.byteLength(text), ...more };
+      const facts = { sha256: hashBytes(text), size: Buffer.byteLength(text), ...more };
       return (await store.apply([{ op: "add_upload", run_id, attempt, runner, ...facts }]))[0];
     };
     const file = (path: string, text: string, changes: { size?: number } = {}) =>
@@ -34,7 +34,7 @@ export function storeFileContract(engine: string, open: () => Promise<OpenedForD
         type: "file",
         path,
         size: Buffer.byteLength(text),
-        sha256: hashOf(text),
+        sha256: hashBytes(text),
         media_type: "text/plain",
         ...changes,
       }) as const;
@@ -46,13 +46,13 @@ export function storeFileContract(engine: string, open: () => Promise<OpenedForD
       expect(await put("")).toBe("stored");
       expect(await put("short", { size: 6 })).toBe("mismatch");
       expect(await put("longer", { size: 5 })).toBe("mismatch");
-      expect(await put("other", { sha256: hashOf("hello!") })).toBe("mismatch");
+      expect(await put("other", { sha256: hashBytes("hello!") })).toBe("mismatch");
       expect(await put("named", { sha256: "../../etc/passwd" })).toBe("mismatch");
-      const blob = await store.blobs.open(hashOf("hello"));
+      const blob = await store.blobs.open(hashBytes("hello"));
       expect(blob?.size).toBe(5);
       expect((await buffer(blob!.stream)).toString()).toBe("hello");
       for (const text of ["short", "longer", "other", "hello!", "named"])
-        expect(await store.blobs.open(hashOf(text))).toBeNull();
+        expect(await store.blobs.open(hashBytes(text))).toBeNull();
       expect(await store.blobs.open("../../drover.db")).toBeNull();
     });
 
@@ -77,14 +77,14 @@ export function storeFileContract(engine: string, open: () => Promise<OpenedForD
         file("../out", "mine"),
       );
       expect(await store.read.files(run)).toEqual([
-        { path: "a/b.txt", size: 4, sha256: hashOf("mine"), media_type: "text/plain" },
+        { path: "a/b.txt", size: 4, sha256: hashBytes("mine"), media_type: "text/plain" },
       ]);
       await d.finish(runner, run, 1, {
         events: [{ n: 6, at: now().toISOString(), event: file("z", "mine") }],
         last_n: 6,
       });
       expect(await paths(run)).toEqual(["a/b.txt", "z"]);
-      expect(await store.read.file(run, "z")).toMatchObject({ sha256: hashOf("mine") });
+      expect(await store.read.file(run, "z")).toMatchObject({ sha256: hashBytes("mine") });
       expect(await store.read.file(run, "stolen.txt")).toBeNull();
       expect(await store.read.file(other, "z")).toBeNull();
     });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { agentNamed, output } from "../fixtures/dispatch/drive.ts";
+import { createAgent, output } from "../fixtures/dispatch/drive.ts";
 import type { EachWithStore } from "./each-with-store.ts";
 
 const rescue = { op: "rescue", unmatched_ms: 300_000, limit: 100 } as const;
@@ -8,7 +8,7 @@ const rescue = { op: "rescue", unmatched_ms: 300_000, limit: 100 } as const;
 export function describeLeases({ store, d, now, advance }: EachWithStore): void {
   describe("giving back", () => {
     it("requeues drained runs at no cost, and counts those that a crash lost", async () => {
-      const often = agentNamed("often", { max_attempts: 2 });
+      const often = createAgent("often", { max_attempts: 2 });
       const run = await d.submit({}, often);
       const runner = await d.register("r");
       const lost = {
@@ -48,7 +48,7 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
       expect((await store.read.events(run, 0, 100)).map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
     });
 
-    it("requeues only what never arrived", async () => {
+    it("requeues only runs that never arrived", async () => {
       const [one, two, three] = [await d.submit(), await d.submit(), await d.submit()];
       const runner = await d.register("r");
       await d.claim(runner, 1, "a");
@@ -94,8 +94,8 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
     });
 
     it("takes back what a runner still held when it left", async () => {
-      const run = await d.submit({}, agentNamed("own"));
-      const runner = await d.register("r", { agents: [agentNamed("own")] });
+      const run = await d.submit({}, createAgent("own"));
+      const runner = await d.register("r", { agents: [createAgent("own")] });
       await d.claim(runner);
       expect(await store.read.agents("own")).toMatchObject([{ source: "runner", runner_id: "r" }]);
       expect(await store.apply([{ op: "leave_runner", ...runner }])).toEqual([
@@ -112,7 +112,7 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
   describe("leases", () => {
     it("loses a runner whose lease expired, and requeues or fails its runs depending on their attempts", async () => {
       const once = await d.submit();
-      const twice = await d.submit({}, agentNamed("twice", { max_attempts: 2 }));
+      const twice = await d.submit({}, createAgent("twice", { max_attempts: 2 }));
       const runner = await d.register("r");
       await d.claim(runner, 5);
       advance(9_999);
@@ -141,43 +141,43 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
 
     it("loses a runner only if the judging process has listened for a whole lease", async () => {
       const run = await d.submit();
-      const [silent, heard] = [await d.register("silent"), await d.register("heard")];
+      const [silent, reporting] = [await d.register("silent"), await d.register("heard")];
       await d.claim(silent);
-      const judge = async (before?: { since: number; at: number }) => {
-        await d.beat(heard, [], null);
+      const rescueAs = async (before?: { since: number; at: number }) => {
+        await d.beat(reporting, [], null);
         const listening = { lease_ms: 10_000, ...(before ? { before } : {}) };
         const [rescued] = await store.apply([{ ...rescue, listening }]);
         if (!rescued.ok) throw new Error("rescue has no conflicts");
         return rescued;
       };
-      // Each started a moment ago.
+      // Each process was started a moment ago.
       for (let process = 0; process < 6; process += 1) {
         advance(4000);
-        expect(await judge()).toMatchObject({ lost_runners: [], failed: [] });
+        expect(await rescueAs()).toMatchObject({ lost_runners: [], failed: [] });
       }
-      let before = await judge();
+      let before = await rescueAs();
       advance(5001);
       // It was suspended for more than half a lease.
-      before = await judge(before);
+      before = await rescueAs(before);
       const since = before.at;
       for (let at = 0; at < 2; at += 1) {
         advance(5000 - at);
-        before = await judge(before);
+        before = await rescueAs(before);
         expect(before).toMatchObject({ since, lost_runners: [] });
       }
       expect((await d.append(silent, run, 1, 1, output("1"))).ok).toBe(true);
       advance(1);
-      expect(await judge(before)).toMatchObject({ since, lost_runners: ["silent"], failed: [run] });
+      expect(await rescueAs(before)).toMatchObject({ since, lost_runners: ["silent"], failed: [run] });
     });
 
     it("fails no unmatched run before the judging process has listened for the whole waiting time", async () => {
       const run = await d.submit({ demands: { tags: ["gpu"] } });
       advance(600_000);
       const at = now().getTime();
-      const judge = (since: number) =>
+      const rescueAs = (since: number) =>
         store.apply([{ ...rescue, listening: { lease_ms: 10_000, before: { since, at } } }]);
-      expect(await judge(at - 299_999)).toMatchObject([{ failed: [] }]);
-      expect(await judge(at - 300_000)).toMatchObject([{ failed: [run] }]);
+      expect(await rescueAs(at - 299_999)).toMatchObject([{ failed: [] }]);
+      expect(await rescueAs(at - 300_000)).toMatchObject([{ failed: [run] }]);
     });
 
     it("treats a held poll as a sign of life only for an idle runner", async () => {

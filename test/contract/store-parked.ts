@@ -1,18 +1,18 @@
 import { describe, expect, it } from "vitest";
 import type { Run } from "../../src/model/run.ts";
-import { allow, approval, askWith, chat, request } from "../fixtures/dispatch/ask.ts";
-import { agentNamed } from "../fixtures/dispatch/drive.ts";
+import { allow, approval, createQuestionHelpers, chat, request } from "../fixtures/dispatch/ask.ts";
+import { createAgent } from "../fixtures/dispatch/drive.ts";
 import type { EachWithStore } from "./each-with-store.ts";
 
 /** What every store must do about runs that wait for an answer without a runner. */
 export function describeParked(opened: EachWithStore): void {
   const { store, d, now, advance } = opened;
-  const { rescue, answer, inbox, types, asked, parked } = askWith(opened);
+  const { rescue, answer, inbox, types, createWaitingRun, createParkedRun } = createQuestionHelpers(opened);
 
   describe("a run that a command created for its own runner and left parked", () => {
     const mine = "run-4711-0123abcd-profile-f00d";
     const place = { place_id: "here", executor_profile: "profile" };
-    const parkedByCommand = async (changes: Partial<Run> = {}) => {
+    const createRunParkedByCommand = async (changes: Partial<Run> = {}) => {
       const runner = await d.register(mine, { ...place, only_pinned: true });
       const run_id = await d.submit(
         { attended: true, session_id: "s", demands: { runner_id: mine }, ...changes },
@@ -28,7 +28,7 @@ export function describeParked(opened: EachWithStore): void {
     };
 
     it("is continued by another runner of its place, and by none elsewhere", async () => {
-      const run_id = await parkedByCommand();
+      const run_id = await createRunParkedByCommand();
       const other = await d.register("other", { ...place, place_id: "there" });
       const up = await d.register("up", place);
       expect(await answer(run_id)).toMatchObject({ ok: true });
@@ -37,7 +37,7 @@ export function describeParked(opened: EachWithStore): void {
     });
 
     it("waits for a runner of its place that registers after the answer", async () => {
-      const run_id = await parkedByCommand();
+      const run_id = await createRunParkedByCommand();
       expect(await answer(run_id)).toMatchObject({ ok: true });
       const late = await d.register("late", { ...place, place_id: "there" });
       expect(await d.claim(late)).toEqual([]);
@@ -45,7 +45,7 @@ export function describeParked(opened: EachWithStore): void {
     });
 
     it("is continued by a command that reuses that runner's name", async () => {
-      const run_id = await parkedByCommand();
+      const run_id = await createRunParkedByCommand();
       expect(await answer(run_id)).toMatchObject({ ok: true });
       expect(await d.claim(await d.register(mine, { ...place, only_pinned: true }, "another"))).toEqual([run_id]);
     });
@@ -67,9 +67,9 @@ export function describeParked(opened: EachWithStore): void {
 
   describe("a parked run", () => {
     it("uses no slot, and continues with the answer: at no cost, over slot and cap, on its own runner first", async () => {
-      const one = agentNamed("one", { type: "autonomous", command: null, max_concurrent: 1 });
+      const one = createAgent("one", { type: "autonomous", command: null, max_concurrent: 1 });
       const runner = await d.register("r", { slots: 1 });
-      const run_id = await parked(runner, one);
+      const run_id = await createParkedRun(runner, one);
       expect(await store.read.run(run_id)).toMatchObject({
         status: "parked",
         parked_why: "approval",
@@ -80,11 +80,11 @@ export function describeParked(opened: EachWithStore): void {
       const next = await d.submit({ session_id: "t" }, one);
       expect(await d.claim(runner)).toEqual([next]);
       const other = await d.register("other", { slots: 1 });
-      const heard: unknown[] = [];
-      const stop = store.changes(({ resumed = [] }) => heard.push(...resumed));
+      const resumedDemands: unknown[] = [];
+      const stop = store.changes(({ resumed = [] }) => resumedDemands.push(...resumed));
       await answer(run_id);
       stop();
-      expect(heard).toHaveLength(1);
+      expect(resumedDemands).toHaveLength(1);
       expect(await d.statuses(run_id)).toEqual(["pending"]);
       expect(await store.read.poller({ ...other, claim_id: "known", want: 0 })).toMatchObject({ idle: false });
       expect(await store.read.with_work(["r", "other"])).toEqual(["r"]);
@@ -110,7 +110,7 @@ export function describeParked(opened: EachWithStore): void {
 
     it("goes to any runner if its own does not take it", async () => {
       const runner = await d.register("r");
-      const run_id = await parked(runner);
+      const run_id = await createParkedRun(runner);
       const other = await d.register("other");
       await answer(run_id);
       advance(5001);
@@ -121,7 +121,7 @@ export function describeParked(opened: EachWithStore): void {
 
     it("is not given to a runner that is draining, lacks resources or may start nothing", async () => {
       const runner = await d.register("r");
-      await answer(await parked(runner));
+      await answer(await createParkedRun(runner));
       const claim = { op: "claim_runs", ...runner, want: 0, ack_order: 0, lease_ms: 10_000 } as const;
       const [short, held] = await store.apply([
         { ...claim, claim_id: "short", shortage: "no descriptors" },
@@ -134,7 +134,7 @@ export function describeParked(opened: EachWithStore): void {
 
     it("continues at once if the answer came before it was parked, and ends if that was a stop", async () => {
       const runner = await d.register("r", { slots: 9 });
-      const [answered, stopped] = [await asked(runner), await asked(runner, chat, "t")];
+      const [answered, stopped] = [await createWaitingRun(runner), await createWaitingRun(runner, chat, "t")];
       await answer(answered);
       await answer(stopped, "q", { decision: "stop" });
       for (const run_id of [answered, stopped]) await d.finish(runner, run_id, 1, { last_n: 1, parked: approval });
@@ -145,7 +145,7 @@ export function describeParked(opened: EachWithStore): void {
 
     it("fails if the answer is a stop, and is cancelled if it is stopped", async () => {
       const runner = await d.register("r");
-      const [refused, stopped] = [await parked(runner), await parked(runner, chat, "t")];
+      const [refused, stopped] = [await createParkedRun(runner), await createParkedRun(runner, chat, "t")];
       await answer(refused, "q", { decision: "stop", message: "never" });
       await store.apply([{ op: "stop_runs", run_ids: [stopped], reason: "user", by: "ann" }]);
       expect(await store.read.run(refused)).toMatchObject({ status: "failed", reason: "permission_denied" });
@@ -181,7 +181,7 @@ export function describeParked(opened: EachWithStore): void {
       await d.claim(runner, 2);
       await d.finish(runner, timed, 1, { parked: { why: "budget", until, message: "Enough." } });
       await d.finish(runner, resumed, 1, { parked: { why: "budget" } });
-      const question = await parked(runner, chat, "c");
+      const question = await createParkedRun(runner, chat, "c");
       expect(await store.read.run(timed)).toMatchObject({ parked_until: until, waiting_for: "Enough." });
       expect(await store.read.why(timed)).toEqual([{ demand: "budget", detail: `Enough. It continues at ${until}.` }]);
       const resume = async (run_id: string) => (await store.apply([{ op: "resume_run", run_id, by: "ann" }]))[0];

@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
 import type { Poll } from "../../src/model/dispatch-reads.ts";
-import { agentNamed, type Driven, output } from "../fixtures/dispatch/drive.ts";
+import { createAgent, type DrivenRunner, output } from "../fixtures/dispatch/drive.ts";
 import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 
 /** What every store must answer to polling runners, before anything is written for them. */
 export function storePollContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
   describe(`${engine} keeps the contract of polls`, () => {
     const { store, d, now, advance } = eachWithStore(open);
-    const poller = (runner: Driven, changes: Partial<Poll> = {}) =>
+    const poller = (runner: DrivenRunner, changes: Partial<Poll> = {}) =>
       store.read.poller({ ...runner, claim_id: "c", want: 1, ...changes });
-    const isIdle = async (runner: Driven, changes: Partial<Poll> = {}) => {
+    const isIdle = async (runner: DrivenRunner, changes: Partial<Poll> = {}) => {
       const found = await poller(runner, changes);
       return "conflict" in found ? found.conflict : found.idle;
     };
@@ -73,7 +73,7 @@ export function storePollContract(engine: string, open: () => Promise<OpenedForD
     });
 
     it("lets it wait despite runs that it could not claim: over a cap, of another agent, blocked by their session", async () => {
-      const capped = agentNamed("capped", { max_concurrent: 1 });
+      const capped = createAgent("capped", { max_concurrent: 1 });
       const [runner, picky] = [await d.register("r"), await d.register("picky", { only_agent: "echo" })];
       await d.poll(runner, 1, "c");
       await d.poll(picky, 1, "c");
@@ -84,7 +84,7 @@ export function storePollContract(engine: string, open: () => Promise<OpenedForD
       await d.finish(runner, first, 1);
       expect([await isIdle(runner), await isIdle(picky)]).toEqual([false, true]);
       await d.claim(runner, 1, "e");
-      const chat = agentNamed("chat", { type: "autonomous", command: null });
+      const chat = createAgent("chat", { type: "autonomous", command: null });
       const session = await d.submit({ session_id: "s" }, chat);
       await d.submit({ session_id: "s", mode: "resume" }, chat);
       expect(await d.claim(runner, 1, "f")).toEqual([session]);

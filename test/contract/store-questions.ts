@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { allow, askWith, chat, request } from "../fixtures/dispatch/ask.ts";
-import { agentNamed } from "../fixtures/dispatch/drive.ts";
+import { allow, createQuestionHelpers, chat, request } from "../fixtures/dispatch/ask.ts";
+import { createAgent } from "../fixtures/dispatch/drive.ts";
 import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 import { describeParked } from "./store-parked.ts";
 
@@ -9,7 +9,7 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
   describe(`${engine} keeps the question contract`, () => {
     const opened = eachWithStore(open);
     const { store, d, now, advance } = opened;
-    const { rescue, answer, inbox, asked, parked } = askWith(opened);
+    const { rescue, answer, inbox, createWaitingRun, createParkedRun } = createQuestionHelpers(opened);
 
     describe("asking", () => {
       it("stores a question with the event that asks it, and the run waits", async () => {
@@ -82,7 +82,7 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
 
       it("waits until the last of several questions is answered, and for none that its runner withdraws", async () => {
         const runner = await d.register("r");
-        const run_id = await asked(runner);
+        const run_id = await createWaitingRun(runner);
         await d.append(runner, run_id, 1, 2, request("r"), request("s"));
         await answer(run_id, "q");
         await answer(run_id, "r");
@@ -98,9 +98,9 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
       });
 
       it("releases slot and cap while it waits", async () => {
-        const one = agentNamed("one", { type: "autonomous", command: null, max_concurrent: 1 });
+        const one = createAgent("one", { type: "autonomous", command: null, max_concurrent: 1 });
         const runner = await d.register("r", { slots: 1 });
-        const run_id = await asked(runner, one);
+        const run_id = await createWaitingRun(runner, one);
         expect(await store.read.runner("r")).toMatchObject({ running: 0 });
         const next = await d.submit({ session_id: "t" }, one);
         expect(await d.claim(runner)).toEqual([next]);
@@ -112,7 +112,7 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
     describe("answering", () => {
       it("orders the answer to the runner, and logs who decided what", async () => {
         const runner = await d.register("r");
-        const run_id = await asked(runner);
+        const run_id = await createWaitingRun(runner);
         const given = { decision: "allow", input: { command: "pwd" }, remember: "session" } as const;
         expect(await answer(run_id, "q", given)).toMatchObject({
           ok: true,
@@ -144,7 +144,7 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
 
       it("accepts the first of two answers, even in one transaction, and names who gave it", async () => {
         const runner = await d.register("r", { slots: 9 });
-        const [one, two] = [await asked(runner), await asked(runner, chat, "t")];
+        const [one, two] = [await createWaitingRun(runner), await createWaitingRun(runner, chat, "t")];
         await answer(one, "q", { decision: "deny", message: "no" });
         expect(await answer(one, "q", allow, "bob")).toMatchObject({
           ok: false,
@@ -162,7 +162,7 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
 
       it("keeps an answer for the next attempt if the runner is lost, and asks unanswered questions again", async () => {
         const runner = await d.register("r");
-        const run_id = await asked(runner);
+        const run_id = await createWaitingRun(runner);
         await d.append(runner, run_id, 1, 2, request("r"));
         await d.save(runner, run_id, 1, 3, "state");
         advance(10_001);
@@ -186,7 +186,7 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
 
       it("closes open questions when the run ends or is stopped", async () => {
         const runner = await d.register("r", { slots: 9 });
-        const [ended, stopped] = [await asked(runner), await asked(runner, chat, "t")];
+        const [ended, stopped] = [await createWaitingRun(runner), await createWaitingRun(runner, chat, "t")];
         await d.finish(runner, ended, 1, { last_n: 1 });
         await store.apply([{ op: "stop_runs", run_ids: [stopped], reason: "user", by: "ann" }]);
         expect(await inbox()).toEqual([]);
@@ -252,8 +252,8 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
     describe("expiry", () => {
       it("fails a run whose question nobody answered: at once if it is parked, by an order if it waits", async () => {
         const runner = await d.register("r", { slots: 9 });
-        const brief = agentNamed("brief", { type: "autonomous", command: null, answer_within_seconds: 5 });
-        const [waits, aside] = [await asked(runner, brief), await parked(runner, brief, "t")];
+        const brief = createAgent("brief", { type: "autonomous", command: null, answer_within_seconds: 5 });
+        const [waits, aside] = [await createWaitingRun(runner, brief), await createParkedRun(runner, brief, "t")];
         advance(4999);
         await rescue();
         expect(await d.statuses(waits, aside)).toEqual(["waiting", "parked"]);

@@ -2,12 +2,12 @@ import { describe, expect, it } from "vitest";
 import { scheduleDefinitionSchema, type NewSchedule, type ScheduleDefinition } from "../../src/model/schedule.ts";
 import type { FireSchedule } from "../../src/model/schedule-ops.ts";
 import type { Change } from "../../src/model/store.ts";
-import { agentNamed } from "../fixtures/dispatch/drive.ts";
+import { createAgent } from "../fixtures/dispatch/drive.ts";
 import { buildFinish, sampleRun } from "../fixtures/record/sample.ts";
 import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 
 const minute = (n: number): string => new Date(Date.UTC(2026, 0, 1, 0, n)).toISOString();
-const agent = agentNamed("echo");
+const agent = createAgent("echo");
 
 /** What every store must do about schedules and their slots. */
 export function storeScheduleContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
@@ -212,8 +212,8 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
       await fired(1);
       const now = "2026-01-01T00:01:30.000Z";
       const ask = { op: "fire_schedule", schedule_id: "s", skipped: [], at: now } as const;
-      const [asked] = await store.apply([{ ...ask, run: { ...newRun(), slot: now } }]);
-      expect(asked).toMatchObject({ ok: true, run_id: expect.any(String) });
+      const [requested] = await store.apply([{ ...ask, run: { ...newRun(), slot: now } }]);
+      expect(requested).toMatchObject({ ok: true, run_id: expect.any(String) });
       expect(await store.read.schedule("s")).toMatchObject({ due_at: minute(2), last: { manual: true } });
       expect(await store.apply([{ ...ask, run: { ...newRun(), slot: now } }])).toMatchObject([{ run_id: null }]);
     });
@@ -230,13 +230,13 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
     });
 
     it("notifies listeners that schedules have changed", async () => {
-      const heard: Change[] = [];
-      const stop = store.changes((change) => heard.push(change));
+      const changes: Change[] = [];
+      const stop = store.changes((change) => changes.push(change));
       await put(scheduled());
       await fired(1);
       await store.apply([{ op: "delete_schedule", schedule_id: "s" }]);
       stop();
-      expect(heard.filter(({ schedules }) => schedules)).toHaveLength(3);
+      expect(changes.filter(({ schedules }) => schedules)).toHaveLength(3);
     });
 
     describe("schedules of agents", () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { RunEvent } from "../../src/model/event.ts";
 import type { Run } from "../../src/model/run.ts";
 import type { FinishRun } from "../../src/model/store.ts";
-import { agentNamed } from "../fixtures/dispatch/drive.ts";
+import { createAgent } from "../fixtures/dispatch/drive.ts";
 import { buildFinish, numbered, sampleRun } from "../fixtures/record/sample.ts";
 import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 
@@ -46,7 +46,7 @@ export function storeSearchContract(engine: string, open: () => Promise<OpenedFo
     });
 
     it("finds a run while it is pending, and its result once it has ended", async () => {
-      const run_id = await d.submit({ prompt: "count the geese" }, agentNamed("counter"));
+      const run_id = await d.submit({ prompt: "count the geese" }, createAgent("counter"));
       expect(await ids("geese")).toEqual([run_id]);
       const runner = await d.register("r");
       await d.claim(runner);
@@ -112,12 +112,12 @@ export function storeSearchContract(engine: string, open: () => Promise<OpenedFo
 
     it("accepts any query", async () => {
       await keep({ prompt: "ordinary text" });
-      const asked = [
+      const queries = [
         ['"', '""', "*", "a*", "NEAR(a b)", "a AND", "OR", "NOT x", "words:ordinary", "^ordinary", "-ordinary"],
         ["'", "' | !a", "a:*", "\\", "(((", "a & b <-> c", "\0", "ordinary\0", "\ud800", "%", "{}", "🚢"],
         ["x".repeat(10_000), "x ".repeat(5000), '"'.repeat(5000), "é".repeat(3000), "\ue000"],
       ].flat();
-      for (const text of asked) expect(Array.isArray(await find(text)), text.slice(0, 20)).toBe(true);
+      for (const text of queries) expect(Array.isArray(await find(text)), text.slice(0, 20)).toBe(true);
       expect(await find("^ordinary")).toHaveLength(1);
     });
   });

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { agentNamed } from "../fixtures/dispatch/drive.ts";
+import { createAgent } from "../fixtures/dispatch/drive.ts";
 import { buildFinish } from "../fixtures/record/sample.ts";
 import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 
-const chat = agentNamed("chat", { type: "autonomous", command: null });
+const chat = createAgent("chat", { type: "autonomous", command: null });
 const init = (executor_session_id: string) => ({ type: "system", subtype: "init", executor_session_id }) as const;
 
 /** What every store must do about sessions: resume, fork, delete. */
@@ -139,7 +139,7 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
 
     it("continues a session on any runner of its place and profile, in its original directory", async () => {
       const place_id = "the place";
-      const inPlace = agentNamed("chat", { type: "autonomous", command: null, workspace: "in_place" });
+      const inPlace = createAgent("chat", { type: "autonomous", command: null, workspace: "in_place" });
       await d.submit({ session_id: "s" }, inPlace);
       const next = await d.submit({ session_id: "s", mode: "resume" }, inPlace);
       const first = await d.register("first", { place_id, project_dir: "/begun/here" });
@@ -201,19 +201,19 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       expect([await d.load(runner, next, 1), await d.load(runner, fork, 1)]).toEqual(["of the next", "of the next"]);
       await d.save(runner, fork, 1, 1, "of the fork");
       expect([await d.load(runner, next, 1), await d.load(runner, fork, 1)]).toEqual(["of the next", "of the fork"]);
-      const filesOf = (run_id: string) => store.read.session_state({ run_id, attempt: 1, runner }, "");
-      expect(await filesOf(next)).toMatchObject({
+      const listFiles = (run_id: string) => store.read.session_state({ run_id, attempt: 1, runner }, "");
+      expect(await listFiles(next)).toMatchObject({
         state: null,
         files: [{ path: "a", bytes: expect.objectContaining({ length: 2 }) }],
         more: false,
       });
-      expect(await filesOf(fork)).toEqual({ state: null, files: [], more: false });
+      expect(await listFiles(fork)).toEqual({ state: null, files: [], more: false });
       for (const run_id of [next, fork]) await d.finish(runner, run_id, 1, { last_n: 1 });
       await store.apply([{ op: "delete_session", session_id: "s" }]);
       const again = await d.submit({ session_id: "s" }, chat);
       await d.claim(runner);
       expect(await d.load(runner, again, 1)).toBeNull();
-      expect(await filesOf(again)).toEqual({ state: null, files: [], more: false });
+      expect(await listFiles(again)).toEqual({ state: null, files: [], more: false });
     });
 
     it("continues a run that lost its runner from its state, three times at no cost, and informs its next runner", async () => {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { agentNamed, type Driven } from "../fixtures/dispatch/drive.ts";
+import { createAgent, type DrivenRunner } from "../fixtures/dispatch/drive.ts";
 import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 
 const thinker = { type: "autonomous", command: null } as const;
-const chat = agentNamed("chat", thinker);
+const chat = createAgent("chat", thinker);
 const turn = (input_tokens: number, output_tokens: number, cost_usd: number | null = null) =>
   ({ type: "usage", usage: { input_tokens, output_tokens, cost_usd } }) as const;
 
@@ -12,7 +12,7 @@ export function storeSpendingContract(engine: string, open: () => Promise<Opened
   describe(`${engine} keeps the spending contract`, () => {
     const { store, d, now, advance } = eachWithStore(open);
     const rescue = () => store.apply([{ op: "rescue", unmatched_ms: 1e9, limit: 100 }]);
-    const begin = async (runner: Driven, agent = chat, session_id = "s", created_by = "ann") => {
+    const begin = async (runner: DrivenRunner, agent = chat, session_id = "s", created_by = "ann") => {
       const run_id = await d.submit({ session_id, created_by }, agent);
       expect(await d.claim(runner)).toEqual([run_id]);
       return run_id;
@@ -48,7 +48,7 @@ export function storeSpendingContract(engine: string, open: () => Promise<Opened
       it("is added up by agent, by UTC day and by session, and filtered by owner", async () => {
         const runner = await d.register("r", { slots: 9 });
         const mine = await begin(runner, chat, "s");
-        const theirs = await begin(runner, agentNamed("other", thinker), "t", "bob");
+        const theirs = await begin(runner, createAgent("other", thinker), "t", "bob");
         await d.append(runner, mine, 1, 1, turn(1, 1));
         await d.append(runner, theirs, 1, 1, turn(2, 2, 1));
         const [today, tomorrow] = [now().toISOString().slice(0, 10), midnight().slice(0, 10)];
@@ -80,7 +80,7 @@ export function storeSpendingContract(engine: string, open: () => Promise<Opened
     });
 
     describe("the budget of a day", () => {
-      const thrifty = agentNamed("thrifty", { ...thinker, budget: { per_day: { tokens: 10 } } });
+      const thrifty = createAgent("thrifty", { ...thinker, budget: { per_day: { tokens: 10 } } });
 
       it("is reported as spent with each save and report, and parks runs until the next UTC day", async () => {
         const runner = await d.register("r", { slots: 9 });
@@ -112,7 +112,7 @@ export function storeSpendingContract(engine: string, open: () => Promise<Opened
       });
 
       it("fails a run if its agent is configured so, and lets a resumed run continue", async () => {
-        const strict = agentNamed("strict", { ...thinker, budget: { per_day: { cost_usd: 1 }, when_spent: "fail" } });
+        const strict = createAgent("strict", { ...thinker, budget: { per_day: { cost_usd: 1 }, when_spent: "fail" } });
         const runner = await d.register("r", { slots: 9 });
         for (const [agent, session_id] of [
           [strict, "a"],
@@ -148,8 +148,8 @@ export function storeSpendingContract(engine: string, open: () => Promise<Opened
         expect(await d.claim(elsewhere)).toEqual([there]);
         const shared = [];
         for (const session_id of ["a", "b", "c"]) shared.push(await d.submit({ session_id }, chat));
-        const unlike = await d.submit({ session_id: "d" }, agentNamed("unlike", { ...thinker, provider: "other" }));
-        const brave = await d.submit({ session_id: "e" }, agentNamed("brave", { ...thinker, on_usage_limit: "fail" }));
+        const unlike = await d.submit({ session_id: "d" }, createAgent("unlike", { ...thinker, provider: "other" }));
+        const brave = await d.submit({ session_id: "e" }, createAgent("brave", { ...thinker, on_usage_limit: "fail" }));
         expect(await d.claim(twin, 9)).toEqual([unlike, brave]);
         for (const one of shared)
           expect(await store.read.run(one)).toMatchObject({

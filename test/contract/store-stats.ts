@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { agentNamed } from "../fixtures/dispatch/drive.ts";
+import { createAgent } from "../fixtures/dispatch/drive.ts";
 import { buildFinish } from "../fixtures/record/sample.ts";
 import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 
-const chat = agentNamed("chat", { type: "autonomous", command: null });
+const chat = createAgent("chat", { type: "autonomous", command: null });
 
 /** What every store must report in its statistics. */
 export function storeStatsContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
@@ -101,7 +101,7 @@ export function storeStatsContract(engine: string, open: () => Promise<OpenedFor
 
     it("reports a full cap, a busy session and a parked run with the reasons of why", async () => {
       const runner = await d.register("r", { slots: 9 });
-      const capped = agentNamed("capped", { max_concurrent: 1 });
+      const capped = createAgent("capped", { max_concurrent: 1 });
       await d.submit({}, capped);
       await d.submit({ session_id: "s" }, chat);
       await d.claim(runner, 2);

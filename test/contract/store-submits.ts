@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { agentNamed } from "../fixtures/dispatch/drive.ts";
+import { createAgent } from "../fixtures/dispatch/drive.ts";
 import { sampleRun } from "../fixtures/record/sample.ts";
 import type { Change, Op } from "../../src/model/store.ts";
 import type { EachWithStore } from "./each-with-store.ts";
@@ -51,7 +51,7 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
     });
 
     it("ends a stopping run whose runner is lost, instead of requeueing it", async () => {
-      const often = agentNamed("often", { max_attempts: 5 });
+      const often = createAgent("often", { max_attempts: 5 });
       const runs = [];
       for (let i = 0; i < 3; i += 1) runs.push(await d.submit({}, often));
       const [a, b, c] = [await d.register("a"), await d.register("b"), await d.register("c")];
@@ -65,7 +65,7 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
     });
 
     it("drops an order with the attempt it was for", async () => {
-      const run = await d.submit({}, agentNamed("often", { max_attempts: 5 }));
+      const run = await d.submit({}, createAgent("often", { max_attempts: 5 }));
       const runner = await d.register("r");
       await d.claim(runner);
       await store.apply([{ op: "stop_runs", run_ids: [run], reason: "user", by: "ann" }]);
@@ -77,8 +77,8 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
   describe("submits", () => {
     it("recognizes a repeated idempotency key, and refuses it for another request", async () => {
       const key = { subject: "ann", key: "k", fingerprint: "f" };
-      const run = await d.submit({}, agentNamed("echo"), { idempotency: key });
-      const again = (idempotency: typeof key) => d.submit({}, agentNamed("echo"), { idempotency });
+      const run = await d.submit({}, createAgent("echo"), { idempotency: key });
+      const again = (idempotency: typeof key) => d.submit({}, createAgent("echo"), { idempotency });
       await again(key);
       await expect(again({ ...key, fingerprint: "other" })).rejects.toThrow("idempotency");
       await again({ ...key, subject: "bob" });
@@ -88,7 +88,7 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
           op: "create_run",
           run: { ...(await store.read.run(run))!, run_id: "x" },
           events: [],
-          agent: agentNamed("echo"),
+          agent: createAgent("echo"),
           idempotency: key,
         },
       ]);
@@ -96,7 +96,7 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
     });
 
     it("stores many different runs that are submitted at once, each unchanged", async () => {
-      const agents = [agentNamed("echo"), agentNamed("chat", { type: "autonomous", command: null })];
+      const agents = [createAgent("echo"), createAgent("chat", { type: "autonomous", command: null })];
       const odd = ["", "null", '"', "\\", '{"a",b}', "a,b", "a\0b", "\ud800", "😀", "\n\r\t", "'; drop table runs"];
       const made = odd.flatMap((text, index) =>
         agents.map((agent, kind) => {
@@ -136,9 +136,9 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
     });
 
     it("keeps the agent a run was submitted with", async () => {
-      const before = agentNamed("echo", { description: "before" });
+      const before = createAgent("echo", { description: "before" });
       const run = await d.submit({}, before, { timeout_seconds: 7 });
-      await store.apply([{ op: "put_agent", agent: agentNamed("echo", { description: "after" }), by: "ann" }]);
+      await store.apply([{ op: "put_agent", agent: createAgent("echo", { description: "after" }), by: "ann" }]);
       const { claims } = await d.poll(await d.register("r"), 1);
       expect(claims[0]).toMatchObject({
         timeout_seconds: 7,
@@ -149,7 +149,10 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
 
     it("creates a session with each start, which a procedural run binds to itself", async () => {
       await d.submit({ session_id: "p", created_by: "ann" });
-      await d.submit({ session_id: "q", created_by: "bob" }, agentNamed("chat", { type: "autonomous", command: null }));
+      await d.submit(
+        { session_id: "q", created_by: "bob" },
+        createAgent("chat", { type: "autonomous", command: null }),
+      );
       expect(await store.read.session("p")).toMatchObject({
         executor_session_id: "p",
         run_count: 1,
@@ -179,17 +182,17 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
     expect(changes.at(-1)).toEqual({
       runs: new Set([run]),
       claimable: [{ tags: ["a"] }],
-      ordered: new Set(),
+      runnersWithOrders: new Set(),
       foreign: false,
     });
     const runner = await d.register("r", { tags: ["a"] });
     await d.claim(runner);
     await store.apply([{ op: "stop_runs", run_ids: [run], reason: "user", by: "ann" }]);
-    expect(changes.at(-1)).toMatchObject({ ordered: new Set(["r"]), runs: new Set([run]) });
+    expect(changes.at(-1)).toMatchObject({ runnersWithOrders: new Set(["r"]), runs: new Set([run]) });
     stop();
-    const told = changes.length;
+    const notified = changes.length;
     await d.submit();
-    expect(changes).toHaveLength(told);
+    expect(changes).toHaveLength(notified);
   });
 
   describe("why", () => {

@@ -5,10 +5,10 @@ import { type Page, parseBlocks } from "./page.ts";
 import { runPage } from "./run-page.ts";
 
 const fence = "```";
-const pageOf = (text: string): Page => ({ path: "page.md", text, blocks: parseBlocks(text) });
+const parsePage = (text: string): Page => ({ path: "page.md", text, blocks: parseBlocks(text) });
 
 it("runs blocks in order in one shell, and compares what they print", async () => {
-  const page = pageOf(`
+  const page = parsePage(`
 <!-- sh
 hidden=yes
 -->
@@ -38,22 +38,22 @@ ${fence}
 });
 
 it("reports a command that fails, with its line and its output", async () => {
-  const [failure] = await runPage(pageOf(`${fence}sh\necho before; false; echo after\n${fence}`));
+  const [failure] = await runPage(parsePage(`${fence}sh\necho before; false; echo after\n${fence}`));
   expect(failure).toMatch(/^page\.md:1 failed with 1:[^]*\nbefore\n$/);
 });
 
 it("reports output that differs from the page", async () => {
-  const page = pageOf(`${fence}sh\necho one\n${fence}\n${fence}output\ntwo\n${fence}`);
+  const page = parsePage(`${fence}sh\necho one\n${fence}\n${fence}output\ntwo\n${fence}`);
   expect((await runPage(page)).join()).toContain("page.md:4: The page shows\n\ntwo");
 });
 
 it("reports a wrong exit code and a failing snippet", async () => {
-  expect(await runPage(pageOf(`${fence}sh exit=2\nexit 1\n${fence}`))).toHaveLength(1);
-  expect(await runPage(pageOf(`${fence}js\nthrow new Error("no");\n${fence}`))).toHaveLength(1);
+  expect(await runPage(parsePage(`${fence}sh exit=2\nexit 1\n${fence}`))).toHaveLength(1);
+  expect(await runPage(parsePage(`${fence}js\nthrow new Error("no");\n${fence}`))).toHaveLength(1);
 });
 
 it("serves in the background on the page's port, and stops at the end", async () => {
-  const page = pageOf(`
+  const page = parsePage(`
 ${fence}sh serve
 drover up
 ${fence}
@@ -76,7 +76,7 @@ it("takes ... for any text, and a line of it for any lines", () => {
 });
 
 it("rejects blocks that nothing would check", () => {
-  const failures = (text: string): string => conventionFailures(pageOf(text)).join();
+  const failures = (text: string): string => conventionFailures(parsePage(text)).join();
   expect(failures(`${fence}\ndrover up\n${fence}`)).toContain("unknown language");
   expect(failures(`${fence}text\n$ drover up\n${fence}`)).toContain("commands belong into an sh block");
   expect(failures(`${fence}sh skip\ntrue\n${fence}`)).toContain("unknown words in the info string: skip");

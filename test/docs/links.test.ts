@@ -41,11 +41,11 @@ function linkProblem(from: string, link: string): string | null {
   if (!existsSync(join(root, target))) return "no such file";
   if (anchor === undefined) return null;
   const text = pages.get(target);
-  return text !== undefined && anchorsOf(text).has(anchor) ? null : "no such heading";
+  return text !== undefined && listAnchors(text).has(anchor) ? null : "no such heading";
 }
 
 /** The anchors that GitHub and the site give to headings. */
-function anchorsOf(text: string): Set<string> {
+function listAnchors(text: string): Set<string> {
   const prose = text.replaceAll(/^( *)(`{3,})[^]*?^\1\2$/gm, "");
   const seen = new Map<string, number>();
   const anchors = [...prose.matchAll(/^#{1,6} (.+)$/gm)].map(([, heading = ""]) => {

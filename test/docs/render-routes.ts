@@ -55,7 +55,7 @@ function groupOf(path: string): string {
 const access = (description: string): string =>
   description
     .replace(/^Needs the role /, "")
-    .replace(/; only an admin may use an? \w+ of another owner/, "")
+    .replace(/; only an admin may use another owner's \w+/, "")
     .replace("; also allowed with the token of a run's current attempt, for its own run", ", the run itself")
     .replace("; also allowed with the token of a run's current attempt", ", any run")
     .replaceAll(" or ", ", ")

@@ -14,9 +14,9 @@ export async function runPage(page: Page): Promise<string[]> {
   try {
     const script: string[] = [prelude];
     for (const [at, block] of page.blocks.entries()) script.push(await writeStep(steps, at, block, project));
-    const { code, said } = await bash(script.join("\n"), steps, project);
+    const { code, output } = await bash(script.join("\n"), steps, project);
     return [
-      ...(code === 0 ? [] : [describeFailure(page, steps, code, said)]),
+      ...(code === 0 ? [] : [describeFailure(page, steps, code, output)]),
       ...page.blocks.flatMap((block, at) => outputFailure(page, steps, at, block, project)),
     ];
   } finally {
@@ -76,23 +76,23 @@ function readyLine({ text }: Block): string {
   return /\bdrover runner\b/.test(text) ? "^Offers " : "^Serving ";
 }
 
-function bash(script: string, steps: string, project: PageProject): Promise<{ code: number | null; said: string }> {
+function bash(script: string, steps: string, project: PageProject): Promise<{ code: number | null; output: string }> {
   writeFileSync(join(steps, "page.sh"), script);
   const child = spawn("bash", [join(steps, "page.sh")], { cwd: project.directory, env: project.env });
   child.stdin.end();
-  let said = "";
+  let output = "";
   for (const stream of [child.stdout, child.stderr])
-    stream.on("data", (chunk: Buffer) => (said += chunk.toString("utf8")));
+    stream.on("data", (chunk: Buffer) => (output += chunk.toString("utf8")));
   return new Promise((resolve, reject) => {
     child.once("error", reject);
-    child.once("close", (code) => resolve({ code, said }));
+    child.once("close", (code) => resolve({ code, output }));
   });
 }
 
-function describeFailure(page: Page, steps: string, code: number | null, said: string): string {
+function describeFailure(page: Page, steps: string, code: number | null, output: string): string {
   const at = Number(readFileSync(join(steps, "current"), "utf8"));
   const { line, text } = page.blocks[at]!;
-  return `${page.path}:${line} failed with ${code}:\n\n${text}\n\nIt printed:\n\n${readOutput(steps, at)}${said}`;
+  return `${page.path}:${line} failed with ${code}:\n\n${text}\n\nIt printed:\n\n${readOutput(steps, at)}${output}`;
 }
 
 function outputFailure(page: Page, steps: string, at: number, block: Block, project: PageProject): string[] {

@@ -3,7 +3,7 @@ export function tableRows(text: string, header: readonly string[]): string[][] {
   const rows: string[][] = [];
   let isInside = false;
   for (const line of text.split("\n")) {
-    const cells = cellsOf(line);
+    const cells = splitCells(line);
     if (cells === null) isInside = false;
     else if (cells.join("|") === header.join("|")) isInside = true;
     else if (isInside && !/^[-: ]+$/.test(cells[0] ?? "")) rows.push(cells);
@@ -11,7 +11,7 @@ export function tableRows(text: string, header: readonly string[]): string[][] {
   return rows;
 }
 
-function cellsOf(line: string): string[] | null {
+function splitCells(line: string): string[] | null {
   if (!line.startsWith("|")) return null;
   const cells = line.split(/(?<!\\)\|/).slice(1, -1);
   return cells.map((cell) => cell.trim().replaceAll("\\|", "|"));

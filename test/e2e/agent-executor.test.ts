@@ -71,8 +71,8 @@ it("resumes the session named in .session or on the command line, with its whole
     const named = await execute(["--provider", "anthropic", first], { env });
     expect([named.code, named.stdout], named.stderr).toEqual([0, "three\n"]);
     expect(session()).toBe(first);
-    const said = server.requests.map(({ messages }) => messages.map(({ text }) => text));
-    expect(said.at(-1)).toEqual([
+    const texts = server.requests.map(({ messages }) => messages.map(({ text }) => text));
+    expect(texts.at(-1)).toEqual([
       "You develop.",
       expect.stringMatching(/Read the task[^]*TASK_FILE: t\.md/),
       "one",
@@ -117,7 +117,7 @@ it("on claude-code: writes, reads two files at once, answers, and continues in a
     const types = [...shown.stdout.matchAll(/"type":"(execution_started|tool_use|tool_result)"/g)].map(
       ([, type]) => type,
     );
-    // one program for all answers; the two reads are asked for before either is answered
+    // one process for all answers; the model requests both reads before it gets the result of either
     const [use, result] = ["tool_use", "tool_result"];
     expect(types).toEqual(["execution_started", use, result, use, use, result, result]);
 

@@ -1,24 +1,24 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { drover, folder, type Ran } from "./drover.ts";
-import { serve, type Serving } from "./serving.ts";
+import { drover, folder, type CommandResult } from "./drover.ts";
+import { startCoordinator, type CoordinatorProcess } from "./coordinator-process.ts";
 
 describe("agents put and agents delete", () => {
-  let serving: Serving;
+  let coordinator: CoordinatorProcess;
   let cwd: string;
   beforeAll(async () => {
     cwd = folder(undefined, "file");
-    serving = await serve(cwd, {}, "file");
+    coordinator = await startCoordinator(cwd, {}, "file");
   });
-  const run = (args: string[], input?: string): Promise<Ran> =>
+  const run = (args: string[], input?: string): Promise<CommandResult> =>
     drover(["agents", ...args], {
       cwd,
-      env: { DROVER_API_URL: serving.url, DROVER_API_KEY: serving.token },
+      env: { DROVER_API_URL: coordinator.url, DROVER_API_KEY: coordinator.token },
       ...(input === undefined ? {} : { input }),
     });
   const stored = async (name: string) =>
-    (await serving.call<{ description?: string; source: string }>("GET", `/agents/${name}`)).json;
+    (await coordinator.call<{ description?: string; source: string }>("GET", `/agents/${name}`)).json;
 
   it("creates an agent from a file, says so, and says when it replaces one", async () => {
     const file = join(cwd, "greet.yaml");
@@ -53,7 +53,7 @@ describe("agents put and agents delete", () => {
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(stderr).toContain(`${file}:3`);
     expect(stderr).toContain(`${file}:4`);
-    expect((await serving.call("GET", "/agents/broken")).status).toBe(404);
+    expect((await coordinator.call("GET", "/agents/broken")).status).toBe(404);
     const piped = await run(["put", "-"], "name: broken\ncommand: 'true'\ncolour: red\n");
     expect(piped).toMatchObject({ code: 1, stderr: expect.stringContaining("stdin.yaml:3") });
   });
@@ -75,18 +75,18 @@ describe("agents put and agents delete", () => {
     expect(wrong).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("Did you mean old?") });
     expect(await stored("old")).toMatchObject({ source: "api" });
     expect(await run(["delete", "old"])).toMatchObject({ code: 0, stdout: "deleted old\n" });
-    expect((await serving.call("GET", "/agents/old")).status).toBe(404);
+    expect((await coordinator.call("GET", "/agents/old")).status).toBe(404);
   });
 
   it("refuses to delete an agent of a file, and names the reason", async () => {
-    const place = folder();
-    const agents = join(place, "agents");
-    writeFileSync(join(place, "drover.yaml"), `agents: ${agents}\n`);
+    const directory = folder();
+    const agents = join(directory, "agents");
+    writeFileSync(join(directory, "drover.yaml"), `agents: ${agents}\n`);
     mkdirSync(agents);
     writeFileSync(join(agents, "filed.yaml"), "name: filed\ncommand: 'true'\n");
-    const other = await serve(place);
+    const other = await startCoordinator(directory);
     const env = { DROVER_API_URL: other.url, DROVER_API_KEY: other.token };
-    const { code, stderr } = await drover(["agents", "delete", "filed"], { cwd: place, env });
+    const { code, stderr } = await drover(["agents", "delete", "filed"], { cwd: directory, env });
     expect(code).toBe(2);
     expect(stderr).toContain("filed cannot be deleted here: a file of the coordinator defines it.");
     expect(stderr).toContain("Remove its file from the agents directory.");

@@ -4,19 +4,19 @@ import { join } from "node:path";
 import { it, onTestFinished } from "vitest";
 import { bin, folder, homeFolder, trusted } from "./drover.ts";
 
-/** util-linux's `script` gives a real terminal; without it there is none. */
-export const onTerminal = it.runIf(process.platform === "linux" && spawnSync("script", ["--version"]).status === 0);
+/** Runs a test only where util-linux's `script` can provide a real terminal. */
+export const terminalTest = it.runIf(process.platform === "linux" && spawnSync("script", ["--version"]).status === 0);
 
 export const keys = { ctrlC: "\u0003", ctrlD: "\u0004", up: "\u001b[A", enter: "\r", escape: "\u001b" };
 
 export interface Terminal {
   cwd: string;
   press(keys: string): void;
-  /** Everything that was ever written to it, with its control sequences. */
+  /** Everything written to the terminal so far, including control sequences. */
   shown(): string;
-  /** What came since the last look at it, once it has all of these words, in any order. */
-  see(...words: string[]): Promise<string>;
-  until(holds: () => boolean): Promise<void>;
+  /** Waits until the output since the last call contains all of these words, in any order, and returns that output. */
+  waitForText(...words: string[]): Promise<string>;
+  waitUntil(holds: () => boolean): Promise<void>;
   exitCode: Promise<number | null>;
   pid(): number;
 }
@@ -27,13 +27,13 @@ interface Options {
   columns?: number;
 }
 
-/** The real command line at a terminal of its own. */
-export function atTerminal(
+/** Starts the command line in its own terminal. */
+export function openTerminal(
   args: readonly string[],
   { cwd = folder(), env = {}, columns = 100 }: Options = {},
 ): Terminal {
   const pidFile = join(folder(), "pid");
-  const line = `stty cols ${columns} rows 40; echo $$ >"$PID_FILE"; exec "$NODE" "$BIN" ${args.map(quoted).join(" ")}`;
+  const line = `stty cols ${columns} rows 40; echo $$ >"$PID_FILE"; exec "$NODE" "$BIN" ${args.map(quote).join(" ")}`;
   const child: ChildProcess = spawn("script", ["-qec", line, "/dev/null"], {
     cwd,
     env: {
@@ -49,7 +49,7 @@ export function atTerminal(
     },
     stdio: ["pipe", "pipe", "pipe"],
   });
-  // it may have ended when a key is pressed
+  // the process may have exited before a key is pressed
   child.stdin?.on("error", () => undefined);
   let text = "";
   let seen = 0;
@@ -60,22 +60,22 @@ export function atTerminal(
     if (pid() > 0) process.kill(pid(), "SIGKILL");
     child.kill("SIGKILL");
   });
-  const until = async (holds: () => boolean): Promise<void> => {
+  const waitUntil = async (condition: () => boolean): Promise<void> => {
     const deadline = Date.now() + 120_000;
-    while (!holds()) {
-      if (Date.now() > deadline) throw new Error(`It did not come about. The terminal shows: ${text}`);
+    while (!condition()) {
+      if (Date.now() > deadline) throw new Error(`Timed out. The terminal shows: ${text}`);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   };
   return {
     cwd,
     pid,
-    until,
+    waitUntil,
     press: (pressed) => void child.stdin?.write(pressed),
     shown: () => text,
-    async see(...words) {
-      await until(() => words.every((word) => plain(text.slice(seen)).includes(word)));
-      const found = plain(text.slice(seen));
+    async waitForText(...words) {
+      await waitUntil(() => words.every((word) => toPlainText(text.slice(seen)).includes(word)));
+      const found = toPlainText(text.slice(seen));
       seen = text.length;
       return found;
     },
@@ -83,12 +83,12 @@ export function atTerminal(
   };
 }
 
-/** Without colours and the moves of the cursor. */
-function plain(text: string): string {
+/** Removes colours and cursor movements. */
+function toPlainText(text: string): string {
   // oxlint-disable-next-line no-control-regex
   return text.replaceAll(/\u001b\[[\d;?]*[A-Za-z]/g, "").replaceAll("\r", "");
 }
 
-function quoted(word: string): string {
+function quote(word: string): string {
   return `'${word.replaceAll("'", "'\\''")}'`;
 }

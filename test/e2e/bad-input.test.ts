@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { drover, exists, folder } from "./drover.ts";
-import { place } from "./place.ts";
+import { createProject } from "./create-project.ts";
 
 describe("bad input on the command line", () => {
   const cases: [what: string, args: string[], code: number, stable: string, says: string][] = [
@@ -41,21 +41,21 @@ describe("bad input on the command line", () => {
     ["a status that does not exist", ["runs", "list", "--status", "done"], 2, "DROVER-USE-001", "completed"],
   ];
 
-  it.each(cases)("%s", async (_what, args, code, stable, says) => {
-    const { state, run } = place();
+  it.each(cases)("%s", async (_what, args, code, errorCode, expected) => {
+    const { state, run } = createProject();
     if (args[0] === "runs") await run("exec", "true");
     const ran = await run(...args);
     expect(ran.code).toBe(code);
-    expect(ran.stderr).toContain(stable);
-    expect(ran.stderr).toContain(says);
+    expect(ran.stderr).toContain(errorCode);
+    expect(ran.stderr).toContain(expected);
     expect(ran.stderr).not.toMatch(/\n\s+at /);
     expect(ran.stdout).toBe("");
-    // refused before anything was written: no run, not even a state directory
+    // refused before anything was written: there is no run and no state directory
     if (args[0] !== "runs") expect(exists(state)).toBe(false);
   });
 
   it("reports the same error as JSON with --json", async () => {
-    const { run } = place();
+    const { run } = createProject();
     const { code, stdout } = await run("exec", "", "--json");
     expect(code).toBe(2);
     expect(JSON.parse(stdout)).toMatchObject({
@@ -64,7 +64,7 @@ describe("bad input on the command line", () => {
   });
 
   it("exits with 126 for a file that is not executable", async () => {
-    const { cwd, run } = place();
+    const { cwd, run } = createProject();
     writeFileSync(join(cwd, "script"), "echo hi\n");
     const { code, stderr } = await run("exec", "./script");
     expect(code).toBe(126);
@@ -73,7 +73,7 @@ describe("bad input on the command line", () => {
   });
 
   it("exits with 126 for an argument list that is too long", async () => {
-    const { cwd, run } = place();
+    const { cwd, run } = createProject();
     writeFileSync(join(cwd, "many.mjs"), manyArguments);
     const { code, stdout } = await run("exec", "--", process.execPath, "many.mjs");
     expect(code).toBe(0);
@@ -81,7 +81,7 @@ describe("bad input on the command line", () => {
   });
 });
 
-/** No shell can hand us more than the kernel allows, so the call is made from inside, through the package. */
+/** The kernel would not let a shell pass this many arguments to drover, so a program passes them to the library. */
 const manyArguments = `
 import { execute } from ${JSON.stringify(new URL("../../dist/index.mjs", import.meta.url).href)};
 const result = await execute({ executable: "true", arguments: ["x".repeat(200_000)] }, { capture: { mode: "both", maxBytes: 1024, onLimit: "truncate" } });
@@ -101,13 +101,13 @@ describe("help on the command line", () => {
 
   it("a command group lists its commands: on stdout for --help, on stderr otherwise", async () => {
     const groups = ["runs", "sessions", "agents", "runners", "tokens", "audit"];
-    const asked = await Promise.all(groups.map((group) => drover([group, "--help"])));
-    for (const [at, { code, stdout }] of asked.entries()) {
+    const results = await Promise.all(groups.map((group) => drover([group, "--help"])));
+    for (const [at, { code, stdout }] of results.entries()) {
       expect(code).toBe(0);
       expect(stdout.match(new RegExp(`^  drover ${groups[at]} \\w+  +\\S`, "gm"))?.length).toBeGreaterThan(1);
     }
-    expect((await drover(["help", "runs"])).stdout).toBe(asked[0]!.stdout);
-    expect(await drover(["runs"])).toMatchObject({ code: 2, stdout: "", stderr: asked[0]!.stdout });
+    expect((await drover(["help", "runs"])).stdout).toBe(results[0]!.stdout);
+    expect(await drover(["runs"])).toMatchObject({ code: 2, stdout: "", stderr: results[0]!.stdout });
     expect(await drover(["runs", "bogus"])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("Unknown command runs bogus"),
@@ -125,8 +125,24 @@ describe("help on the command line", () => {
     expect(stderr).toContain("Checked 1 file.\n");
   });
 
+  it("agents check warns about programs that cannot be run", async () => {
+    const cwd = folder();
+    mkdirSync(join(cwd, "agents"));
+    mkdirSync(join(cwd, "scripts"));
+    writeFileSync(join(cwd, "scripts", "price.py"), "");
+    writeFileSync(join(cwd, "agents", "price.yaml"), "name: price\ncommand: scripts/price.py --all\n");
+    writeFileSync(join(cwd, "agents", "lost.yaml"), "name: lost\ncommand: scripts/lost.py\n");
+    writeFileSync(join(cwd, "agents", "list.yaml"), "name: list\ncommand: ls\n");
+    const { code, stdout, stderr } = await drover(["agents", "check"], { cwd });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "ok list\nok lost\nok price\n" });
+    expect(stderr.split("\n").filter((line) => line.includes("warning"))).toEqual([
+      "drover: warning: lost: scripts/lost.py does not exist",
+      "drover: warning: price: scripts/price.py is not executable (chmod +x scripts/price.py)",
+    ]);
+  });
+
   it("refuses to retry a run of exec, and prints the command that repeats it", async () => {
-    const { run } = place();
+    const { run } = createProject();
     await run("exec", "--env", "A=1", "--", "printf", "%s", "a b");
     const [{ run_id }] = (await run("runs", "list", "--json")).stdout
       .trim()
@@ -138,7 +154,7 @@ describe("help on the command line", () => {
   });
 
   it("the hint for the next page repeats the filters", async () => {
-    const { run } = place();
+    const { run } = createProject();
     for (const _ of [1, 2]) await run("exec", "false", "--task-id", "it's one");
     const question = ["--status", "failed", "--limit", "1", "--task-id", "it's one"];
     const { stderr } = await run("runs", "list", ...question);
@@ -148,7 +164,7 @@ describe("help on the command line", () => {
   });
 
   it("every command accepts --no-input", async () => {
-    const { run } = place();
+    const { run } = createProject();
     expect(await run("exec", "--no-input", "echo made")).toMatchObject({ code: 0, stdout: "made\n" });
     expect((await run("runs", "list", "--no-input")).code).toBe(0);
   });
@@ -168,11 +184,15 @@ describe("output that cannot be written", () => {
     ["both", ["doctor", "--json"], ">/dev/full 2>&1", 125, ""],
   ];
 
-  it.each(cases)("%s", async (_what, args, redirect, code, says) => {
+  it.each(cases)("%s", async (_what, args, redirect, code, expected) => {
     const cwd = folder();
-    const ran = await drover(args, { cwd, env: { DROVER_STATE_DIR: join(cwd, "state") }, through: full(redirect) });
+    const ran = await drover(args, {
+      cwd,
+      env: { DROVER_STATE_DIR: join(cwd, "state") },
+      commandPrefix: full(redirect),
+    });
     expect(ran.code).toBe(code);
-    expect(ran.stderr).toContain(says);
+    expect(ran.stderr).toContain(expected);
     expect(ran.stderr).not.toMatch(/\n\s+at /);
   });
 });
@@ -182,8 +202,12 @@ describe("a working directory that no longer exists", () => {
     const cwd = folder();
     const gone = join(cwd, "gone");
     mkdirSync(gone);
-    const through = ["sh", "-c", 'rmdir "$PWD" && exec "$@"', "sh"];
-    const { code, stderr } = await drover(args, { cwd: gone, env: { DROVER_STATE_DIR: join(cwd, "state") }, through });
+    const commandPrefix = ["sh", "-c", 'rmdir "$PWD" && exec "$@"', "sh"];
+    const { code, stderr } = await drover(args, {
+      cwd: gone,
+      env: { DROVER_STATE_DIR: join(cwd, "state") },
+      commandPrefix,
+    });
     expect(code).toBe(2);
     expect(stderr).toContain("DROVER-USE-003");
   });

@@ -3,12 +3,15 @@ import { build } from "esbuild";
 import { join } from "node:path";
 import { root } from "./drover.ts";
 
-/** A fixture in TypeScript as a script that plain node runs, in a folder of the project so that it finds the packages and the launcher. */
+/**
+ * Bundles a TypeScript fixture into a script that plain node can run, inside the project so that it finds the packages
+ * and the launcher.
+ */
 export function bundle(fixture: string): Promise<string> {
   return bundleFile(join("test/fixtures", fixture), `${fixture.replaceAll("/", "-").replace(/\.ts$/, "")}.cjs`);
 }
 
-/** A coordinator in a bundled fixture finds its worker threads beside it, under these names. */
+/** Bundles the worker threads of a coordinator, which a bundled fixture finds beside itself under these names. */
 export function bundleThreads(): Promise<unknown> {
   return Promise.all([
     bundleFile("src/define/json-schema/engine.ts", "define-json-schema-engine.cjs"),
@@ -18,7 +21,7 @@ export function bundleThreads(): Promise<unknown> {
 
 async function bundleFile(source: string, name: string): Promise<string> {
   const outfile = join(root, "dist-test", name);
-  // Several test files bundle the same fixture, and another one may be starting it: nobody sees half of it.
+  // Several test files bundle the same fixture, so an incomplete bundle must never be visible.
   const draft = `${outfile}.${process.pid}`;
   await build({
     absWorkingDir: root,

@@ -3,29 +3,29 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { chatHistoryFile, recordDirectory } from "../../src/model/state-layout.ts";
 import type { Run } from "../../src/model/run.ts";
-import { atTerminal, keys, onTerminal, type Terminal } from "./at-terminal.ts";
+import { openTerminal, keys, terminalTest, type Terminal } from "./at-terminal.ts";
 import { drover } from "./drover.ts";
 import { scriptedProject, waitFor } from "./scripted-project.ts";
 import { startDrover } from "./start-drover.ts";
 
 const all = { permissions: { mode: "bypassPermissions" } };
 
-/** A chat that has its prompt: what is typed before that, the terminal itself reads. */
+/** Starts a chat and waits for its prompt, because earlier input would be read by the terminal itself. */
 async function openChat(project: ReturnType<typeof scriptedProject>): Promise<Terminal> {
-  const chat = atTerminal(["chat", "talker"], project);
-  await chat.see("› ");
+  const chat = openTerminal(["chat", "talker"], project);
+  await chat.waitForText("› ");
   return chat;
 }
 
-/** The runs of a project, oldest first. */
+/** Returns the runs of a project, oldest first. */
 async function runsOf(project: ReturnType<typeof scriptedProject>): Promise<Run[]> {
   const { stdout } = await drover(["runs", "list", "--json"], project);
   const rows = stdout.trim().split("\n").filter(Boolean).toReversed();
-  // runs as the command line prints them
+  // the format in which the command line prints runs
   return rows.map((line) => JSON.parse(line) as Run);
 }
 
-onTerminal("each message is a run of one session, with its tools and its answer", async () => {
+terminalTest("each message is a run of one session, with its tools and its answer", async () => {
   const project = scriptedProject(
     [
       { text: "I write it.", tools: [{ name: "file.write", input: { path: "a.txt", content: "a" } }] },
@@ -36,9 +36,9 @@ onTerminal("each message is a run of one session, with its tools and its answer"
   );
   const chat = await openChat(project);
   chat.press("write a file\r");
-  await chat.see("I write it.", "✓ file.write a.txt", "It is written.", "tokens in");
+  await chat.waitForText("I write it.", "✓ file.write a.txt", "It is written.", "tokens in");
   chat.press("thanks\r");
-  await chat.see("You are welcome.", "tokens in");
+  await chat.waitForText("You are welcome.", "tokens in");
   chat.press(keys.ctrlD);
   expect(await chat.exitCode).toBe(0);
   expect(chat.shown()).toContain("Continue: drover chat talker --session");
@@ -50,36 +50,36 @@ onTerminal("each message is a run of one session, with its tools and its answer"
   expect(new Set(runs.map(({ session_id }) => session_id)).size).toBe(1);
 });
 
-onTerminal("Ctrl-C stops the turn, and the conversation continues", async () => {
+terminalTest("Ctrl-C stops the turn, and the conversation continues", async () => {
   const project = scriptedProject([{ text: "I wait.", tools: waitFor("never") }, { text: "Here I am." }], all);
   const chat = await openChat(project);
   chat.press("wait\r");
-  await chat.see("I wait.", "command.run while", "Ctrl-C to stop");
+  await chat.waitForText("I wait.", "command.run while", "Ctrl-C to stop");
   chat.press(keys.ctrlC);
   // The summary of the stopped turn. Otherwise the next look could take it for the summary of the next turn.
-  await chat.see("stopped", "tokens in");
+  await chat.waitForText("stopped", "tokens in");
   chat.press("hello?\r");
-  await chat.see("Here I am.", "tokens in");
+  await chat.waitForText("Here I am.", "tokens in");
   chat.press("/quit\r");
   expect(await chat.exitCode).toBe(0);
   expect((await runsOf(project)).map(({ status }) => status)).toEqual(["cancelled", "completed"]);
 });
 
-onTerminal("a second Ctrl-C leaves the chat, also at an empty prompt", async () => {
+terminalTest("a second Ctrl-C leaves the chat, also at an empty prompt", async () => {
   const project = scriptedProject([{ text: "Hello." }], all);
   const chat = await openChat(project);
   chat.press("hi\r");
-  await chat.see("Hello.", "tokens in");
+  await chat.waitForText("Hello.", "tokens in");
   chat.press("half a message");
-  await chat.see("half a message");
+  await chat.waitForText("half a message");
   chat.press(keys.ctrlC);
   chat.press(keys.ctrlC);
-  await chat.see("Ctrl-C again");
+  await chat.waitForText("Ctrl-C again");
   chat.press(keys.ctrlC);
   expect(await chat.exitCode).toBe(0);
 });
 
-onTerminal("a message typed while the agent works reaches the run", async () => {
+terminalTest("a message typed while the agent works reaches the run", async () => {
   const go = join(scriptedProject([]).cwd, "go");
   const project = scriptedProject(
     [{ text: "I wait.", tools: waitFor(go) }, { text: "Done waiting." }, { text: "And the second." }],
@@ -87,12 +87,12 @@ onTerminal("a message typed while the agent works reaches the run", async () => 
   );
   const chat = await openChat(project);
   chat.press("first\r");
-  await chat.see("I wait.", "command.run while");
+  await chat.waitForText("I wait.", "command.run while");
   chat.press("second\r");
-  // in the transcript: the run has got it
-  await chat.see("› second\n");
+  // the message is in the transcript, so the run has received it
+  await chat.waitForText("› second\n");
   writeFileSync(go, "");
-  await chat.see("Done waiting.", "tokens in");
+  await chat.waitForText("Done waiting.", "tokens in");
   chat.press(keys.ctrlD);
   expect(await chat.exitCode).toBe(0);
   const [run] = await runsOf(project);
@@ -101,31 +101,31 @@ onTerminal("a message typed while the agent works reaches the run", async () => 
   expect(stdout).toContain('"second"');
 });
 
-onTerminal("the arrow keys recall earlier input, even in the next chat", async () => {
+terminalTest("the arrow keys recall earlier input, even in the next chat", async () => {
   const project = scriptedProject([{ text: "Yes." }], all);
   const first = await openChat(project);
   first.press("remember me\r");
-  await first.see("Yes.", "tokens in");
+  await first.waitForText("Yes.", "tokens in");
   first.press(keys.ctrlD);
   await first.exitCode;
   expect(statSync(chatHistoryFile(recordDirectory(join(project.cwd, "state")))).mode & 0o777).toBe(0o600);
   const second = await openChat(project);
   second.press("/cost\r");
-  await second.see("0 tokens in");
+  await second.waitForText("0 tokens in");
   second.press(`${keys.up}${keys.up}`);
-  await second.see("› remember me");
+  await second.waitForText("› remember me");
   second.press("\r");
-  await second.see("Yes.", "tokens in");
+  await second.waitForText("Yes.", "tokens in");
   second.press(keys.ctrlD);
   expect(await second.exitCode).toBe(0);
   expect((await runsOf(project)).map(({ mode }) => mode)).toEqual(["start", "start"]);
 });
 
-onTerminal("a paste of several lines is one message", async () => {
+terminalTest("a paste of several lines is one message", async () => {
   const project = scriptedProject([{ text: "Read." }], all);
   const chat = await openChat(project);
   chat.press("\u001b[200~one\ntwo\u001b[201~\r");
-  await chat.see("Read.", "tokens in");
+  await chat.waitForText("Read.", "tokens in");
   chat.press(keys.ctrlD);
   await chat.exitCode;
   const [run] = await runsOf(project);
@@ -133,30 +133,30 @@ onTerminal("a paste of several lines is one message", async () => {
   expect(stdout).toContain("one\\ntwo");
 });
 
-onTerminal("/resume continues a session, /new starts one, /fork leaves the original unchanged", async () => {
+terminalTest("/resume continues a session, /new starts one, /fork leaves the original unchanged", async () => {
   const project = scriptedProject([{ text: "One." }, { text: "Two." }, { text: "Three." }], all);
   const chat = await openChat(project);
   chat.press("a\r");
-  await chat.see("One.", "tokens in");
+  await chat.waitForText("One.", "tokens in");
   chat.press("/new\r");
-  await chat.see("new session");
+  await chat.waitForText("new session");
   chat.press("b\r");
-  await chat.see("One.", "tokens in");
+  await chat.waitForText("One.", "tokens in");
   chat.press("/resume\r");
-  await chat.see("(this one)");
+  await chat.waitForText("(this one)");
   chat.press("/resume 2\r");
-  await chat.see("1 turn");
+  await chat.waitForText("1 turn");
   chat.press("c\r");
-  await chat.see("Two.", "tokens in");
+  await chat.waitForText("Two.", "tokens in");
   chat.press("/fork last\r");
-  await chat.see("The turn must be a number");
+  await chat.waitForText("The turn must be a number");
   chat.press("/fork 1\r");
-  await chat.see("a copy of the first turn");
+  await chat.waitForText("a copy of the first turn");
   chat.press("d\r");
-  // the model answers as after one turn
-  await chat.see("Two.", "tokens in");
+  // the copy has only the first turn, so this is the second
+  await chat.waitForText("Two.", "tokens in");
   chat.press("/files\r");
-  await chat.see("response.txt");
+  await chat.waitForText("response.txt");
   chat.press(keys.ctrlD);
   expect(await chat.exitCode).toBe(0);
   const runs = await runsOf(project);
@@ -166,16 +166,16 @@ onTerminal("/resume continues a session, /new starts one, /fork leaves the origi
   expect(JSON.parse(stdout)).toMatchObject({ forked_from: runs[0]!.session_id, fork_at_turn: 1 });
 });
 
-onTerminal("a chat works the same through a coordinator", async () => {
+terminalTest("a chat works the same through a coordinator", async () => {
   const project = scriptedProject([{ text: "I wait.", tools: waitFor("never") }, { text: "Served." }], all);
   await startDrover(["up", "--port", "0"], { ...project, ready: /Drover is up at/ });
   const chat = await openChat(project);
   chat.press("hi\r");
-  await chat.see("I wait.", "command.run while");
+  await chat.waitForText("I wait.", "command.run while");
   chat.press(keys.ctrlC);
-  await chat.see("stopped");
+  await chat.waitForText("stopped");
   chat.press("again\r");
-  await chat.see("Served.", "tokens in");
+  await chat.waitForText("Served.", "tokens in");
   chat.press(keys.ctrlD);
   expect(await chat.exitCode).toBe(0);
 });
@@ -200,7 +200,7 @@ it("without a terminal each line is a turn, and the answers are the output", asy
 it("with --json prints every event, and the run at the end of each turn, as one line", async () => {
   const project = scriptedProject([{ text: "One." }], all);
   const { stdout } = await drover(["chat", "talker", "--json"], { ...project, input: "first\nsecond\n" });
-  // events and runs as the command line prints them
+  // the formats in which the command line prints events and runs
   const lines = stdout
     .trim()
     .split("\n")
@@ -241,9 +241,9 @@ it("refuses a procedural agent with the command that runs it, and an unknown age
   expect(existsSync(chatHistoryFile(recordDirectory(join(project.cwd, "state"))))).toBe(false);
 });
 
-onTerminal("an unknown agent ends the chat and restores the terminal", async () => {
+terminalTest("an unknown agent ends the chat and restores the terminal", async () => {
   const project = scriptedProject([{ text: "One." }]);
-  const chat = atTerminal(["chat", "talkr"], project);
+  const chat = openTerminal(["chat", "talkr"], project);
   expect(await chat.exitCode).toBe(2);
   expect(chat.shown()).toContain("Did you mean talker?");
   expect(chat.shown().lastIndexOf("\u001b[?2004l")).toBeGreaterThan(chat.shown().lastIndexOf("\u001b[?2004h"));

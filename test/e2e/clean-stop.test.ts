@@ -4,65 +4,65 @@ import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
 import { announcementFile, recordDirectory } from "../../src/model/state-layout.ts";
 import { bin, folder, homeFolder } from "./drover.ts";
-import { serve, type Serving } from "./serving.ts";
+import { startCoordinator, type CoordinatorProcess } from "./coordinator-process.ts";
 
 const kills: (() => void)[] = [];
 afterEach(() => {
   for (const kill of kills.splice(0)) kill();
 });
 
-/** `drover runner`, once it has said what it offers. */
-async function offer(serving: Serving, cwd: string) {
+/** Starts `drover runner` and waits until it has printed what it offers. */
+async function startRunner(coordinator: CoordinatorProcess, cwd: string) {
   const child = spawn(process.execPath, [bin, "runner", "--examples", "-x", "echo"], {
     cwd,
     env: {
       PATH: process.env["PATH"],
       HOME: homeFolder(),
       DROVER_STATE_DIR: join(cwd, "runner"),
-      DROVER_API_URL: serving.url,
-      DROVER_API_KEY: serving.token,
+      DROVER_API_URL: coordinator.url,
+      DROVER_API_KEY: coordinator.token,
     },
     stdio: ["ignore", "ignore", "pipe"],
   });
   kills.push(() => void child.kill("SIGKILL"));
-  let said = "";
-  child.stderr.on("data", (chunk: Buffer) => (said += chunk.toString("utf8")));
+  let output = "";
+  child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString("utf8")));
   const closed = new Promise<number | null>((resolve) => child.once("close", resolve));
-  await expect.poll(() => said).toMatch(/^Offers /m);
-  /** Ends it, and gives its code and what it had said besides its offer. */
+  await expect.poll(() => output).toMatch(/^Offers /m);
+  /** Ends the runner. Returns its exit code and what it printed besides its offer. */
   const stop = async (signal: NodeJS.Signals) => {
     child.kill(signal);
-    return [await closed, said.replace(/^Offers .*\n/gm, "")];
+    return [await closed, output.replace(/^Offers .*\n/gm, "")];
   };
   return { stop };
 }
 
-const polls = async ({ url, token }: Serving): Promise<string> =>
+const readMetrics = async ({ url, token }: CoordinatorProcess): Promise<string> =>
   (await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } })).text();
 
 it("stops silently on a signal, right after its start and during a long poll", async () => {
   const cwd = folder();
-  const serving = await serve(cwd);
+  const coordinator = await startCoordinator(cwd);
   for (const signal of ["SIGTERM", "SIGINT", "SIGTERM", "SIGINT"] as const) {
-    expect(await (await offer(serving, cwd)).stop(signal)).toEqual([0, ""]);
-    const idle = await offer(serving, cwd);
-    await expect.poll(() => polls(serving)).toMatch(/^drover_held_polls 1$/m);
+    expect(await (await startRunner(coordinator, cwd)).stop(signal)).toEqual([0, ""]);
+    const idle = await startRunner(coordinator, cwd);
+    await expect.poll(() => readMetrics(coordinator)).toMatch(/^drover_held_polls 1$/m);
     expect(await idle.stop(signal)).toEqual([0, ""]);
-    const { json } = await serving.call<{ items: unknown[] }>("GET", "/runners");
+    const { json } = await coordinator.call<{ items: unknown[] }>("GET", "/runners");
     expect(json.items).toEqual([]);
   }
 });
 
 it.each(["SIGKILL", "SIGSTOP"] as const)(
-  "ends, and does not ask to be registered, when the coordinator had its %s",
+  "exits without trying to register after the coordinator received %s",
   async (gone) => {
     const cwd = folder();
-    const serving = await serve(cwd);
-    const runner = await offer(serving, cwd);
-    await expect.poll(() => polls(serving)).toMatch(/^drover_held_polls 1$/m);
-    process.kill(JSON.parse(readFileSync(announcementFile(recordDirectory(serving.state)), "utf8")).pid, gone);
-    const [code, said] = await runner.stop("SIGTERM");
+    const coordinator = await startCoordinator(cwd);
+    const runner = await startRunner(coordinator, cwd);
+    await expect.poll(() => readMetrics(coordinator)).toMatch(/^drover_held_polls 1$/m);
+    process.kill(JSON.parse(readFileSync(announcementFile(recordDirectory(coordinator.state)), "utf8")).pid, gone);
+    const [code, output] = await runner.stop("SIGTERM");
     expect(code).toBe(0);
-    expect(said).not.toMatch(/\(register\)|not registered|^drover runner: re(port|gister)/m);
+    expect(output).not.toMatch(/\(register\)|not registered|^drover runner: re(port|gister)/m);
   },
 );

@@ -4,14 +4,14 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { bin, drover, exists, folder, homeFolder, trusted } from "./drover.ts";
-import { runToEnd, offer, serve, type Serving } from "./serving.ts";
+import { runToEnd, startRunner, startCoordinator, type CoordinatorProcess } from "./coordinator-process.ts";
 
-/** Long enough for a slow machine: without it a completion gives up after a second. */
-const patient = { DROVER_COMPLETE_MS: "120000" };
+/** A time limit long enough for a slow machine. By default a completion gives up after a second. */
+const patientEnv = { DROVER_COMPLETE_MS: "120000" };
 
 const hasShell = (shell: string): boolean => spawnSync(shell, ["-c", "exit 0"]).status === 0;
 
-/** Runs a shell script that finds `drover` on its PATH. */
+/** Runs a shell script with `drover` on its PATH. */
 function runShell(shell: string, args: string[], cwd: string, env: Record<string, string> = {}): Promise<string> {
   const path = folder();
   symlinkSync(bin, join(path, "drover"));
@@ -22,7 +22,7 @@ function runShell(shell: string, args: string[], cwd: string, env: Record<string
       HOME: homeFolder(),
       DROVER_TRUST: trusted,
       TERM: "dumb",
-      ...patient,
+      ...patientEnv,
       ...env,
     },
     stdio: ["ignore", "pipe", "pipe"],
@@ -36,7 +36,7 @@ function runShell(shell: string, args: string[], cwd: string, env: Record<string
   });
 }
 
-/** What bash would offer for a line. `words` is how bash splits it. */
+/** Prints what bash would offer for a line. `words` is the line as bash splits it. */
 const bashProbe = (line: string, words: readonly string[]): string =>
   [
     "source <(drover completions bash)",
@@ -68,7 +68,7 @@ describe("drover completions", () => {
 
   describe("with a coordinator", () => {
     let cwd: string;
-    let serving: Serving;
+    let coordinator: CoordinatorProcess;
     let env: Record<string, string>;
     let runId: string;
     beforeAll(async () => {
@@ -85,10 +85,10 @@ describe("drover completions", () => {
         schedules: [{ name: "nightly", cron: "0 3 * * *", parameters: { colour: "red" } }],
       };
       writeFileSync(join(cwd, "agents", "paint.json"), JSON.stringify(paint));
-      serving = await serve(cwd, {}, "file");
-      await offer(serving, cwd, "one", ["-x", "procedural"], "file");
-      env = { DROVER_STATE_DIR: serving.state, ...patient };
-      runId = (await runToEnd(serving, { agent_name: "paint", parameters: { colour: "red" } })).run_id;
+      coordinator = await startCoordinator(cwd, {}, "file");
+      await startRunner(coordinator, cwd, "one", ["-x", "procedural"], "file");
+      env = { DROVER_STATE_DIR: coordinator.state, ...patientEnv };
+      runId = (await runToEnd(coordinator, { agent_name: "paint", parameters: { colour: "red" } })).run_id;
     });
     const complete = async (...words: string[]): Promise<string[]> => {
       const { code, stdout, stderr } = await drover(["__complete", ...words], { cwd, env });
@@ -176,7 +176,7 @@ describe("drover completions", () => {
   it("reads the local record without a coordinator, and starts or creates nothing", async () => {
     const cwd = folder();
     const state = join(cwd, "state");
-    const env = { DROVER_STATE_DIR: state, ...patient };
+    const env = { DROVER_STATE_DIR: state, ...patientEnv };
     expect(await drover(["__complete", "runs", "show", ""], { cwd, env })).toMatchObject({ code: 0, stdout: "" });
     expect(exists(state)).toBe(false);
     await drover(["exec", "false"], { cwd, env });
@@ -201,9 +201,9 @@ describe("drover completions", () => {
   it("is silent if the configuration is broken or the command is unknown", async () => {
     const cwd = folder();
     writeFileSync(join(cwd, "drover.yaml"), "nonsense: [");
-    const broken = await drover(["__complete", "runs", "show", ""], { cwd, env: patient });
+    const broken = await drover(["__complete", "runs", "show", ""], { cwd, env: patientEnv });
     expect(broken).toMatchObject({ code: 0, stdout: "", stderr: "" });
-    const unknown = await drover(["__complete", "nope", "--"], { cwd, env: patient });
+    const unknown = await drover(["__complete", "nope", "--"], { cwd, env: patientEnv });
     expect(unknown).toMatchObject({ code: 0, stdout: "", stderr: "" });
   });
 });

@@ -1,18 +1,18 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { everyFile } from "../fixtures/e2e/canaries.ts";
+import { listFiles } from "../fixtures/e2e/canaries.ts";
 import { drover, folder } from "./drover.ts";
 
-const here = () => {
+const createProject = () => {
   const cwd = folder();
   const state = join(cwd, "state");
   const run = (words: string[], at = state) => drover(words, { cwd, env: { DROVER_STATE_DIR: at } });
   return { cwd, state, run };
 };
 
-it("exec whose command deletes the record says so, and what it had is in a file that can be restored", async () => {
-  const { cwd, state, run } = here();
+it("exec reports that its command deleted the record, and writes what it still had to a file that can be restored", async () => {
+  const { cwd, state, run } = createProject();
   expect((await run(["exec", "echo first"])).code).toBe(0);
   const { code, stderr, stdout } = await run([
     "exec",
@@ -34,24 +34,24 @@ it("exec whose command deletes the record says so, and what it had is in a file 
   expect(await run(["audit", "verify"], again)).toMatchObject({ code: 0 });
 });
 
-it("restore revokes the tokens of the backup, says where the new one is and what to do", async () => {
-  const { cwd, run } = here();
+it("restore revokes the backup's tokens, and says where the new one is and what to do next", async () => {
+  const { cwd, run } = createProject();
   expect((await run(["exec", "true"])).code).toBe(0);
   expect((await run(["backup", "copy"])).code).toBe(0);
   const again = join(cwd, "again");
   const { code, stdout, stderr } = await run(["restore", "--json", "copy"], again);
   expect(code).toBe(0);
-  const told = JSON.parse(stdout);
-  expect(told).toMatchObject({ revoked_tokens: 0, token_file: expect.stringMatching(/token$/) });
-  expect(readFileSync(told.token_file, "utf8")).toMatch(/^drv_\w{32}\n$/);
+  const printed = JSON.parse(stdout);
+  expect(printed).toMatchObject({ revoked_tokens: 0, token_file: expect.stringMatching(/token$/) });
+  expect(readFileSync(printed.token_file, "utf8")).toMatch(/^drv_\w{32}\n$/);
   expect(stderr).toContain("drover tokens enrol");
   writeFileSync(join(cwd, "longer"), Buffer.concat([readFileSync(join(cwd, "copy")), Buffer.from("junk")]));
   const refused = await run(["restore", "longer"], join(cwd, "third"));
   expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining("4 bytes were appended") });
 });
 
-it("run without a coordinator gives a secret parameter to its command, and writes it nowhere", async () => {
-  const { cwd, state, run } = here();
+it("run without a coordinator passes a secret parameter to its command and writes it nowhere", async () => {
+  const { cwd, state, run } = createProject();
   const word = "correct horse battery staple";
   mkdirSync(join(cwd, "agents"));
   const agent = {
@@ -67,5 +67,5 @@ it("run without a coordinator gives a secret parameter to its command, and write
   expect(runs).toContain("login");
   const { stdout: events } = await run(["runs", "events", JSON.parse(runs.trim().split("\n")[0]!).run_id, "--json"]);
   expect(events).toContain(`${word.length} [redacted:password]`);
-  for (const file of everyFile(state)) expect([file, readFileSync(file).includes(word)]).toEqual([file, false]);
+  for (const file of listFiles(state)) expect([file, readFileSync(file).includes(word)]).toEqual([file, false]);
 });

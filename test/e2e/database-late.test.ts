@@ -12,7 +12,7 @@ afterEach(async () => {
   await server?.stop();
 });
 
-test("a coordinator that is started before its database waits for it, and says so once", async () => {
+test("a coordinator started before its database waits for it and reports that once", async () => {
   server = await startPostgres();
   const url = await server.createDatabase();
   server.kill("SIGKILL");
@@ -33,14 +33,14 @@ test("a coordinator that is started before its database waits for it, and says s
     stdio: ["ignore", "ignore", "pipe"],
   });
   kill = () => void child.kill("SIGKILL");
-  let said = "";
+  let output = "";
   let code: number | null = null;
-  child.stderr.on("data", (chunk: Buffer) => (said += chunk.toString("utf8")));
+  child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString("utf8")));
   child.once("close", (ended) => (code = ended));
-  await expect.poll(() => said).toContain("cannot be reached");
+  await expect.poll(() => output).toContain("cannot be reached");
   expect(code).toBeNull();
   await server.restart();
-  await expect.poll(() => code ?? said).toMatch(/^Serving /m);
-  expect(said.match(/cannot be reached/g)).toHaveLength(1);
-  expect(said).not.toContain(new URL(url).password);
+  await expect.poll(() => code ?? output).toMatch(/^Serving /m);
+  expect(output.match(/cannot be reached/g)).toHaveLength(1);
+  expect(output).not.toContain(new URL(url).password);
 });

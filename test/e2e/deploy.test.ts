@@ -19,7 +19,7 @@ function checkCommandLine([command = "", ...args]: readonly string[]): void {
   expect(positionals).toEqual([]);
 }
 
-/** Every variable that the source mentions by name. */
+/** Returns the names of all variables that the source mentions. */
 function variablesInSource(): Set<string> {
   const files = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" });
   const texts = files

@@ -8,15 +8,15 @@ import { afterAll, afterEach } from "vitest";
 export const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 export const bin = join(root, "bin", "drover.js");
 
-/** An ordinary user, for tests that are run by root. */
+/** An ordinary user, for tests that run as root. */
 export const nobody = 65534;
 export const isRoot = process.getuid?.() === 0;
 
-export interface Ran {
+export interface CommandResult {
   code: number | null;
   signal: NodeJS.Signals | null;
   stdout: string;
-  /** The same, byte for byte. */
+  /** The bytes of `stdout`. */
   stdoutBytes: Buffer;
   stderr: string;
 }
@@ -26,18 +26,18 @@ export interface RunOptions {
   env?: Record<string, string>;
   input?: string;
   uid?: number;
-  /** Words before the command, e.g. to run it on a host that lacks something. */
-  through?: string[];
+  /** Words before the command, for example to run it on a host that lacks something. */
+  commandPrefix?: string[];
   signal?: AbortSignal;
   onSpawn?: (pid: number) => void;
 }
 
-/** For DROVER_TRUST: the folders that tests make count as their user's own. */
+/** The value of DROVER_TRUST, so that directories created by tests are trusted. */
 export const trusted = tmpdir();
 
-/** The real command line in a process of its own, with an environment of its own. */
-export function drover(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
-  const [file, ...words] = [...(options.through ?? []), process.execPath, bin, ...args];
+/** Runs the command line in its own process with its own environment. */
+export function drover(args: readonly string[], options: RunOptions = {}): Promise<CommandResult> {
+  const [file, ...words] = [...(options.commandPrefix ?? []), process.execPath, bin, ...args];
   const child = spawn(file!, words, {
     cwd: options.cwd ?? tmpdir(),
     env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), DROVER_TRUST: trusted, ...options.env },
@@ -45,7 +45,7 @@ export function drover(args: readonly string[], options: RunOptions = {}): Promi
     ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }),
   });
   if (child.pid !== undefined) options.onSpawn?.(child.pid);
-  // a command may end without reading all of its input
+  // a command may exit without reading all of its input
   child.stdin.on("error", () => undefined).end(options.input ?? "");
   const out: Buffer[] = [];
   const err: Buffer[] = [];
@@ -65,20 +65,20 @@ export function drover(args: readonly string[], options: RunOptions = {}): Promi
   });
 }
 
-/** How long a fixture lives: until the end of the test, or of its file. */
+/** A fixture is removed at the end of the test or of the test file. */
 export type Lifetime = "test" | "file";
 
-const made: Record<Lifetime, string[]> = { test: [], file: [] };
+const folders: Record<Lifetime, string[]> = { test: [], file: [] };
 const removeFolders = (lifetime: Lifetime): void => {
-  for (const path of made[lifetime].splice(0)) rmSync(path, { recursive: true, force: true });
+  for (const path of folders[lifetime].splice(0)) rmSync(path, { recursive: true, force: true });
 };
 afterEach(() => removeFolders("test"));
 afterAll(() => removeFolders("file"));
 
-/** A fresh folder, removed at the end of its lifetime; `uid` may write it. */
+/** Creates a directory and removes it at the end of its lifetime. It belongs to `uid` if given. */
 export function folder(uid?: number, lifetime: Lifetime = "test"): string {
   const path = mkdtempSync(join(tmpdir(), "drover-test-"));
-  made[lifetime].push(path);
+  folders[lifetime].push(path);
   if (uid !== undefined) {
     chownSync(path, uid, uid);
     chmodSync(path, 0o755);
@@ -88,7 +88,7 @@ export function folder(uid?: number, lifetime: Lifetime = "test"): string {
 
 let home: string | null = null;
 
-/** The HOME of every Drover of a test file, for any user: what a file leaves there, no other finds. */
+/** The HOME of every Drover in this test file, writable by any user. Other test files do not see it. */
 export function homeFolder(): string {
   if (home === null || !existsSync(home)) {
     home = folder(undefined, "file");
@@ -97,7 +97,7 @@ export function homeFolder(): string {
   return home;
 }
 
-/** The words that make a host without namespaces, or null where this one cannot be made into such. */
+/** Returns the words that run a command as on a host without namespaces, or null if this host cannot do that. */
 export function withoutNamespaces(): string[] | null {
   const forbid = 'echo 0 >/proc/sys/user/max_pid_namespaces && echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"';
   const words = ["unshare", "-Ur", "sh", "-c", forbid, "sh"];

@@ -3,20 +3,20 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { bin, drover, folder } from "./drover.ts";
-import { keepRunning, serve } from "./serving.ts";
+import { startCommand, startCoordinator } from "./coordinator-process.ts";
 
 it("a runner reads its variables from --env-file and from no other file", async () => {
   const cwd = folder();
-  const serving = await serve(cwd);
+  const coordinator = await startCoordinator(cwd);
   writeFileSync(
     join(cwd, ".env"),
-    `# the runner of this place\nDROVER_API_URL=${serving.url}\nDROVER_API_KEY='${serving.token}'\n`,
+    `# the runner of this place\nDROVER_API_URL=${coordinator.url}\nDROVER_API_KEY='${coordinator.token}'\n`,
   );
   const env = { DROVER_STATE_DIR: join(cwd, "runner") };
   const unread = await drover(["runner", "-x", "echo"], { cwd, env });
   expect(unread.stderr).toContain("No coordinator was found");
-  await keepRunning(["runner", "-x", "echo", "--env-file", ".env"], { cwd, env, ready: /^Offers echo/m });
-  expect((await serving.call<{ items: unknown[] }>("GET", "/runners")).json.items).toHaveLength(1);
+  await startCommand(["runner", "-x", "echo", "--env-file", ".env"], { cwd, env, ready: /^Offers echo/m });
+  expect((await coordinator.call<{ items: unknown[] }>("GET", "/runners")).json.items).toHaveLength(1);
 
   const wrong = { ...env, DROVER_API_KEY: "drv_not_this_one" };
   const overridden = await drover(["runner", "-x", "echo", "--env-file", ".env", "--name", "two", "--while-stdin"], {

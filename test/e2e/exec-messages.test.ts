@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { bin, folder, homeFolder } from "./drover.ts";
 
-/** Runs a bash script with `$DROVER` as the command line, in a directory of its own. */
+/** Runs a bash script in its own directory, with the command line as `$DROVER`. */
 function inBash(script: string) {
   const cwd = folder();
   const env = {
@@ -30,7 +30,8 @@ it("says nothing about the pipe with --quiet", () => {
 });
 
 it("names the processes that it killed after the command, without secrets and not all of many", () => {
-  const waitForSleep = "until grep -aq sleep /proc/$!/cmdline; do :; done";
+  // Before it executes sleep, the child is a copy of the shell, whose command line contains the word too.
+  const waitForSleep = "until grep -q sleep /proc/$!/comm; do :; done";
   const one = inBash(`$DROVER exec 'sleep 7001 & ${waitForSleep}; echo done'`);
   expect(one).toMatchObject({ status: 0, stdout: "done\n" });
   expect(one.stderr).toMatch(
@@ -38,13 +39,11 @@ it("names the processes that it killed after the command, without secrets and no
   );
   const secret = "hunter2hunter2";
   const withSecret = inBash(
-    `$DROVER exec --env SOME_TOKEN=${secret} 'sh -c "sleep 7002; true $SOME_TOKEN" & until grep -aq sleep /proc/$!/cmdline; do :; done'`,
+    `$DROVER exec --env SOME_TOKEN=${secret} 'sh -c "sleep 7002; true $SOME_TOKEN" & until grep -aq ^sh /proc/$!/cmdline; do :; done'`,
   );
   expect(withSecret.stderr).toContain("[redacted:SOME_TOKEN]");
   expect(withSecret.stderr).not.toContain(secret);
-  const many = inBash(
-    "$DROVER exec 'for i in 1 2 3 4 5 6 7 8 9 10; do sleep 700$i & done; until grep -aq sleep /proc/$!/cmdline; do :; done'",
-  );
+  const many = inBash(`$DROVER exec 'for i in 1 2 3 4 5 6 7 8 9 10; do sleep 700$i & done; ${waitForSleep}'`);
   expect(many.stderr).toContain("drover: killed 10 processes that outlived the command");
   expect(many.stderr).toMatch(/^ {2}and 2 more$/m);
   expect(inBash("$DROVER exec --quiet 'sleep 7003 & true'")).toMatchObject({ status: 0, stderr: "" });

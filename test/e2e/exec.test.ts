@@ -13,7 +13,7 @@ const hosts: [string, RunOptions, string[]][] = [
     : []),
   ...(noNamespaces
     ? [
-        ["where namespaces are not allowed", { through: noNamespaces }, ["group"]] satisfies [
+        ["where namespaces are not allowed", { commandPrefix: noNamespaces }, ["group"]] satisfies [
           string,
           RunOptions,
           string[],
@@ -23,7 +23,7 @@ const hosts: [string, RunOptions, string[]][] = [
 ];
 
 describe.each(hosts)("exec %s", (_name, how, levels) => {
-  const place = () => {
+  const createProject = () => {
     const state = folder(how.uid);
     const run = (...args: string[]) =>
       drover(args, { ...how, cwd: state, env: { DROVER_STATE_DIR: join(state, "state") } });
@@ -31,13 +31,13 @@ describe.each(hosts)("exec %s", (_name, how, levels) => {
   };
 
   it("prints the command's output and exits with its code", async () => {
-    const { run } = place();
+    const { run } = createProject();
     expect(await run("exec", "echo hello")).toMatchObject({ code: 0, stdout: "hello\n", stderr: "" });
     expect(await run("exec", "exit 42")).toMatchObject({ code: 42, stdout: "" });
   });
 
   it("stops a command that exceeds its disk limit with 124, without counting Drover's own record", async () => {
-    const { run } = place();
+    const { run } = createProject();
     const limits = ["--limit", "disk=2m", "--limit", "files=50"];
     const filled = await run("exec", ...limits, "--", "sh", "-c", "while :; do head -c 100000 /dev/zero >> f; done");
     expect(filled).toMatchObject({ code: 124, stderr: expect.stringContaining("limit on disk space (2097152 bytes)") });
@@ -48,7 +48,7 @@ describe.each(hosts)("exec %s", (_name, how, levels) => {
   });
 
   it("stops a command at its timeout with 124", async () => {
-    const { run } = place();
+    const { run } = createProject();
     const began = Date.now();
     const { code, stderr } = await run("exec", "sleep 60", "--timeout", "2");
     expect(code).toBe(124);
@@ -57,7 +57,7 @@ describe.each(hosts)("exec %s", (_name, how, levels) => {
   });
 
   it("reports an unknown command with 127", async () => {
-    const { run } = place();
+    const { run } = createProject();
     const { code, stderr } = await run("exec", "nosuchcmd");
     expect(code).toBe(127);
     expect(stderr).toContain("DROVER-EXE-001");
@@ -65,14 +65,14 @@ describe.each(hosts)("exec %s", (_name, how, levels) => {
   });
 
   it("names the signal that killed a command, and exits with 128 plus its number", async () => {
-    const { run } = place();
+    const { run } = createProject();
     const { code, stderr } = await run("exec", "--", "sh", "-c", "kill -9 $$");
     expect(code).toBe(137);
     expect(stderr).toContain("SIGKILL");
   });
 
-  it("records every one of them", async () => {
-    const { run } = place();
+  it("records every command", async () => {
+    const { run } = createProject();
     await run("exec", "echo hello");
     await run("exec", "exit 42");
     await run("exec", "nosuchcmd");
@@ -103,7 +103,7 @@ describe.each(hosts)("exec %s", (_name, how, levels) => {
 });
 
 describe("exec", () => {
-  const place = () => {
+  const createProject = () => {
     const cwd = folder();
     const run = (args: string[], more: RunOptions = {}) =>
       drover(args, { cwd, ...more, env: { DROVER_STATE_DIR: join(cwd, "state"), ...more.env } });
@@ -111,7 +111,7 @@ describe("exec", () => {
   };
 
   it("prints the complete result as JSON with the documented names", async () => {
-    const { cwd, run } = place();
+    const { cwd, run } = createProject();
     const ids = [
       "--run-id",
       "r",
@@ -161,14 +161,14 @@ describe("exec", () => {
   });
 
   it("passes stdin on, including bytes that are not UTF-8", async () => {
-    const { run } = place();
+    const { run } = createProject();
     expect((await run(["exec", "cat"], { input: "from stdin" })).stdout).toBe("from stdin");
     const { stdout } = await run(["exec", "--json", "--", "printf", "\\377\\000a"]);
     expect(Buffer.from(JSON.parse(stdout).stdoutBase64, "base64")).toEqual(Buffer.from([0xff, 0, 0x61]));
   });
 
   it("records a nested exec as an execution of its run, with the same ids and commit in result and export", async () => {
-    const { run } = place();
+    const { run } = createProject();
     const nested = `'${process.execPath}' '${join(process.cwd(), "bin/drover.js")}' exec "echo inner" --json`;
     const ids = ["--task-id", "T1", "--run-id", "R1", "--repo-sha", "abc"];
     const outer = JSON.parse((await run(["exec", nested, "--json", ...ids])).stdout);
@@ -183,7 +183,7 @@ describe("exec", () => {
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line));
-    // one meaning in both: the run it is part of
+    // the result and the export both name the run that the command is part of
     expect(outer.correlationIds.runId).toBe("R1");
     expect(audited.map(({ executionId, runId, taskId, repoSha }) => [executionId, runId, taskId, repoSha])).toEqual([
       [outer.id, "R1", "T1", "abc"],
@@ -194,7 +194,7 @@ describe("exec", () => {
   });
 
   it("fills the commit in from git", async () => {
-    const { cwd, run } = place();
+    const { cwd, run } = createProject();
     const git = (...args: string[]) =>
       spawnSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.invalid", ...args], { cwd, encoding: "utf8" });
     git("init", "-q");
@@ -207,7 +207,7 @@ describe("exec", () => {
   });
 
   it("withholds secrets and loader hooks from the command, reports that, and records names and limits", async () => {
-    const { run } = place();
+    const { run } = createProject();
     const env = { GITHUB_TOKEN: "ghp_0123456789abcdefghij0123456789abcdef", LD_PRELOAD: "", PLAIN: "kept" };
     const given = ["--env", "ONE=1", "--env", "MY_KEY=hidden-value", "--limit", "cpu=60", "--limit", "files=1000"];
     const { stdout, stderr } = await run(["exec", "env", ...given], { env });
@@ -223,7 +223,7 @@ describe("exec", () => {
   });
 
   it("reads drover.yaml of the working directory", async () => {
-    const { cwd, run } = place();
+    const { cwd, run } = createProject();
     const configure = (seconds: number): void =>
       writeFileSync(
         join(cwd, "drover.yaml"),
@@ -238,7 +238,7 @@ describe("exec", () => {
   });
 
   it("stops the command when its reader goes away", async () => {
-    const { cwd } = place();
+    const { cwd } = createProject();
     const line = `'${process.execPath}' '${join(process.cwd(), "bin/drover.js")}' exec yes | head -n 1`;
     const { stdout, status } = spawnSync("sh", ["-c", line], {
       cwd,
@@ -251,10 +251,10 @@ describe("exec", () => {
   });
 
   it("stops the command and exits with 130 when it is interrupted", async () => {
-    const { run } = place();
+    const { run } = createProject();
     let pid = 0;
     const ran = run(["exec", "echo ready; sleep 60"], { onSpawn: (spawned) => (pid = spawned) });
-    // the record says when it runs
+    // the record shows that the command has started
     await expect.poll(async () => (await run(["runs", "list", "--status", "running"])).stdout).toContain("sleep 60");
     process.kill(pid, "SIGINT");
     expect(await ran).toMatchObject({ code: 130 });
@@ -262,7 +262,7 @@ describe("exec", () => {
   });
 
   it("keeps the complete output in a file on request, and head and tail otherwise", async () => {
-    const { cwd, run } = place();
+    const { cwd, run } = createProject();
     const result = JSON.parse(
       (await run(["exec", "seq 1 200000", "--json", "--spill", "--max-output-kb", "4"])).stdout,
     );
@@ -279,7 +279,7 @@ describe("exec", () => {
   });
 
   it("is found by the words of its command and output, without a coordinator", async () => {
-    const { run } = place();
+    const { run } = createProject();
     await run(["exec", "echo wolverine"]);
     await run(["exec", "echo badger"]);
     const { stdout } = await run(["runs", "list", "--search", "wolv"]);
@@ -288,7 +288,7 @@ describe("exec", () => {
   });
 
   it("fails a command that writes too much, on request", async () => {
-    const { run } = place();
+    const { run } = createProject();
     const ran = await run(["exec", "yes", "--output-limit", "fail", "--max-output-kb", "4", "--json"]);
     expect(ran.code).toBe(124);
     expect(JSON.parse(ran.stdout).error.code).toBe("DROVER-EXE-004");

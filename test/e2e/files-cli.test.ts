@@ -13,28 +13,28 @@ import {
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { bin, drover, folder } from "./drover.ts";
-import { asFiles, writeScribe } from "./scribe.ts";
-import { offer, serve } from "./serving.ts";
+import { encodeFiles, writeScribe } from "./scribe.ts";
+import { startRunner, startCoordinator } from "./coordinator-process.ts";
 
 const binary = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 0xff, 0xfe, 1, 2, 3]);
-const left = { "hello.txt": "hi\n", "out/ünïcode name.md": "# ok\n", "out/chart.png": binary };
+const sampleFiles = { "hello.txt": "hi\n", "out/ünïcode name.md": "# ok\n", "out/chart.png": binary };
 const hash = (bytes: string | Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
-/** A run that left files, made without any coordinator that stays. */
-async function runThatLeft(files: Record<string, string | Uint8Array> = left) {
+/** Creates a run with files, without a permanent coordinator. */
+async function createRunWithFiles(files: Record<string, string | Uint8Array> = sampleFiles) {
   const cwd = folder();
   writeScribe(cwd);
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
   const run = (...args: string[]) => drover(args, { cwd, env });
-  const made = await run("run", "scribe", "--prompt", JSON.stringify({ files: asFiles(files), text: "done" }));
+  const made = await run("run", "scribe", "--prompt", JSON.stringify({ files: encodeFiles(files), text: "done" }));
   expect(made, made.stderr).toMatchObject({ code: 0, stdout: "done\n" });
-  const id = JSON.parse((await run("runs", "list", "--json")).stdout).run_id as string; // one run, one line
+  const id = JSON.parse((await run("runs", "list", "--json")).stdout).run_id as string; // the output is one line of JSON with the run
   return { cwd, env, run, id, made };
 }
 
 describe("runs files", () => {
   it("lists the files of a run, and prints each unchanged", async () => {
-    const { run, id, made } = await runThatLeft();
+    const { run, id, made } = await createRunWithFiles();
     expect(made.stderr).toContain(`3 files: drover runs files ${id}\n`);
     const listed = await run("runs", "files", id);
     expect(
@@ -65,11 +65,15 @@ describe("runs files", () => {
   it("uses the coordinator if there is one", async () => {
     const cwd = folder();
     writeScribe(cwd);
-    const serving = await serve(cwd);
-    await offer(serving, cwd, "one", ["-x", "./profiles/scribe.json"]);
-    const env = { DROVER_API_URL: serving.url, DROVER_API_KEY: serving.token, DROVER_STATE_DIR: join(cwd, "none") };
+    const coordinator = await startCoordinator(cwd);
+    await startRunner(coordinator, cwd, "one", ["-x", "./profiles/scribe.json"]);
+    const env = {
+      DROVER_API_URL: coordinator.url,
+      DROVER_API_KEY: coordinator.token,
+      DROVER_STATE_DIR: join(cwd, "none"),
+    };
     const run = (...args: string[]) => drover(args, { cwd, env });
-    const prompt = JSON.stringify({ files: asFiles({ "a b.txt": "x" }), big: 3_000_000, text: "ok" });
+    const prompt = JSON.stringify({ files: encodeFiles({ "a b.txt": "x" }), big: 3_000_000, text: "ok" });
     const made = JSON.parse((await run("run", "scribe", "--prompt", prompt, "--json")).stdout);
     expect(made).toMatchObject({ status: "completed", result_text: "ok" });
     expect((await run("runs", "files", made.run_id, "a b.txt")).stdout).toBe("x");
@@ -83,7 +87,7 @@ describe("runs files", () => {
   });
 
   it("suggests similar paths for an unknown one", async () => {
-    const { run, id } = await runThatLeft();
+    const { run, id } = await createRunWithFiles();
     const slip = await run("runs", "files", id, "helo.txt");
     expect(slip).toMatchObject({ code: 2, stdout: "" });
     expect(slip.stderr).toContain("Did you mean hello.txt?");
@@ -96,7 +100,7 @@ describe("runs files", () => {
 
 describe("runs files -o", () => {
   it("writes a new file, and overwrites one only with --force", async () => {
-    const { cwd, run, id } = await runThatLeft();
+    const { cwd, run, id } = await createRunWithFiles();
     const good = await run("runs", "files", id, "out/chart.png", "-o", "chart.png");
     expect(good, good.stderr).toMatchObject({ code: 0, stdout: "" });
     expect(good.stderr).toContain(`Wrote ${join(cwd, "chart.png")} (10 B).`);
@@ -123,7 +127,7 @@ describe("runs files -o", () => {
   });
 
   it("saves it under its own name in a directory, and reports failures", async () => {
-    const { cwd, run, id } = await runThatLeft();
+    const { cwd, run, id } = await createRunWithFiles();
     mkdirSync(join(cwd, "into"));
     const json = await run("runs", "files", id, "out/chart.png", "-o", "into", "--json");
     expect(JSON.parse(json.stdout)).toMatchObject({ path: "out/chart.png", file: join(cwd, "into", "chart.png") });
@@ -135,7 +139,7 @@ describe("runs files -o", () => {
   });
 
   it("leaves no file if the content does not match its recorded hash", async () => {
-    const { cwd, run, id } = await runThatLeft({ "hello.txt": "hi\n" });
+    const { cwd, run, id } = await createRunWithFiles({ "hello.txt": "hi\n" });
     const state = join(cwd, "state");
     const stored = readdirSync(state, { recursive: true, encoding: "utf8" })
       .map((name) => join(state, name))
@@ -149,11 +153,11 @@ describe("runs files -o", () => {
   });
 });
 
-// util-linux's `script` gives a real terminal
-const onTerminal = it.runIf(process.platform === "linux" && spawnSync("script", ["--version"]).status === 0);
+// util-linux's `script` provides a real terminal
+const hasTerminal = it.runIf(process.platform === "linux" && spawnSync("script", ["--version"]).status === 0);
 
-onTerminal("a terminal gets sanitized text, and binary files only with --force", async () => {
-  const { cwd, env, id } = await runThatLeft({ "a.txt": "plain\n\u001b[2J\u001b[31mred\n", "b.bin": binary });
+hasTerminal("a terminal gets sanitized text, and binary files only with --force", async () => {
+  const { cwd, env, id } = await createRunWithFiles({ "a.txt": "plain\n\u001b[2J\u001b[31mred\n", "b.bin": binary });
   const show = (words: string) =>
     spawnSync("script", ["-qec", `exec "$NODE" "$BIN" runs files ${id} ${words}`, "/dev/null"], {
       cwd,

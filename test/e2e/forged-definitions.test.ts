@@ -6,7 +6,7 @@ import { bin, drover, folder } from "./drover.ts";
 
 const me = `${process.execPath} ${bin}`;
 
-/** Writes a profile that runs unisolated, its agent and its script, as a command inside a run would. */
+/** Writes a profile without isolation, its agent and its script, as a command inside a run could. */
 const forge = (proof: string): string => `mkdir -p profiles x/agents
 echo '{"type":"procedural","isolation":"none","agents_dir":"./x/agents","config":{}}' > profiles/forged.json
 echo '{"name":"thief","type":"procedural","command":"x/thief"}' > x/agents/thief.json
@@ -14,7 +14,7 @@ printf '#!/bin/sh\\n: > ${proof}\\necho {}\\n' > x/thief
 chmod 755 x/thief
 `;
 
-function place() {
+function createProject() {
   const top = folder();
   const [home, cwd] = [join(top, "home"), join(top, "project")];
   for (const one of [home, cwd]) mkdirSync(one);
@@ -22,8 +22,8 @@ function place() {
   return { top, home, cwd, proof: join(top, "stolen"), run };
 }
 
-it.each(["exec", "run"])("a command cannot have %s use definitions that it has just written", async (kind) => {
-  const { cwd, proof, run } = place();
+it.each(["exec", "run"])("a command cannot make %s use definitions that it has just written", async (kind) => {
+  const { cwd, proof, run } = createProject();
   writeFileSync(join(cwd, "forge.sh"), `${forge(proof)}${me} run thief\n`);
   mkdirSync(join(cwd, "agents"));
   writeFileSync(
@@ -35,29 +35,29 @@ it.each(["exec", "run"])("a command cannot have %s use definitions that it has j
   expect(existsSync(proof)).toBe(false);
 });
 
-it("a command cannot trust its own folder and have that count while it runs", async () => {
-  const { cwd, home, proof, run } = place();
+it("a command cannot make its own folder trusted while it runs", async () => {
+  const { cwd, home, proof, run } = createProject();
   writeFileSync(join(cwd, "forge.sh"), `${forge(proof)}${me} trust ${cwd}\n${me} run thief\n`);
-  // where Drover's configuration is not read-only to it
+  // where Drover's configuration is writable for the command
   expect((await run(["exec", "--isolation", "group", "sh forge.sh"])).code).not.toBe(0);
-  // it was not for lack of trust
+  // the folder is trusted, so that is not why the definitions are ignored
   expect(existsSync(join(home, ".config", "drover", "trusted.json"))).toBe(true);
   expect(existsSync(proof)).toBe(false);
 });
 
 it.runIf(hostHas("pid"))("a command at pid cannot trust a folder at all", async () => {
-  const { cwd, home, run } = place();
+  const { cwd, home, run } = createProject();
   const config = join(home, ".config", "drover");
-  const ways = `${me} trust ${cwd}; echo {} > ${config}/trusted.json; mv ${config} ${config}.old; mv ${home}/.config ${home}/old`;
-  const { stderr } = await run(["exec", "--isolation", "pid", "--shell", ways]);
+  const attempts = `${me} trust ${cwd}; echo {} > ${config}/trusted.json; mv ${config} ${config}.old; mv ${home}/.config ${home}/old`;
+  const { stderr } = await run(["exec", "--isolation", "pid", "--shell", attempts]);
   expect(stderr).toContain("DROVER-TRU-001");
   expect(readdirSync(config)).toEqual([]);
   expect((await run(["trust", cwd])).code).toBe(0);
   expect(readdirSync(config)).toEqual(["trusted.json"]);
 });
 
-it("a command cannot change a profile that a link leads to and have it used while it runs", async () => {
-  const { cwd, proof, run } = place();
+it("a command cannot change a linked profile and have it used while it runs", async () => {
+  const { cwd, proof, run } = createProject();
   writeFileSync(join(cwd, "forge.sh"), forge(proof));
   await run(["exec", "sh forge.sh"], cwd);
   mkdirSync(join(cwd, "shared"));
@@ -68,8 +68,8 @@ it("a command cannot change a profile that a link leads to and have it used whil
   expect(existsSync(proof)).toBe(false);
 });
 
-it("a command cannot change an executor's module and have it run while it runs", async () => {
-  const { cwd, proof, run } = place();
+it("a command cannot change an executor's module and have it loaded while it runs", async () => {
+  const { cwd, proof, run } = createProject();
   for (const name of ["profiles", "x", "x/agents"]) mkdirSync(join(cwd, name));
   const put = (path: string, text: string): void => writeFileSync(join(cwd, path), text);
   put("profiles/own.json", '{"type":"own","module":"./x/own.mjs","agents_dir":"./x/agents","config":{}}');
@@ -80,23 +80,23 @@ it("a command cannot change an executor's module and have it run while it runs",
       return { status: "completed", text: "done" };
     } };`;
   put("x/own.mjs", module(""));
-  // what was written a moment ago could be the command's own
+  // the command itself could have written such a recent file
   await expect.poll(async () => (await run(["exec", `${me} run mine --prompt x`], cwd)).code).toBe(0);
   put("changed.mjs", module(`writeFileSync(${JSON.stringify(proof)}, "");`));
   await run(["exec", `sh -c 'cat changed.mjs > x/own.mjs; ${me} run mine --prompt x'`], cwd);
   expect(existsSync(proof)).toBe(false);
 });
 
-it("definitions that were there before still serve commands inside", async () => {
-  const { cwd, proof, run } = place();
+it("commands inside a run can use definitions that existed before it", async () => {
+  const { cwd, proof, run } = createProject();
   writeFileSync(join(cwd, "forge.sh"), forge(proof));
   await run(["exec", "sh forge.sh"], cwd);
   expect((await run(["exec", `${me} run thief`], cwd)).code).toBe(0);
   expect(existsSync(proof)).toBe(true);
 });
 
-it("a link to a trusted folder of profiles lends no trust to the folder it lies in", async () => {
-  const { cwd, proof, run } = place();
+it("a link to trusted profiles does not make the folder with the link trusted", async () => {
+  const { cwd, proof, run } = createProject();
   symlinkSync(join(dirname(dirname(bin)), "examples", "profiles"), join(cwd, "profiles"));
   for (const one of ["agents", "scripts"]) mkdirSync(join(cwd, one));
   writeFileSync(

@@ -1,18 +1,18 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { drover, folder, type Ran } from "./drover.ts";
+import { drover, folder, type CommandResult } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
-/** A project with an agent that writes whatever it is asked to, served by `drover up`. */
-async function served(...words: string[]) {
+/** A project served by `drover up`, with an agent that writes whatever its prompt says. */
+async function startProject(...words: string[]) {
   const cwd = folder();
   const env = { DROVER_STATE_DIR: join(folder(), "state") };
   for (const name of ["profiles", "offers", "agents"]) mkdirSync(join(cwd, name));
   writeFileSync(join(cwd, "profiles", "mine.json"), JSON.stringify({ type: "procedural", agents_dir: "./offers" }));
   const write = `node -e 'fs.writeFileSync(process.argv[2], process.argv[4])' --`;
   writeFileSync(join(cwd, "offers", "write.json"), JSON.stringify({ name: "write", command: write }));
-  const run = (...args: string[]): Promise<Ran> => drover(args, { cwd, env });
+  const run = (...args: string[]): Promise<CommandResult> => drover(args, { cwd, env });
   const up = () => startDrover(["up", "--port", "0", ...words], { cwd, env, ready: /Drover is up at/ });
   const process = await up();
   const evil = async (file: string, name: string): Promise<void> => {
@@ -23,19 +23,25 @@ async function served(...words: string[]) {
 }
 
 it("holds an agent that a run wrote until it is accepted, on the runner and on the coordinator", async () => {
-  const { run, process, evil } = await served();
+  const { run, process, evil } = await startProject();
   await evil("offers/evil.json", "evil");
   await evil("agents/wicked.json", "wicked");
-  await expect.poll(() => process.said).toMatch(/evil is held: it was added while Drover was serving.*DROVER-AGT-010/);
-  await expect.poll(() => process.said).toMatch(/wicked is held/);
+  await expect
+    .poll(() => process.output)
+    .toMatch(/evil is held: it was added while Drover was serving.*DROVER-AGT-010/);
+  await expect.poll(() => process.output).toMatch(/wicked is held/);
   const { stdout, stderr } = await run("agents", "list");
   expect(stdout).not.toMatch(/evil|wicked/);
   expect(stderr).toMatch(/held: evil .*drover agents accept evil\n.*held: wicked/s);
   expect((await run("agents", "check", "offers")).stderr).toContain("held: evil");
-  expect(await run("run", "evil")).toMatchObject({ code: 2 });
+  expect(await run("run", "evil")).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(
+      /A definition of evil is held \(.*evil\.json\)\. Review it, then .*drover agents accept evil\n$/,
+    ),
+  });
   expect(await run("agents", "accept", "nosuch")).toMatchObject({ code: 2 });
   expect((await run("agents", "accept", "evil")).stdout).toMatch(/^accepted evil \(.*offers\/evil\.json\)\n$/);
-  await expect.poll(async () => (await run("agents", "list")).stdout).toContain("evil\t");
   expect(await run("run", "evil")).toMatchObject({ code: 0, stdout: expect.stringContaining("it is me") });
   expect((await run("agents", "accept")).stdout).toContain("accepted wicked");
   await expect.poll(async () => (await run("agents", "list")).stdout).toContain("wicked\t");
@@ -43,19 +49,32 @@ it("holds an agent that a run wrote until it is accepted, on the runner and on t
 });
 
 it("a run cannot change other agents, and a restart accepts nothing", async () => {
-  const { run, process, up, evil } = await served();
+  const { run, process, up, evil } = await startProject();
   await evil("offers/write.json", "write");
-  await expect.poll(() => process.said).toMatch(/the change to write is held/);
+  await expect.poll(() => process.output).toMatch(/the change to write is held/);
   await evil("offers/more.json", "more");
-  await expect.poll(() => process.said).toMatch(/more is held/);
+  await expect.poll(() => process.output).toMatch(/more is held/);
   await process.end("SIGKILL");
   const again = await up();
-  expect(again.said).toMatch(/more is held/);
+  expect(again.output).toMatch(/more is held/);
   expect((await run("agents", "list")).stdout).not.toContain("more\t");
 });
 
+it("does not warn about schedules that the coordinator's copy of an agent keeps", async () => {
+  const cwd = folder();
+  const env = { DROVER_STATE_DIR: join(folder(), "state") };
+  for (const name of ["profiles", "agents"]) mkdirSync(join(cwd, name));
+  const schedules = [{ name: "yearly", cron: "0 0 1 1 *" }];
+  writeFileSync(join(cwd, "agents", "beat.json"), JSON.stringify({ name: "beat", command: "true", schedules }));
+  const profile = join(cwd, "profiles", "mine.json");
+  writeFileSync(profile, JSON.stringify({ type: "procedural", agents_dir: "./agents" }));
+  const up = await startDrover(["up", "--port", "0", "-x", profile], { cwd, env, ready: /Drover is up at/ });
+  expect(up.output).not.toContain("the schedules of beat are ignored");
+  expect((await drover(["schedules", "list"], { cwd, env })).stdout).toContain("yearly");
+});
+
 it("--accept-agents uses new agents immediately", async () => {
-  const { run, evil } = await served("--accept-agents");
+  const { run, evil } = await startProject("--accept-agents");
   await evil("offers/evil.json", "evil");
   await evil("agents/wicked.json", "wicked");
   await expect.poll(async () => (await run("agents", "list")).stdout).toMatch(/evil\t[^]*wicked\t/);

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { nestedDirectory, recordDirectory, runsDirectory } from "../../src/model/state-layout.ts";
 import { hostHas } from "../fixtures/process/host.ts";
-import { bin, drover, folder, isRoot, nobody, type Ran } from "./drover.ts";
+import { bin, drover, folder, isRoot, nobody, type CommandResult } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
 const secret = "only-the-operator-knows";
@@ -13,7 +13,7 @@ const subjects = levels.flatMap((isolation) =>
   users.map((uid) => ({ isolation, uid, who: isRoot && uid === undefined ? "root" : "a user" })),
 );
 
-/** A project with its record in `state/record`, in which there is a secret beside what Drover writes. */
+/** A project whose record is in `state/record` and contains a secret besides Drover's own files. */
 function project(uid: number | undefined, isolation: string) {
   const cwd = folder(uid);
   const env = { DROVER_STATE_DIR: join(cwd, "state"), DROVER_TRUST: cwd };
@@ -27,7 +27,8 @@ function project(uid: number | undefined, isolation: string) {
   const profile = { type: "procedural", agents_dir: "./agents", isolation };
   write("profiles/here.json", JSON.stringify(profile));
   if (uid !== undefined) for (const path of [cwd, ...below(cwd)]) chownSync(path, uid, uid);
-  const run = (...args: string[]): Promise<Ran> => drover(args, { cwd, env, ...(uid === undefined ? {} : { uid }) });
+  const run = (...args: string[]): Promise<CommandResult> =>
+    drover(args, { cwd, env, ...(uid === undefined ? {} : { uid }) });
   return {
     cwd,
     record,
@@ -42,10 +43,10 @@ function below(directory: string): string[] {
 }
 
 describe.each(subjects)("at $isolation as $who", ({ isolation, uid }) => {
-  it("exec finds the record empty, and holds no descriptor of it", async () => {
+  it("exec shows its command an empty record and passes on no descriptor of it", async () => {
     const { exec, record } = project(uid, isolation);
-    const look = "ls -A state/record; cat state/record/canary; ls -l /proc/self/fd | grep state; echo done";
-    const { stdout, code } = await exec(look);
+    const inspect = "ls -A state/record; cat state/record/canary; ls -l /proc/self/fd | grep state; echo done";
+    const { stdout, code } = await exec(inspect);
     expect([stdout, code]).toEqual(["done\n", 0]);
     expect(readFileSync(join(record, "canary"), "utf8")).toBe(secret);
   });
@@ -56,7 +57,7 @@ describe.each(subjects)("at $isolation as $who", ({ isolation, uid }) => {
     "rm -rf ./* ./.[a-z]*",
     "find . -delete",
     "rm -rf state/record/*",
-  ])("`%s` leaves the record whole", async (command) => {
+  ])("`%s` leaves the record unchanged", async (command) => {
     const { exec, run, record } = project(uid, isolation);
     expect((await exec("true")).code).toBe(0);
     const before = readdirSync(record);
@@ -66,14 +67,14 @@ describe.each(subjects)("at $isolation as $who", ({ isolation, uid }) => {
     expect((await run("runs", "list", "--quiet")).stdout.trim().split("\n")).toHaveLength(2);
   });
 
-  it("no command finds a token, a key or the database", async () => {
+  it("no command can read a token, a key or the database", async () => {
     const { exec } = project(uid, isolation);
     const find = "find state '(' -name '*token*' -o -name 'audit.*' -o -name 'drover.db*' -o -name '*.lock' ')'";
     await exec("true");
     expect((await exec(find)).stdout).toBe("");
   });
 
-  it("exec without the audit leaves no command a record or nested directory to create", async () => {
+  it("a command cannot create a record or nested directory although the audit is off", async () => {
     const { exec, run, record, write, cwd } = project(uid, isolation);
     const nested = nestedDirectory(runsDirectory(dirname(record)));
     rmSync(dirname(record), { recursive: true });
@@ -89,12 +90,12 @@ describe.each(subjects)("at $isolation as $who", ({ isolation, uid }) => {
     expect((await run("audit", "verify")).code).toBe(0);
   });
 
-  it("a run and the command of its on_finish find the record empty", async () => {
+  it("a run and its on_finish command see an empty record", async () => {
     const { run, write, record, cwd } = project(uid, isolation);
-    const look = `ls -A ${record}; cat ${record}/canary; echo done`;
+    const inspect = `ls -A ${record}; cat ${record}/canary; echo done`;
     write("agents/look.yaml", `name: look\ncommand: sh look.sh\non_finish: sh after.sh\n`);
-    write("look.sh", look);
-    write("after.sh", `exec > ${join(cwd, "after")} 2>&1\n${look}`);
+    write("look.sh", inspect);
+    write("after.sh", `exec > ${join(cwd, "after")} 2>&1\n${inspect}`);
     if (uid !== undefined) for (const path of below(cwd)) chownSync(path, uid, uid);
     expect((await run("run", "look")).stdout).toBe("done\n");
     const after = readFileSync(join(cwd, "after"), "utf8");
@@ -104,22 +105,22 @@ describe.each(subjects)("at $isolation as $who", ({ isolation, uid }) => {
   });
 });
 
-/** A user with a home of their own, and projects with their state in it. */
-function homeOf(uid: number | undefined) {
+/** A user's HOME, with projects whose state is in it. */
+function createHome(uid: number | undefined) {
   const top = folder(uid);
   const home = join(top, "home");
   const state = join(home, ".local", "state", "drover");
   for (const one of ["home", "one", "two"]) mkdirSync(join(top, one));
   for (const one of ["one", "two"]) mkdirSync(join(top, one, ".git"));
   if (uid !== undefined) for (const path of below(top)) chownSync(path, uid, uid);
-  const run = (name: string, ...words: string[]): Promise<Ran> =>
+  const run = (name: string, ...words: string[]): Promise<CommandResult> =>
     drover(words, { cwd: join(top, name), env: { HOME: home }, ...(uid === undefined ? {} : { uid }) });
   const keys = () => below(state).filter((path) => path.endsWith("audit.key"));
   return { top, home, state, run, keys };
 }
 
 describe.each(subjects)("a home at $isolation as $who", ({ isolation, uid }) => {
-  const look = 'find "$HOME/.." -name audit.key -exec cat {} +; ls -A "$HOME/.local/state/drover/"*; echo done';
+  const inspect = 'find "$HOME/.." -name audit.key -exec cat {} +; ls -A "$HOME/.local/state/drover/"*; echo done';
 
   it.each([
     ["renames the folder of its state", 'mv "$HOME/.local/state/drover/projects" "$HOME/.local/state/drover/gone"'],
@@ -129,8 +130,8 @@ describe.each(subjects)("a home at $isolation as $who", ({ isolation, uid }) => 
       "removes what it can of its home",
       'rm -rf "$HOME/.local" "$HOME/.config"; cd "$HOME" && git init -q . && git clean -ffdxq',
     ],
-  ])("a command that %s leaves no record in the open for the next one", async (_, harm) => {
-    const { run, keys } = homeOf(uid);
+  ])("a command that %s does not expose the record to the next one", async (_, harm) => {
+    const { run, keys } = createHome(uid);
     for (const name of ["one", "two"]) expect((await run(name, "exec", "true")).code).toBe(0);
     const before = keys();
     expect(before).toHaveLength(2);
@@ -138,15 +139,15 @@ describe.each(subjects)("a home at $isolation as $who", ({ isolation, uid }) => 
     await run("one", "exec", ...options, harm);
     expect(keys()).toEqual(before);
     for (const name of ["one", "two"]) {
-      const next = await run(name, "exec", ...options, look);
+      const next = await run(name, "exec", ...options, inspect);
       const found = next.stdout.split("\n").filter((line) => /^[0-9a-f]{32,}$|audit/.test(line));
       expect([found, next.stdout.endsWith("done\n")]).toEqual([[], true]);
     }
     expect((await run("two", "audit", "verify")).code).toBe(0);
   });
 
-  it("no command forges the second head, or trusts a folder", async () => {
-    const { home, state, run } = homeOf(uid);
+  it("a command cannot forge the second head or trust a folder", async () => {
+    const { home, state, run } = createHome(uid);
     expect((await run("one", "exec", "true")).code).toBe(0);
     const heads = below(join(state, "heads"));
     const forge =
@@ -157,8 +158,8 @@ describe.each(subjects)("a home at $isolation as $who", ({ isolation, uid }) => 
     expect((await run("one", "audit", "verify")).code).toBe(0);
   });
 
-  it("a command inside a command is on the record and works", async () => {
-    const { run } = homeOf(uid);
+  it("a command inside a command works and is recorded", async () => {
+    const { run } = createHome(uid);
     const me = `${process.execPath} ${bin}`;
     const outer = await run(
       "one",
@@ -175,11 +176,11 @@ describe.each(subjects)("a home at $isolation as $who", ({ isolation, uid }) => 
 });
 
 describe.each(subjects)(
-  "a runner that reaches its coordinator by the socket in the record, at $isolation as $who",
+  "a runner that reaches its coordinator by the socket in the record, at $isolation as $who,",
   ({ isolation, uid }) => {
     /** A coordinator with its record in the user state directory. */
     async function start(beforeRunner: (record: string) => void) {
-      const { top, home, run } = homeOf(uid);
+      const { top, home, run } = createHome(uid);
       const cwd = join(top, "one");
       const me = `'${process.execPath}' '${bin}'`;
       for (const name of ["profiles", "agents"]) mkdirSync(join(cwd, name));
@@ -192,46 +193,48 @@ describe.each(subjects)(
         `find "$HOME" '(' -name '*token*' -o -name 'audit.*' -o -name 'drover.db*' ')'; ${me} run child 2>&1; echo done\n`,
       );
       if (uid !== undefined) for (const path of below(cwd)) chownSync(path, uid, uid);
-      const place = { cwd, env: { HOME: home }, uid };
-      await startDrover(["coordinator", "--port", "0"], { ...place, ready: /^Serving \S+/m });
+      const options = { cwd, env: { HOME: home }, uid };
+      await startDrover(["coordinator", "--port", "0"], { ...options, ready: /^Serving \S+/m });
       const record = dirname(below(home).find((path) => path.endsWith("/record/sock"))!);
       const token = readFileSync(join(record, "token"), "utf8").trim();
       beforeRunner(record);
       const env = { HOME: home, DROVER_API_URL: `unix:${join(record, "sock")}`, DROVER_API_KEY: token };
-      const runner = await startDrover(["runner", "-x", "./profiles/here.json"], { ...place, env, ready: /^Offers /m });
-      const look = (): Promise<Ran> => drover(["run", "look"], { cwd, env, ...(uid === undefined ? {} : { uid }) });
-      return { run, runner, look };
+      const runner = await startDrover(["runner", "-x", "./profiles/here.json"], {
+        ...options,
+        env,
+        ready: /^Offers /m,
+      });
+      const inspect = (): Promise<CommandResult> =>
+        drover(["run", "look"], { cwd, env, ...(uid === undefined ? {} : { uid }) });
+      return { run, runner, look: inspect };
     }
 
     it("shows commands nothing of the record, and they reach the coordinator by its port", async () => {
-      const { look, runner } = await start(() => undefined);
-      expect(await look()).toMatchObject({ code: 0, stdout: "reached\ndone\n" });
-      expect(runner.said).not.toContain("cannot reach");
+      const { look: inspect, runner } = await start(() => undefined);
+      expect(await inspect()).toMatchObject({ code: 0, stdout: "reached\ndone\n" });
+      expect(runner.output).not.toContain("cannot reach");
     });
 
-    it("shows commands nothing of the record if it announces no port, and both sides say what to do", async () => {
-      const { look, runner } = await start((record) => rmSync(join(record, "coordinator.json")));
-      const { stdout } = await look();
+    it("shows commands nothing of the record if the coordinator announces no port, and both sides say what to do", async () => {
+      const { look: inspect, runner } = await start((record) => rmSync(join(record, "coordinator.json")));
+      const { stdout } = await inspect();
       expect(stdout).toMatch(/^drover: This command is inside a run .*DROVER_API_URL.*\n.*DROVER_COMMANDS_URL/);
       expect(stdout).not.toMatch(/\/record\/|\/heads\//);
-      expect(runner.said).toMatch(/cannot reach the coordinator.*DROVER_COMMANDS_URL/);
+      expect(runner.output).toMatch(/cannot reach the coordinator.*DROVER_COMMANDS_URL/);
     });
   },
 );
 
-it.runIf(hostHas("pid"))(
-  "a folder that one command closes is still protected from the next, which opens it",
-  async () => {
-    const { home, run } = homeOf(isRoot ? nobody : undefined);
-    const exec = (script: string) => run("one", "exec", "--isolation", "pid", "--shell", script);
-    expect((await exec('chmod 0 "$HOME/.config"')).code).toBe(0);
-    await exec('chmod 700 "$HOME/.config"; echo x > "$HOME/.config/drover/trusted.json"');
-    chmodSync(join(home, ".config"), 0o700);
-    expect(readdirSync(join(home, ".config", "drover"))).toEqual([]);
-  },
-);
+it.runIf(hostHas("pid"))("protects a folder from the next command although an earlier one closed it", async () => {
+  const { home, run } = createHome(isRoot ? nobody : undefined);
+  const exec = (script: string) => run("one", "exec", "--isolation", "pid", "--shell", script);
+  expect((await exec('chmod 0 "$HOME/.config"')).code).toBe(0);
+  await exec('chmod 700 "$HOME/.config"; echo x > "$HOME/.config/drover/trusted.json"');
+  chmodSync(join(home, ".config"), 0o700);
+  expect(readdirSync(join(home, ".config", "drover"))).toEqual([]);
+});
 
-it.each(["group", "none"])("%s promises nothing of the kind", async (isolation) => {
+it.each(["group", "none"])("%s does not hide the record", async (isolation) => {
   const { exec } = project(undefined, isolation);
   expect((await exec("cat state/record/canary")).stdout).toBe(secret);
 });

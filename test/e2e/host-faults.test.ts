@@ -8,7 +8,7 @@ import { bundle } from "./bundle.ts";
 import { bin, drover, exists, folder } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
-it("a database that stays locked: 125 in the end, and nothing was run", async () => {
+it("exec exits with 125 and runs nothing if the database stays locked", async () => {
   const cwd = folder();
   const state = join(cwd, "state");
   const run = (...args: string[]) => drover(args, { cwd, env: { DROVER_STATE_DIR: state } });
@@ -25,13 +25,13 @@ it("a database that stays locked: 125 in the end, and nothing was run", async ()
   } finally {
     holder.kill("SIGKILL");
   }
-  // once it is free again, everything goes on
+  // works again once the lock is released
   expect((await run("exec", "touch made")).code).toBe(0);
   expect((await run("audit", "verify")).code).toBe(0);
 });
 
 it.each(["events", "claims"])(
-  "a record without its table %s fails a run at once, and says that it is damaged",
+  "fails a run at once if the record has no table %s, and reports the damage",
   async (table) => {
     const cwd = folder();
     const state = join(cwd, "state");
@@ -46,7 +46,7 @@ it.each(["events", "claims"])(
   },
 );
 
-it("a disk that fills up before the start is recorded: 125, and nothing was run", async () => {
+it("exec exits with 125 and runs nothing if the disk is full before the start is recorded", async () => {
   const cwd = folder();
   const state = join(cwd, "state");
   const small = [
@@ -59,7 +59,7 @@ it("a disk that fills up before the start is recorded: 125, and nothing was run"
   ];
   const { code, stderr } = await drover(["exec", "touch made"], {
     cwd,
-    through: small,
+    commandPrefix: small,
     env: { DROVER_STATE_DIR: state },
   });
   expect(code).toBe(125);
@@ -67,10 +67,10 @@ it("a disk that fills up before the start is recorded: 125, and nothing was run"
   expect(exists(join(cwd, "made"))).toBe(false);
 });
 
-it("a disk that fills up while the command runs: never a false success", async () => {
+it("never reports success if the disk fills up while the command runs", async () => {
   const cwd = folder();
   const state = join(cwd, "state");
-  // the command itself takes what is left of the disk, so that its end cannot be recorded
+  // the command itself fills the disk, so that its end cannot be recorded
   const fill = `dd if=/dev/zero of='${state}/filler' bs=4k 2>/dev/null; touch '${cwd}/made'; true`;
   const small = [
     "unshare",
@@ -80,13 +80,17 @@ it("a disk that fills up while the command runs: never a false success", async (
     `mkdir -p '${state}' && mount -t tmpfs -o size=2m none '${state}' && exec "$@"`,
     "sh",
   ];
-  const { code, stderr } = await drover(["exec", fill], { cwd, through: small, env: { DROVER_STATE_DIR: state } });
+  const { code, stderr } = await drover(["exec", fill], {
+    cwd,
+    commandPrefix: small,
+    env: { DROVER_STATE_DIR: state },
+  });
   expect(exists(join(cwd, "made"))).toBe(true);
   expect(code).toBe(125);
   expect(stderr).toContain("DROVER-STA-002");
 });
 
-it("what an earlier Drover left in a mess is not the end of the next command", async () => {
+it("runs the next command although a killed one left a corrupt audit row", async () => {
   const cwd = folder();
   const state = join(cwd, "state");
   const run = (...args: string[]) => drover(args, { cwd, env: { DROVER_STATE_DIR: state } });
@@ -108,12 +112,12 @@ it("what an earlier Drover left in a mess is not the end of the next command", a
   expect((await run("audit", "verify")).code).toBe(1);
 });
 
-it("a full disk behind stdout ends the command, says so, and is on the record", async () => {
+it("a full disk behind stdout ends the command, is reported and is recorded", async () => {
   const cwd = folder();
   const line = `exec '${process.execPath}' '${bin}' exec 'echo hi; sleep 60' >/dev/full`;
   const { code, stderr } = await drover([], {
     cwd,
-    through: ["sh", "-c", line],
+    commandPrefix: ["sh", "-c", line],
     env: { DROVER_STATE_DIR: join(cwd, "state") },
   });
   expect(code).toBe(130);
@@ -126,18 +130,19 @@ it("a full disk behind stdout ends the command, says so, and is on the record", 
   expect(JSON.parse(run!)).toMatchObject({ status: "cancelled" });
 });
 
-const withFiles = (limit: number): string[] => ["sh", "-c", `ulimit -n ${limit}; exec "$@"`, "sh"];
+const limitDescriptors = (limit: number): string[] => ["sh", "-c", `ulimit -n ${limit}; exec "$@"`, "sh"];
 
-it("without descriptors nothing is claimed: a runner that cannot run one says so, one that can takes one at a time", async () => {
+it("a runner without descriptors claims nothing and says so; one with enough for a single run takes one at a time", async () => {
   const cwd = folder();
-  const run = (limit: number) => drover(["run", "echo", "--message", "hi"], { cwd, through: withFiles(limit) });
+  const run = (limit: number) =>
+    drover(["run", "echo", "--message", "hi"], { cwd, commandPrefix: limitDescriptors(limit) });
   const refused = await run(40);
   expect(refused).toMatchObject({ code: 125, stdout: "" });
   expect(refused.stderr).toMatch(/DROVER-EXE-010[^]*ulimit -n/);
   expect(await run(56)).toMatchObject({ code: 0, stdout: '{"message":"hi"}\n' });
 });
 
-it("a run whose runner runs out of descriptors fails with the way out, and each start on the record has an end", async () => {
+it("a run fails with advice if its runner runs out of descriptors, and every recorded start has an end", async () => {
   const cwd = folder();
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
   for (const name of ["profiles", "agents"]) mkdirSync(join(cwd, name));
@@ -151,7 +156,11 @@ it("a run whose runner runs out of descriptors fails with the way out, and each 
        await Promise.all(Array.from({ length: 40 }, () => runCli({ command: ["sleep", "1000"] })));
      } });`,
   );
-  const ran = await drover(["run", "many", "--prompt", "x", "--json"], { cwd, env, through: withFiles(64) });
+  const ran = await drover(["run", "many", "--prompt", "x", "--json"], {
+    cwd,
+    env,
+    commandPrefix: limitDescriptors(64),
+  });
   expect(JSON.parse(ran.stdout)).toMatchObject({
     status: "failed",
     reason: "internal",
@@ -176,7 +185,7 @@ it("says why a run waits for a runner that has too few descriptors for its slots
   await startDrover(["up", "--port", "0", "--slots", "9"], {
     cwd,
     env,
-    through: withFiles(64),
+    commandPrefix: limitDescriptors(64),
     ready: /Drover is up at/,
   });
   const { url } = JSON.parse(readFileSync(announcementFile(recordDirectory(state)), "utf8"));

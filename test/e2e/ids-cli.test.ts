@@ -1,25 +1,25 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import type { Run } from "../../src/model/run.ts";
-import { atTerminal, onTerminal } from "./at-terminal.ts";
+import { openTerminal, terminalTest } from "./at-terminal.ts";
 import { drover, folder } from "./drover.ts";
-import { place } from "./place.ts";
-import { serve } from "./serving.ts";
+import { createProject } from "./create-project.ts";
+import { startCoordinator } from "./coordinator-process.ts";
 
 /** A coordinator without a runner: its runs stay pending. */
 async function serveWithoutRunner() {
   const cwd = folder();
-  const serving = await serve(cwd);
-  await serving.call("PUT", "/agents/build", { command: "make" });
+  const coordinator = await startCoordinator(cwd);
+  await coordinator.call("PUT", "/agents/build", { command: "make" });
   const submit = async (token?: string): Promise<string> =>
-    (await serving.call<Run>("POST", "/runs", { agent_name: "build" }, token)).json.run_id;
-  const env = (token = serving.token) => ({
-    DROVER_API_URL: serving.url,
+    (await coordinator.call<Run>("POST", "/runs", { agent_name: "build" }, token)).json.run_id;
+  const env = (token = coordinator.token) => ({
+    DROVER_API_URL: coordinator.url,
     DROVER_API_KEY: token,
     DROVER_STATE_DIR: join(cwd, "none"),
   });
   const run = (args: string[], token?: string) => drover(args, { cwd, env: env(token) });
-  return { cwd, serving, submit, run, env };
+  return { cwd, coordinator, submit, run, env };
 }
 
 it("finds a run by the beginning or the end of its id, and names the candidates of an ambiguous one", async () => {
@@ -28,7 +28,7 @@ it("finds a run by the beginning or the end of its id, and names the candidates 
   const [first] = ids as [string];
   for (const query of [first, first.slice(0, 30), first.slice(-8), first.slice(-14)])
     expect(JSON.parse((await run(["runs", "show", query, "--json"])).stdout)).toMatchObject({ run_id: first });
-  // Ids of the same minute begin alike.
+  // Ids created in the same minute start with the same characters.
   const ambiguous = await run(["runs", "stop", first.slice(0, 6)]);
   expect(ambiguous).toMatchObject({ code: 2, stdout: "" });
   expect(ambiguous.stderr).toContain(
@@ -43,7 +43,7 @@ it("finds a run by the beginning or the end of its id, and names the candidates 
 });
 
 it("takes `last` as the newest object of the caller, not of others", async () => {
-  const { submit, run, serving } = await serveWithoutRunner();
+  const { submit, run, coordinator } = await serveWithoutRunner();
   const none = await run(["runs", "show", "last"]);
   expect(none).toMatchObject({ code: 2 });
   expect(none.stderr).toContain("You have no runs yet");
@@ -53,9 +53,9 @@ it("takes `last` as the newest object of the caller, not of others", async () =>
   const shown = async (as?: string) => JSON.parse((await run(["runs", "show", "last", "--json"], as)).stdout).run_id;
   expect(await shown()).toBe(own);
   expect(await shown(token)).toBe(anns);
-  expect((await serving.call<{ items: Run[] }>("GET", "/runs?created_by=admin", undefined, token)).json.items).toEqual(
-    [],
-  );
+  expect(
+    (await coordinator.call<{ items: Run[] }>("GET", "/runs?created_by=admin", undefined, token)).json.items,
+  ).toEqual([]);
 
   const listed = (await run(["tokens", "list", "--json"])).stdout.trim().split("\n");
   const { token_id } = JSON.parse(listed.find((line) => line.includes('"ann"'))!);
@@ -72,7 +72,7 @@ it("takes `last` as the newest object of the caller, not of others", async () =>
 });
 
 it("finds runs without a coordinator too, and filters lists by shortened and by foreign ids", async () => {
-  const { run } = place();
+  const { run } = createProject();
   await run("exec", "true", "--session-id", "ticket-7");
   await run("exec", "echo second");
   const lines = (await run("runs", "list")).stdout.trim().split("\n");
@@ -88,15 +88,15 @@ it("finds runs without a coordinator too, and filters lists by shortened and by 
   expect((await run("runs", "list", "--until", "1h")).stdout).toBe("");
 });
 
-onTerminal("shows short ids on a terminal, which every command takes", async () => {
+terminalTest("shows short ids on a terminal, which every command takes", async () => {
   const { submit, cwd, env } = await serveWithoutRunner();
   const id = await submit();
   await submit();
-  const list = atTerminal(["runs", "list"], { cwd, env: env(), columns: 80 });
+  const list = openTerminal(["runs", "list"], { cwd, env: env(), columns: 80 });
   expect(await list.exitCode).toBe(0);
   expect(list.shown()).toContain(id.slice(-8));
   expect(list.shown()).not.toContain(id);
-  const shown = atTerminal(["runs", "show", id.slice(-8)], { cwd, env: env() });
+  const shown = openTerminal(["runs", "show", id.slice(-8)], { cwd, env: env() });
   expect(await shown.exitCode).toBe(0);
   expect(shown.shown()).toContain(id);
 });

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { parse } from "yaml";
 import { drover, folder } from "./drover.ts";
 
-/** A project with these herdctl files, and `drover import herdctl` in it. */
+/** Creates a project with these herdctl files and returns a function that runs `drover import herdctl` in it. */
 function project(files: Record<string, string>) {
   const cwd = folder();
   for (const [path, text] of Object.entries(files)) {
@@ -191,8 +191,8 @@ it("maps every key that has an equivalent, and reports all others with file and 
   const checked = await check("drover/agents");
   expect([checked.code, checked.stdout], checked.stderr).toEqual([0, "ok prices\nok builder\nok web.reviewer\n"]);
   const shell = (read("drover/agents/prices.yaml") as { on_finish: string }).on_finish;
-  const said = await drover(["exec", "--", "sh", "-c", `DROVER_RUN_STATUS=failed ${shell}`], { cwd });
-  expect([said.stdout, said.stderr]).toEqual(["it's over\n", expect.stringContaining("failed")]);
+  const printed = await drover(["exec", "--", "sh", "-c", `DROVER_RUN_STATUS=failed ${shell}`], { cwd });
+  expect([printed.stdout, printed.stderr]).toEqual(["it's over\n", expect.stringContaining("failed")]);
 });
 
 it("never overwrites without --force, and names the existing files", async () => {

@@ -9,8 +9,8 @@ import { expect, test } from "vitest";
 import { bin, drover, folder, homeFolder, trusted } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
-/** A project with an agent that works until it is let go. */
-function project() {
+/** A project with an agent that works until a file appears. */
+function createProject() {
   const cwd = folder();
   for (const path of ["agents", "scripts"]) mkdirSync(join(cwd, path));
   writeFileSync(
@@ -26,7 +26,7 @@ function project() {
   return { cwd, env, command, letGo: () => writeFileSync(join(cwd, "go"), "") };
 }
 
-async function connect({ cwd, env }: ReturnType<typeof project>, more: Record<string, string> = {}) {
+async function connect({ cwd, env }: ReturnType<typeof createProject>, more: Record<string, string> = {}) {
   const transport = new StdioClientTransport({
     command: process.execPath,
     args: [bin, "mcp"],
@@ -41,49 +41,49 @@ async function connect({ cwd, env }: ReturnType<typeof project>, more: Record<st
 
 const patience = { timeout: 60_000 };
 
-async function runs(place: ReturnType<typeof project>): Promise<Record<string, unknown>[]> {
-  const { stdout } = await place.command("runs", "list", "--agent", "slow", "--json");
+async function runs(project: ReturnType<typeof createProject>): Promise<Record<string, unknown>[]> {
+  const { stdout } = await project.command("runs", "list", "--agent", "slow", "--json");
   return stdout
     .trim()
     .split("\n")
     .filter((line) => line !== "")
-    .map((line) => JSON.parse(line) as Record<string, unknown>); // what the command prints
+    .map((line) => JSON.parse(line) as Record<string, unknown>); // the format in which the command prints runs
 }
 
 test("over stdio and without a coordinator, run_<agent> reports progress and returns the result", async () => {
-  const place = project();
-  const client = await connect(place);
+  const project = createProject();
+  const client = await connect(project);
   try {
     expect((await client.listTools()).tools.map(({ name }) => name)).toContain("run_slow");
-    const said: (string | undefined)[] = [];
+    const progress: (string | undefined)[] = [];
     const call = client.callTool(
       { name: "run_slow", arguments: {} },
-      { onprogress: ({ message }) => said.push(message) },
+      { onprogress: ({ message }) => progress.push(message) },
     );
-    await expect.poll(() => existsSync(join(place.cwd, "began")), patience).toBe(true);
-    place.letGo();
+    await expect.poll(() => existsSync(join(project.cwd, "began")), patience).toBe(true);
+    project.letGo();
     expect(await call).toMatchObject({ structuredContent: { slow: true } });
-    expect(said[0]).toMatch(/^run \S+ started$/);
+    expect(progress[0]).toMatch(/^run \S+ started$/);
   } finally {
     await client.close();
   }
-  expect(await runs(place)).toMatchObject([{ status: "completed", trigger_type: "agent" }]);
+  expect(await runs(project)).toMatchObject([{ status: "completed", trigger_type: "agent" }]);
 });
 
 test("through a coordinator, a client that disconnects does not stop the run", async () => {
-  const place = project();
-  await startDrover(["up", "--port", "0"], { cwd: place.cwd, env: place.env, ready: /Drover is up at/ });
-  const client = await connect(place);
+  const project = createProject();
+  await startDrover(["up", "--port", "0"], { cwd: project.cwd, env: project.env, ready: /Drover is up at/ });
+  const client = await connect(project);
   const call = client.callTool({ name: "run_slow", arguments: {} }).catch((error: unknown) => error);
-  await expect.poll(() => existsSync(join(place.cwd, "began")), patience).toBe(true);
+  await expect.poll(() => existsSync(join(project.cwd, "began")), patience).toBe(true);
   await client.close();
   expect(await call).toBeInstanceOf(Error);
-  expect(await runs(place)).toMatchObject([{ status: "running", created_by: "admin" }]);
-  place.letGo();
-  await expect.poll(async () => (await runs(place))[0], patience).toMatchObject({ status: "completed" });
-  const next = await connect(place);
+  expect(await runs(project)).toMatchObject([{ status: "running", created_by: "admin" }]);
+  project.letGo();
+  await expect.poll(async () => (await runs(project))[0], patience).toMatchObject({ status: "completed" });
+  const next = await connect(project);
   try {
-    const { run_id } = (await runs(place))[0]!;
+    const { run_id } = (await runs(project))[0]!;
     const found = await next.callTool({ name: "wait_run", arguments: { run_id } });
     expect(found).toMatchObject({ structuredContent: { status: "completed", result_data: { slow: true } } });
   } finally {
@@ -92,23 +92,23 @@ test("through a coordinator, a client that disconnects does not stop the run", a
 });
 
 test("inside a run, drover mcp starts child runs of that run", async () => {
-  const place = project();
-  place.letGo();
-  await startDrover(["up", "--port", "0"], { cwd: place.cwd, env: place.env, ready: /Drover is up at/ });
-  const parent = (await place.command("run", "slow", "--detach")).stdout.trim();
-  const client = await connect(place, { DROVER_RUN_ID: parent });
+  const project = createProject();
+  project.letGo();
+  await startDrover(["up", "--port", "0"], { cwd: project.cwd, env: project.env, ready: /Drover is up at/ });
+  const parent = (await project.command("run", "slow", "--detach")).stdout.trim();
+  const client = await connect(project, { DROVER_RUN_ID: parent });
   try {
     const answer = await client.callTool({ name: "run_slow", arguments: {} });
     const run_id = String(answer._meta?.["drover/run_id"]);
-    const { stdout } = await place.command("runs", "show", run_id, "--json");
+    const { stdout } = await project.command("runs", "show", run_id, "--json");
     expect(JSON.parse(stdout.split("\n")[0] ?? "")).toMatchObject({ parent_run_id: parent, trigger_type: "agent" });
   } finally {
     await client.close();
   }
 });
 
-/** `drover mcp` without a coordinator, once it has started a run. */
-async function startedRun({ cwd, env }: ReturnType<typeof project>) {
+/** Starts a run through `drover mcp` without a coordinator. */
+async function startRun({ cwd, env }: ReturnType<typeof createProject>) {
   const child = spawn(process.execPath, [bin, "mcp"], {
     cwd,
     env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), DROVER_TRUST: trusted, ...env },
@@ -116,30 +116,30 @@ async function startedRun({ cwd, env }: ReturnType<typeof project>) {
   });
   const closed = once(child, "close");
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const ask = async (id: number, method: string, params: object): Promise<void> => {
+  const send = async (id: number, method: string, params: object): Promise<void> => {
     child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`);
     expect(JSON.parse((await lines.next()).value ?? "")).toMatchObject({ id });
   };
   const clientInfo = { name: "drover-tests", version: "1" };
-  await ask(1, "initialize", { protocolVersion: "2025-06-18", capabilities: {}, clientInfo });
-  await ask(2, "tools/call", { name: "start_run", arguments: { agent: "slow" } });
+  await send(1, "initialize", { protocolVersion: "2025-06-18", capabilities: {}, clientInfo });
+  await send(2, "tools/call", { name: "start_run", arguments: { agent: "slow" } });
   await expect.poll(() => existsSync(join(cwd, "began")), patience).toBe(true);
   return { child, closed };
 }
 
 test("without a coordinator, drover mcp outlives its client until its runs have ended", async () => {
-  const place = project();
-  const { child, closed } = await startedRun(place);
+  const project = createProject();
+  const { child, closed } = await startRun(project);
   child.stdin.end();
-  place.letGo();
+  project.letGo();
   expect(await closed).toEqual([0, null]);
-  expect(await runs(place)).toMatchObject([{ status: "completed" }]);
+  expect(await runs(project)).toMatchObject([{ status: "completed" }]);
 });
 
 test("without a coordinator, a signal to drover mcp stops its runs", async () => {
-  const place = project();
-  const { child, closed } = await startedRun(place);
+  const project = createProject();
+  const { child, closed } = await startRun(project);
   child.kill("SIGTERM");
   expect(await closed).toEqual([0, null]);
-  expect(await runs(place)).toMatchObject([{ status: "cancelled" }]);
+  expect(await runs(project)).toMatchObject([{ status: "cancelled" }]);
 });

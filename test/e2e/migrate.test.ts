@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { auditKeyFile, recordDirectory } from "../../src/model/state-layout.ts";
 import { type FreshDatabase, freshDatabase } from "../postgres/fresh-database.ts";
-import { drover, folder, type Ran } from "./drover.ts";
-import { serve } from "./serving.ts";
+import { drover, folder, type CommandResult } from "./drover.ts";
+import { startCoordinator } from "./coordinator-process.ts";
 
 let cwd: string;
 let databases: FreshDatabase[];
@@ -23,91 +23,91 @@ async function newDatabase(): Promise<string> {
 }
 
 const state = (name = "state"): string => join(cwd, name);
-const here = (words: string[], env: Record<string, string> = {}): Promise<Ran> =>
+const run = (words: string[], env: Record<string, string> = {}): Promise<CommandResult> =>
   drover(words, { cwd, env: { DROVER_STATE_DIR: state(), ...env } });
-const there = (url: string): Record<string, string> => ({
+const databaseEnv = (url: string): Record<string, string> => ({
   DATABASE_URL: url,
   DROVER_SECRET_FILE: auditKeyFile(recordDirectory(state())),
 });
-const told = (said: string): string => /^head (\d+:[0-9a-f]{64})$/m.exec(said)?.[1] ?? "";
+const parseHead = (output: string): string => /^head (\d+:[0-9a-f]{64})$/m.exec(output)?.[1] ?? "";
 
 async function execSome(count: number): Promise<void> {
-  for (let at = 0; at < count; at += 1) expect((await here(["exec", `echo ${at}`])).code).toBe(0);
+  for (let at = 0; at < count; at += 1) expect((await run(["exec", `echo ${at}`])).code).toBe(0);
 }
 
-test("a record is moved to PostgreSQL, verified, exported, backed up, and restored in both places", async () => {
+test("moves a record to PostgreSQL, verifies, exports and backs it up, and restores it on both engines", async () => {
   await execSome(3);
   const url = await newDatabase();
-  const migrated = await here(["migrate", "--to", url]);
+  const migrated = await run(["migrate", "--to", url]);
   expect(migrated.code).toBe(0);
   expect(migrated.stdout).toContain("3 runs, ");
   expect(migrated.stdout).toContain("6 audit rows, intact");
   expect(migrated.stdout).toContain(`DROVER_SECRET_FILE=${auditKeyFile(recordDirectory(state()))}`);
   expect(migrated.stdout).not.toContain(new URL(url).password);
-  const head = told(migrated.stdout);
-  expect(head).toBe(told((await here(["audit", "verify"])).stdout));
+  const head = parseHead(migrated.stdout);
+  expect(head).toBe(parseHead((await run(["audit", "verify"])).stdout));
 
-  const env = there(url);
-  expect(await here(["audit", "verify", "--head", head], env)).toMatchObject({
+  const env = databaseEnv(url);
+  expect(await run(["audit", "verify", "--head", head], env)).toMatchObject({
     code: 0,
     stdout: `The record is intact: 6 rows in 6 batches.\nhead ${head}\n`,
   });
-  expect(await here(["audit", "verify", "--head", `7:${"0".repeat(64)}`], env)).toMatchObject({
+  expect(await run(["audit", "verify", "--head", `7:${"0".repeat(64)}`], env)).toMatchObject({
     code: 1,
     stdout: expect.stringContaining("Do not change this database"),
   });
-  const [fromThere, fromHere] = [await here(["audit", "export"], env), await here(["audit", "export"])];
+  const [fromThere, fromHere] = [await run(["audit", "export"], env), await run(["audit", "export"])];
   expect(fromThere.stdout.trim().split("\n")).toHaveLength(3);
   expect(fromThere.stdout).toBe(fromHere.stdout);
 
   const file = join(cwd, "moved.backup");
-  expect(await here(["backup", file], env)).toMatchObject({ code: 0, stderr: expect.stringContaining("Wrote ") });
+  expect(await run(["backup", file], env)).toMatchObject({ code: 0, stderr: expect.stringContaining("Wrote ") });
   expect(statSync(file).mode & 0o777).toBe(0o600);
   const other = await newDatabase();
-  for (const into of [there(other), { DROVER_STATE_DIR: state("back") }]) {
-    const restored = await here(["restore", file], into);
+  for (const into of [databaseEnv(other), { DROVER_STATE_DIR: state("back") }]) {
+    const restored = await run(["restore", file], into);
     expect(restored).toMatchObject({ code: 0, stdout: expect.stringContaining("6 audit rows, intact") });
-    expect(told(restored.stdout)).toBe(head);
-    expect((await here(["restore", file], into)).code).toBe(2);
-    expect((await here(["audit", "verify", "--head", head], into)).code).toBe(0);
+    expect(parseHead(restored.stdout)).toBe(head);
+    expect((await run(["restore", file], into)).code).toBe(2);
+    expect((await run(["audit", "verify", "--head", head], into)).code).toBe(0);
   }
-  const listed = await here(["runs", "list", "--json"], { DROVER_STATE_DIR: state("back") });
-  expect(listed.stdout).toBe((await here(["runs", "list", "--json"])).stdout);
+  const listed = await run(["runs", "list", "--json"], { DROVER_STATE_DIR: state("back") });
+  expect(listed.stdout).toBe((await run(["runs", "list", "--json"])).stdout);
 });
 
-test("what stands in the way of a migration is said, with what to do, and nothing is done", async () => {
+test("refuses to migrate while something is in the way, says what to do, and changes nothing", async () => {
   const url = await newDatabase();
-  expect(await here(["migrate", "--to", url])).toMatchObject({
+  expect(await run(["migrate", "--to", url])).toMatchObject({
     code: 125,
     stderr: expect.stringContaining("There is no database at"),
   });
   await execSome(1);
   for (const words of [[], ["--to", "mysql://x/y"], ["--to", "nonsense"]])
-    expect(await here(["migrate", ...words])).toMatchObject({ code: 2, stderr: expect.stringContaining("--to") });
+    expect(await run(["migrate", ...words])).toMatchObject({ code: 2, stderr: expect.stringContaining("--to") });
 
   const key = readFileSync(auditKeyFile(recordDirectory(state())), "utf8").trim();
-  const wrong = await here(["migrate", "--to", url], { DROVER_SECRET: "0".repeat(64) });
+  const wrong = await run(["migrate", "--to", url], { DROVER_SECRET: "0".repeat(64) });
   expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining("is not the key that seals the record") });
   expect(wrong.stderr).toContain(`DROVER_SECRET_FILE=${auditKeyFile(recordDirectory(state()))}`);
 
-  await serve(cwd);
-  const serving = await here(["migrate", "--to", url, "--json"]);
-  expect(serving.code).toBe(2);
-  expect(JSON.parse(serving.stdout).error).toMatchObject({
+  await startCoordinator(cwd);
+  const coordinator = await run(["migrate", "--to", url, "--json"]);
+  expect(coordinator.code).toBe(2);
+  expect(JSON.parse(coordinator.stdout).error).toMatchObject({
     message: expect.stringContaining("A coordinator is serving"),
     next: expect.stringContaining("Stop it"),
   });
 
-  expect((await here(["audit", "verify"], { DATABASE_URL: url, DROVER_SECRET: key })).stderr).toContain(
+  expect((await run(["audit", "verify"], { DATABASE_URL: url, DROVER_SECRET: key })).stderr).toContain(
     "There is no record in",
   );
 });
 
-test("with --json a migration tells its counts and head; a second one is refused", async () => {
+test("prints the counts and the head with --json, and refuses a second migration", async () => {
   await execSome(1);
   const url = await newDatabase();
   const key = readFileSync(auditKeyFile(recordDirectory(state())), "utf8").trim();
-  const { code, stdout } = await here(["migrate", "--to", url, "--json"], { DROVER_SECRET: key.toUpperCase() });
+  const { code, stdout } = await run(["migrate", "--to", url, "--json"], { DROVER_SECRET: key.toUpperCase() });
   expect(code).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({
     state_directory: state(),
@@ -117,13 +117,13 @@ test("with --json a migration tells its counts and head; a second one is refused
     missing: 0,
     audit: { ok: true, rows: 2 },
   });
-  expect(await here(["migrate", "--to", url])).toMatchObject({
+  expect(await run(["migrate", "--to", url])).toMatchObject({
     code: 2,
     stderr: expect.stringMatching(/postgres:\/\/127\.0\.0\.1\S* already contains a record/),
   });
 });
 
-test("the password need not be an argument, where others of the machine could read it", async () => {
+test("reads the password from elsewhere, so that other users of the machine do not see it among the arguments", async () => {
   await execSome(1);
   const given = [await newDatabase(), await newDatabase()].map((url) => new URL(url));
   const passwords = given.map(({ password }) => password);
@@ -133,12 +133,12 @@ test("the password need not be an argument, where others of the machine could re
   writeFileSync(pass, `${hostname}:${port}:*:${username}:${passwords[1]}\n`, { mode: 0o600 });
   for (const [at, env] of [{ PGPASSWORD: passwords[0] ?? "" }, { PGPASSFILE: pass }].entries()) {
     const to = given[at]!.href;
-    const without = await here(["migrate", "--to", to]);
+    const without = await run(["migrate", "--to", to]);
     expect(without).toMatchObject({ code: 125, stderr: expect.stringContaining("[DROVER-STA-006]") });
     expect(without.stderr).toContain("PGPASSWORD");
-    const migrated = await here(["migrate", "--to", to], env);
+    const migrated = await run(["migrate", "--to", to], env);
     expect(migrated, migrated.stderr).toMatchObject({ code: 0 });
-    const found = await here(["runs", "list", "--json"], { ...there(to), ...env });
-    expect(found.stdout).toBe((await here(["runs", "list", "--json"])).stdout);
+    const found = await run(["runs", "list", "--json"], { ...databaseEnv(to), ...env });
+    expect(found.stdout).toBe((await run(["runs", "list", "--json"])).stdout);
   }
 });

@@ -3,18 +3,18 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { hostHas } from "../fixtures/process/host.ts";
 import { isRoot, nobody } from "./drover.ts";
-import { me, nestedOf, type Place, place, record } from "./nested-place.ts";
+import { droverCommand, listNestedCommands, type Project, createProject, readRecord } from "./nested-project.ts";
 import { startDrover } from "./start-drover.ts";
 
-// One run says by which paths it reaches Drover, and waits. Another run of the same user tries all it can with them.
-const waits = `
+// One run writes down how it reaches Drover, and waits. Another run of the same user then tries to abuse that.
+const waitScript = `
 printf '%s' "$DROVER_NESTED_LOG" > victim-log; printf '%s' "$DROVER_API_URL" > victim-url.new; mv victim-url.new victim-url
 i=0; while ! test -e go && test $i -lt 3000; do sleep 0.1; i=$((i + 1)); done
-${me} exec "echo mine"
+${droverCommand} exec "echo mine"
 `;
-const attacks = `
+const attackScript = `
 log=$(cat victim-log); url=$(cat victim-url); folder=$(dirname "$log"); nested=$(dirname "$folder")
-DROVER_NESTED_LOG=$log ${me} exec "echo forged"
+DROVER_NESTED_LOG=$log ${droverCommand} exec "echo forged"
 echo garbage >> "$log"
 mkdir -p "$folder"; echo garbage >> "$log"
 for file in $(find "$nested" -type f ! -path "$DROVER_NESTED_LOG"); do echo garbage >> "$file"; echo "found $file"; done
@@ -38,29 +38,31 @@ const subjects = levels.flatMap((isolation) =>
   })),
 );
 
-function twoRuns(isolation: string, uid: number | undefined): Place {
-  const here = place(`case "$*" in *waits*) ${waits};; *) ${attacks};; esac\n`, uid, { isolation });
+function createProjectForTwoRuns(isolation: string, uid: number | undefined): Project {
+  const project = createProject(`case "$*" in *waits*) ${waitScript};; *) ${attackScript};; esac\n`, uid, {
+    isolation,
+  });
   writeFileSync(
-    join(here.cwd, "agents", "script.yaml"),
-    `name: script\ncommand: sh ${join(here.cwd, "script.sh")}\nparameters_schema:\n  type: object\n  properties:\n    role: {type: string}\n`,
+    join(project.cwd, "agents", "script.yaml"),
+    `name: script\ncommand: sh ${join(project.cwd, "script.sh")}\nparameters_schema:\n  type: object\n  properties:\n    role: {type: string}\n`,
   );
-  return here;
+  return project;
 }
 
-const text = (here: Place, name: string): string =>
-  existsSync(join(here.cwd, name)) ? readFileSync(join(here.cwd, name), "utf8") : "";
+const text = (project: Project, name: string): string =>
+  existsSync(join(project.cwd, name)) ? readFileSync(join(project.cwd, name), "utf8") : "";
 
 /** Runs both, and returns what the attacker printed. */
-async function attacked(here: Place, words: (role: string) => string[]): Promise<string> {
-  const victim = here.run(words("waits"));
-  await expect.poll(() => text(here, "victim-url"), { timeout: 60_000 }).not.toBe("");
-  const attacker = await here.run(words("attacks"));
+async function attack(project: Project, words: (role: string) => string[]): Promise<string> {
+  const victim = project.run(words("waits"));
+  await expect.poll(() => text(project, "victim-url"), { timeout: 60_000 }).not.toBe("");
+  const attacker = await project.run(words("attacks"));
   expect(attacker).toMatchObject({ code: 0 });
-  await here.run(["exec", "touch go"]);
+  await project.run(["exec", "touch go"]);
   expect(await victim).toMatchObject({ code: 0 });
-  const runs = await record(here);
+  const runs = await readRecord(project);
   const waiting = runs.find(({ executions }) => executions.some(({ start }) => start.argv.includes("waits")))!;
-  expect(nestedOf(waiting)).toEqual([["echo mine", 0]]);
+  expect(listNestedCommands(waiting)).toEqual([["echo mine", 0]]);
   for (const { shown } of runs) expect(shown).not.toContain("nested_log_invalid");
   return attacker.stdout;
 }
@@ -69,17 +71,17 @@ describe.each(subjects)("at $isolation as $who", ({ isolation, uid }) => {
   it.each([
     ["two runs without a coordinator", (role: string) => ["run", "script", "--role", role]],
     ["two execs", (role: string) => ["exec", "--isolation", isolation, `sh script.sh ${role}`]],
-  ])("%s do not reach each other's log or socket", async (_, words) => {
-    const here = twoRuns(isolation, uid);
-    const printed = await attacked(here, words);
+  ])("%s cannot reach each other's log or socket", async (_, words) => {
+    const project = createProjectForTwoRuns(isolation, uid);
+    const printed = await attack(project, words);
     expect(printed).not.toMatch(/found|made/);
     expect(printed.trim().split("\n")).toHaveLength(2);
   });
 
-  it("two runs of one runner do not reach each other's log", async () => {
-    const here = twoRuns(isolation, uid);
-    await startDrover(["up", "--port", "0"], { ...here, ready: /Drover is up at/ });
-    const printed = await attacked(here, (role) => ["run", "script", "--role", role]);
+  it("two runs of one runner cannot reach each other's log", async () => {
+    const project = createProjectForTwoRuns(isolation, uid);
+    await startDrover(["up", "--port", "0"], { ...project, ready: /Drover is up at/ });
+    const printed = await attack(project, (role) => ["run", "script", "--role", role]);
     expect(printed).not.toMatch(/found|made/);
     expect(printed.trim().split("\n")).toHaveLength(1);
   });

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { findBwrap } from "../../src/process/sandbox.ts";
 import { drover, folder } from "./drover.ts";
-import { me, nestedOf, place, record } from "./nested-place.ts";
-import { offer, runToEnd, serve } from "./serving.ts";
+import { droverCommand, listNestedCommands, createProject, readRecord } from "./nested-project.ts";
+import { startRunner, runToEnd, startCoordinator } from "./coordinator-process.ts";
 import { startDrover } from "./start-drover.ts";
 
 const hasBwrap = findBwrap() !== null;
-const both = `${me} exec "echo one" || exit 1\n${me} run echo --message two || exit 2\n`;
+const both = `${droverCommand} exec "echo one" || exit 1\n${droverCommand} run echo --message two || exit 2\n`;
 
 it.each([
   ...(hasBwrap ? [["--isolation", "sandbox"]] : []),
@@ -19,96 +19,107 @@ it.each([
   ["--env-mode", "replace", "--env", "PATH=/usr/bin:/bin"],
   ["--env-mode", "merge"],
   ["--run-id", "R1", "--task-id", "T1"],
-])("nested commands are on the record with exec %s %s", async (...options) => {
-  const here = place(both, undefined);
-  const ran = await here.run(["exec", "sh script.sh", ...options]);
+])("nested commands of exec %s %s are recorded", async (...options) => {
+  const project = createProject(both, undefined);
+  const ran = await project.run(["exec", "sh script.sh", ...options]);
   expect(ran).toMatchObject({ code: 0 });
-  const runs = await record(here);
+  const runs = await readRecord(project);
   const outer = runs.find(({ agent_name }) => agent_name === "exec")!;
-  expect(nestedOf(outer)).toEqual([["echo one", 0]]);
+  expect(listNestedCommands(outer)).toEqual([["echo one", 0]]);
   expect(runs.find(({ agent_name }) => agent_name === "echo")?.parent_run_id).toBe(outer.run_id);
   if (options.includes("T1")) expect(outer.executions[0]!.start.correlation.task_id).toBe("T1");
 });
 
-it("nested commands of a runner elsewhere, also in a sandbox, are on the record of its coordinator", async () => {
+it("nested commands of a remote runner, also in a sandbox, are recorded by its coordinator", async () => {
   for (const isolation of hasBwrap ? ["pid", "sandbox"] : ["pid"]) {
-    const here = place(both, undefined, { isolation });
-    const serving = await serve(folder());
-    await offer(serving, here.cwd, "far", ["-x", "./profiles/here.json", "-x", "echo"]);
-    const outer = await runToEnd(serving, { agent_name: "script" });
+    const project = createProject(both, undefined, { isolation });
+    const coordinator = await startCoordinator(folder());
+    await startRunner(coordinator, project.cwd, "far", ["-x", "./profiles/here.json", "-x", "echo"]);
+    const outer = await runToEnd(coordinator, { agent_name: "script" });
     expect(outer).toMatchObject({ status: "completed" });
-    const { json } = await serving.call<{ items: { start: { command: string; reported_by?: string } }[] }>(
+    const { json } = await coordinator.call<{ items: { start: { command: string; reported_by?: string } }[] }>(
       "GET",
       `/executions?run_id=${outer.run_id}`,
     );
     expect(json.items.map(({ start }) => start.reported_by)).toEqual(["command", undefined]);
-    const children = await serving.call<{ items: unknown[] }>("GET", `/runs?parent_run_id=${outer.run_id}`);
+    const children = await coordinator.call<{ items: unknown[] }>("GET", `/runs?parent_run_id=${outer.run_id}`);
     expect(children.json.items).toMatchObject([{ agent_name: "echo", status: "completed" }]);
   }
 });
 
-it("ten nested commands at once are ten executions", async () => {
-  const here = place(`for n in 0 1 2 3 4 5 6 7 8 9; do ${me} exec "echo at once $n" & done; wait\n`, undefined);
-  expect((await here.run(["run", "script"])).code).toBe(0);
-  const [outer] = await record(here);
-  const commands = nestedOf(outer!).map(([command, code]) => `${command} ${code}`);
+it("records ten concurrent nested commands as ten executions", async () => {
+  const project = createProject(
+    `for n in 0 1 2 3 4 5 6 7 8 9; do ${droverCommand} exec "echo at once $n" & done; wait\n`,
+    undefined,
+  );
+  expect((await project.run(["run", "script"])).code).toBe(0);
+  const [outer] = await readRecord(project);
+  const commands = listNestedCommands(outer!).map(([command, code]) => `${command} ${code}`);
   expect(commands.sort()).toEqual(Array.from({ length: 10 }, (_, n) => `echo at once ${n} 0`));
 });
 
-it("a nested exec that is killed has begun on the record, and ends as interrupted", async () => {
-  const here = place(`${me} exec "kill -9 \\$PPID; sleep 600" --isolation none; exit 0\n`, undefined);
+it("a killed nested exec is recorded with its start and ends as interrupted", async () => {
+  const project = createProject(
+    `${droverCommand} exec "kill -9 \\$PPID; sleep 600" --isolation none; exit 0\n`,
+    undefined,
+  );
   for (const words of [
     ["exec", "sh script.sh"],
     ["run", "script"],
   ]) {
-    expect((await here.run(words)).code).toBe(0);
-    const [outer] = await record(here);
+    expect((await project.run(words)).code).toBe(0);
+    const [outer] = await readRecord(project);
     expect(outer).toMatchObject({ status: "completed" });
-    expect(nestedOf(outer!)).toEqual([["kill -9 $PPID; sleep 600", "interrupted"]]);
+    expect(listNestedCommands(outer!)).toEqual([["kill -9 $PPID; sleep 600", "interrupted"]]);
   }
 });
 
-it("what was reported before the outer Drover was killed is on the record, whether it had read it or not", async () => {
+it("everything reported before the outer Drover was killed is recorded, even if it was still unread", async () => {
   for (const words of [
     ["exec", "sh script.sh"],
     ["run", "script"],
   ]) {
-    const here = place(`${me} exec "echo before"\n${me} exec "echo begun >&2; sleep 600"\n`, undefined);
-    const outer = await startDrover(words, { ...here, ready: /begun/ });
+    const project = createProject(
+      `${droverCommand} exec "echo before"\n${droverCommand} exec "echo begun >&2; sleep 600"\n`,
+      undefined,
+    );
+    const outer = await startDrover(words, { ...project, ready: /begun/ });
     await outer.end("SIGKILL");
-    // the next one writes the ends that the killed one could not
-    expect((await here.run(["run", "echo", "--message", "next"])).code).toBe(0);
-    const lost = (await record(here)).find(({ agent_name }) => agent_name !== "echo")!;
+    // the next command writes the ends that the killed one could not
+    expect((await project.run(["run", "echo", "--message", "next"])).code).toBe(0);
+    const lost = (await readRecord(project)).find(({ agent_name }) => agent_name !== "echo")!;
     expect(lost).toMatchObject({ status: "failed", reason: "runner_lost" });
-    expect(nestedOf(lost)).toEqual([
+    expect(listNestedCommands(lost)).toEqual([
       ["echo before", 0],
       ["echo begun >&2; sleep 600", "interrupted"],
     ]);
-    expect(readdirSync(join(here.cwd, "state", "runs", "nested"))).toEqual([]);
+    expect(readdirSync(join(project.cwd, "state", "runs", "nested"))).toEqual([]);
   }
 });
 
-it("the token of a run opens what is its own, and ends with it", async () => {
+it("a run's token gives access only to that run and its children, and ends with the run", async () => {
   const lines = `printf '%s' "$DROVER_API_KEY" > key; echo begun >&2\nwhile ! test -e go; do sleep 0.1; done\n`;
-  const here = place(lines, undefined);
-  const serving = await serve(folder());
-  await offer(serving, here.cwd, "far", ["-x", "./profiles/here.json"]);
-  const { json: run } = await serving.call<{ run_id: string }>("POST", "/runs", { agent_name: "script" });
-  await expect.poll(() => existsSync(join(here.cwd, "key")), { timeout: 60_000 }).toBe(true);
-  await expect.poll(() => readFileSync(join(here.cwd, "key"), "utf8").length, { timeout: 60_000 }).toBeGreaterThan(70);
-  const key = readFileSync(join(here.cwd, "key"), "utf8");
+  const project = createProject(lines, undefined);
+  const coordinator = await startCoordinator(folder());
+  await startRunner(coordinator, project.cwd, "far", ["-x", "./profiles/here.json"]);
+  const { json: run } = await coordinator.call<{ run_id: string }>("POST", "/runs", { agent_name: "script" });
+  await expect.poll(() => existsSync(join(project.cwd, "key")), { timeout: 60_000 }).toBe(true);
+  await expect
+    .poll(() => readFileSync(join(project.cwd, "key"), "utf8").length, { timeout: 60_000 })
+    .toBeGreaterThan(70);
+  const key = readFileSync(join(project.cwd, "key"), "utf8");
   const status = async (method: string, path: string, body?: unknown) =>
-    (await serving.call<unknown>(method, path, body, key)).status;
+    (await coordinator.call<unknown>(method, path, body, key)).status;
   expect(await status("GET", `/runs/${run.run_id}`)).toBe(200);
   for (const path of ["/runs", "/tokens", "/executions", "/runners", "/sessions", "/audit", "/metrics", "/schedules"])
     expect(await status("GET", path)).toBe(403);
   for (const path of ["/tokens", "/runs/stop", "/runner/register", "/runner/report", "/backup", "/webhooks"])
     expect(await status("POST", path, {})).toBe(403);
-  const other = (await serving.call<{ run_id: string }>("POST", "/runs", { agent_name: "script" })).json.run_id;
+  const other = (await coordinator.call<{ run_id: string }>("POST", "/runs", { agent_name: "script" })).json.run_id;
   expect(await status("GET", `/runs/${other}`)).toBe(404);
   expect(await status("POST", `/runs/${other}/stop`)).toBe(404);
-  // whatever parent the caller names, the token says which it is
-  const child = await serving.call<{ run_id: string; parent_run_id: string }>(
+  // the token determines the parent, whatever the request says
+  const child = await coordinator.call<{ run_id: string; parent_run_id: string }>(
     "POST",
     "/runs",
     { agent_name: "script", parent_run_id: other },
@@ -116,18 +127,19 @@ it("the token of a run opens what is its own, and ends with it", async () => {
   );
   expect(child.json.parent_run_id).toBe(run.run_id);
   expect(await status("POST", `/runs/${child.json.run_id}/stop`)).toBe(200);
-  await serving.call("POST", `/runs/${run.run_id}/stop`);
+  await coordinator.call("POST", `/runs/${run.run_id}/stop`);
   await expect.poll(() => status("GET", `/runs/${run.run_id}`), { timeout: 60_000 }).toBe(401);
   expect(await status("POST", "/runs", { agent_name: "script" })).toBe(401);
 });
 
-it("the socket of a run without a coordinator takes its own token only, and is gone with it", async () => {
-  const here = place(
+it("the socket of a run without a coordinator accepts only that run's token and disappears with the run", async () => {
+  const project = createProject(
     `printf '%s' "$DROVER_API_KEY" > key; printf '%s' "$DROVER_API_URL" > url\nwhile ! test -e go; do sleep 0.1; done\n`,
     undefined,
   );
-  const ended = here.run(["run", "script"]);
-  const text = (name: string) => (existsSync(join(here.cwd, name)) ? readFileSync(join(here.cwd, name), "utf8") : "");
+  const ended = project.run(["run", "script"]);
+  const text = (name: string) =>
+    existsSync(join(project.cwd, name)) ? readFileSync(join(project.cwd, name), "utf8") : "";
   await expect.poll(() => text("url"), { timeout: 60_000 }).toMatch(/^unix:.+\/s$/);
   const socketPath = text("url").slice("unix:".length);
   await expect.poll(() => existsSync(socketPath), { timeout: 60_000 }).toBe(true);
@@ -149,8 +161,8 @@ it("the socket of a run without a coordinator takes its own token only, and is g
   ).toBe(401);
   for (const path of ["/runs", "/tokens", "/health", "/docs", "/ui/"])
     expect(await ask(path, text("key"))).not.toBe(200);
-  await drover(["exec", "touch go"], { cwd: here.cwd, env: here.env });
+  await drover(["exec", "touch go"], { cwd: project.cwd, env: project.env });
   expect((await ended).code).toBe(0);
   expect(existsSync(socketPath)).toBe(false);
-  expect(readdirSync(join(here.cwd, "state", "runs", "nested"))).toEqual([]);
+  expect(readdirSync(join(project.cwd, "state", "runs", "nested"))).toEqual([]);
 });

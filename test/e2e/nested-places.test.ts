@@ -4,110 +4,108 @@ import { pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
 import { findBwrap } from "../../src/process/sandbox.ts";
 import { drover, folder, isRoot, nobody, root } from "./drover.ts";
-import { me, nestedOf, type Place, place, record } from "./nested-place.ts";
-import { offer, runToEnd, serve } from "./serving.ts";
+import { droverCommand, listNestedCommands, type Project, createProject, readRecord } from "./nested-project.ts";
+import { startRunner, runToEnd, startCoordinator } from "./coordinator-process.ts";
 import { startDrover } from "./start-drover.ts";
 
-const both = `${me} exec "echo one" || exit 1\n${me} run echo --message two || exit 2\n`;
+const both = `${droverCommand} exec "echo one" || exit 1\n${droverCommand} run echo --message two || exit 2\n`;
 
-async function expectBoth(here: Place): Promise<void> {
-  const runs = await record(here);
+async function expectBothRecorded(project: Project): Promise<void> {
+  const runs = await readRecord(project);
   const outer = runs.find(({ agent_name }) => agent_name === "script")!;
   expect(outer).toMatchObject({ status: "completed" });
-  expect(nestedOf(outer)).toEqual([["echo one", 0]]);
+  expect(listNestedCommands(outer)).toEqual([["echo one", 0]]);
   const child = runs.find(({ agent_name }) => agent_name === "echo");
   expect(child).toMatchObject({ status: "completed", parent_run_id: outer.run_id });
 }
 
-// bwrap is the Debian package bubblewrap: without it these are skipped
+// skipped without bwrap, which is in the Debian package bubblewrap
 describe.skipIf(findBwrap() === null).each([
   ["root", undefined],
   ["an ordinary user", nobody],
 ] as const)("nested commands in a sandbox as %s", (_, uid) => {
   const cannot = !isRoot && uid !== undefined;
 
-  it.skipIf(cannot)("of a run without a coordinator are on the record under it", async () => {
-    const here = place(both, uid, { isolation: "sandbox" });
-    expect(await here.run(["run", "script"])).toMatchObject({ code: 0 });
-    await expectBoth(here);
+  it.skipIf(cannot)("are recorded under their run if there is no coordinator", async () => {
+    const project = createProject(both, uid, { isolation: "sandbox" });
+    expect(await project.run(["run", "script"])).toMatchObject({ code: 0 });
+    await expectBothRecorded(project);
   });
 
-  it.skipIf(cannot)("of a run of drover up are on the record under it", async () => {
-    const here = place(both, uid, { isolation: "sandbox" });
-    await startDrover(["up", "--port", "0"], { ...here, ready: /Drover is up at/ });
-    expect(await here.run(["run", "script"])).toMatchObject({ code: 0 });
-    await expectBoth(here);
+  it.skipIf(cannot)("are recorded under their run of drover up", async () => {
+    const project = createProject(both, uid, { isolation: "sandbox" });
+    await startDrover(["up", "--port", "0"], { ...project, ready: /Drover is up at/ });
+    expect(await project.run(["run", "script"])).toMatchObject({ code: 0 });
+    await expectBothRecorded(project);
   });
 });
 
 it.each([
   ["root", undefined],
   ["an ordinary user", nobody],
-] as const)(
-  "nested commands of runAgent in another program, as %s, are on the record under its run",
-  async (_, uid) => {
-    if (!isRoot && uid !== undefined) return;
-    const here = place(both, uid);
-    const index = pathToFileURL(join(root, "dist", "index.mjs")).href;
-    writeFileSync(
-      join(here.cwd, "outer.mjs"),
-      `import { runAgent } from ${JSON.stringify(index)};
-     const agent = { name: "script", command: ${JSON.stringify(`sh ${join(here.cwd, "script.sh")}`)} };
-     const { success } = await runAgent({ agent, prompt: "", stateDir: ${JSON.stringify(here.env["DROVER_STATE_DIR"])} });
+] as const)("nested commands of runAgent in another program, as %s, are recorded under its run", async (_, uid) => {
+  if (!isRoot && uid !== undefined) return;
+  const project = createProject(both, uid);
+  const index = pathToFileURL(join(root, "dist", "index.mjs")).href;
+  writeFileSync(
+    join(project.cwd, "outer.mjs"),
+    `import { runAgent } from ${JSON.stringify(index)};
+     const agent = { name: "script", command: ${JSON.stringify(`sh ${join(project.cwd, "script.sh")}`)} };
+     const { success } = await runAgent({ agent, prompt: "", stateDir: ${JSON.stringify(project.env["DROVER_STATE_DIR"])} });
      process.exitCode = success ? 0 : 1;`,
-    );
-    const through = ["env", process.execPath, join(here.cwd, "outer.mjs")];
-    const ran = await drover([], {
-      cwd: here.cwd,
-      env: here.env,
-      through,
-      ...(uid === undefined ? {} : { uid }),
-    });
-    expect(ran).toMatchObject({ code: 0 });
-    await expectBoth(here);
-  },
-);
+  );
+  const commandPrefix = ["env", process.execPath, join(project.cwd, "outer.mjs")];
+  const ran = await drover([], {
+    cwd: project.cwd,
+    env: project.env,
+    commandPrefix,
+    ...(uid === undefined ? {} : { uid }),
+  });
+  expect(ran).toMatchObject({ code: 0 });
+  await expectBothRecorded(project);
+});
 
 it.skipIf(!isRoot)(
-  "nested commands of a runner with another user and state are on the record of its coordinator",
+  "nested commands of a runner with another user and state are recorded by its coordinator",
   async () => {
-    const here = place(both, nobody);
-    const serving = await serve(folder());
-    const { json } = await serving.call<{ token: string }>("POST", "/tokens", { role: "runner", subject: "far" });
+    const project = createProject(both, nobody);
+    const coordinator = await startCoordinator(folder());
+    const { json } = await coordinator.call<{ token: string }>("POST", "/tokens", { role: "runner", subject: "far" });
     await startDrover(["runner", "--name", "far", "-x", "./profiles/here.json", "-x", "echo"], {
-      ...here,
-      env: { ...here.env, DROVER_API_URL: serving.url, DROVER_API_KEY: json.token },
+      ...project,
+      env: { ...project.env, DROVER_API_URL: coordinator.url, DROVER_API_KEY: json.token },
       ready: /^Offers /m,
     });
-    const outer = await runToEnd(serving, { agent_name: "script" });
+    const outer = await runToEnd(coordinator, { agent_name: "script" });
     expect(outer).toMatchObject({ status: "completed" });
-    const executions = await serving.call<{ items: { start: { reported_by?: string } }[] }>(
+    const executions = await coordinator.call<{ items: { start: { reported_by?: string } }[] }>(
       "GET",
       `/executions?run_id=${outer.run_id}`,
     );
     expect(executions.json.items.map(({ start }) => start.reported_by)).toEqual(["command", undefined]);
-    const children = await serving.call<{ items: unknown[] }>("GET", `/runs?parent_run_id=${outer.run_id}`);
+    const children = await coordinator.call<{ items: unknown[] }>("GET", `/runs?parent_run_id=${outer.run_id}`);
     expect(children.json.items).toMatchObject([{ agent_name: "echo", status: "completed" }]);
   },
 );
 
-it("a run that starts itself ends at the ninth, with a message that says why", async () => {
-  const here = place(`${me} run script\n`, undefined);
-  const ran = await here.run(["run", "script"]);
+it("a run that starts itself fails at the ninth level and says why", async () => {
+  const project = createProject(`${droverCommand} run script\n`, undefined);
+  const ran = await project.run(["run", "script"]);
   expect(ran.code).not.toBe(0);
   expect(ran.stderr).toContain("Runs can be nested at most 8 levels deep, and this run would exceed that");
-  const runs = await record(here);
+  const runs = await readRecord(project);
   expect(runs).toHaveLength(9);
   expect(runs.map(({ status }) => status)).toEqual(runs.map(() => "failed"));
 });
 
-it("a nested run that waits for the slot of its parent says so, and what helps", async () => {
-  const here = place(`${me} run waiting > said 2>&1\n`, undefined, { slots: 1 });
-  writeFileSync(join(here.cwd, "agents", "waiting.yaml"), "name: waiting\ncommand: echo never\n");
-  const serving = await serve(folder());
-  await offer(serving, here.cwd, "far", ["-x", "./profiles/here.json"]);
-  const { json: run } = await serving.call<{ run_id: string }>("POST", "/runs", { agent_name: "script" });
-  const said = (): string => (existsSync(join(here.cwd, "said")) ? readFileSync(join(here.cwd, "said"), "utf8") : "");
-  await expect.poll(said, { timeout: 100_000 }).toMatch(/waiting: All slots are busy[^]*--slots/);
-  expect((await serving.call("POST", `/runs/${run.run_id}/stop`)).status).toBe(200);
+it("a nested run that waits for its parent's slot says so and how to resolve it", async () => {
+  const project = createProject(`${droverCommand} run waiting > said 2>&1\n`, undefined, { slots: 1 });
+  writeFileSync(join(project.cwd, "agents", "waiting.yaml"), "name: waiting\ncommand: echo never\n");
+  const coordinator = await startCoordinator(folder());
+  await startRunner(coordinator, project.cwd, "far", ["-x", "./profiles/here.json"]);
+  const { json: run } = await coordinator.call<{ run_id: string }>("POST", "/runs", { agent_name: "script" });
+  const output = (): string =>
+    existsSync(join(project.cwd, "said")) ? readFileSync(join(project.cwd, "said"), "utf8") : "";
+  await expect.poll(output, { timeout: 100_000 }).toMatch(/waiting: All slots are busy[^]*--slots/);
+  expect((await coordinator.call("POST", `/runs/${run.run_id}/stop`)).status).toBe(200);
 });

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { drover, folder } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
-/** Does what its parameter says; the lines of this file are looked for in traces. */
+/** Does what its parameter says. Tests look for lines of this file in stack traces. */
 const executor = `import { defineExecutor, RunFailure } from "drover";
 
 type What = "block" | "greet" | "bad event" | "bad reason" | "throw" | "hang";
@@ -23,8 +23,8 @@ export const executor = defineExecutor({
 });
 `;
 
-/** A folder of somebody who wrote an executor, and the command line in it. */
-function place() {
+/** The directory of somebody who wrote an executor, with the command line in it. */
+function createProject() {
   const cwd = folder();
   for (const path of ["profiles", "executors/agents"]) mkdirSync(join(cwd, path), { recursive: true });
   writeFileSync(join(cwd, "executors", "parrot.ts"), executor);
@@ -37,14 +37,14 @@ function place() {
 }
 
 test("`drover run` runs a custom executor from its current file, without a coordinator", async () => {
-  const { cwd, run } = place();
+  const { cwd, run } = createProject();
   expect(await run("parrot", "--what", "greet")).toMatchObject({ code: 0, stdout: '{"what":"greet"}\n' });
   writeFileSync(join(cwd, "executors", "parrot.ts"), executor.replace("JSON.stringify(parameters)", '"changed"'));
   expect(await run("parrot", "--what", "greet")).toMatchObject({ code: 0, stdout: "changed\n" });
 });
 
 test("warns about mistakes of an executor even without a terminal, but not with --quiet", async () => {
-  const { run } = place();
+  const { run } = createProject();
   const event = await run("parrot", "--what", "bad event");
   expect(event).toMatchObject({ code: 0, stdout: '{"what":"bad event"}\n' });
   const wrong = "tool_use: tool_use_id: expected string, received undefined";
@@ -59,7 +59,7 @@ test("warns about mistakes of an executor even without a terminal, but not with 
 });
 
 test("the stack trace of a bug names the line in the source file", async () => {
-  const { cwd, run } = place();
+  const { cwd, run } = createProject();
   const { code, stderr } = await run("parrot", "--what", "throw");
   expect(code).toBe(1);
   expect(stderr).toMatch(/a defect on line 11\n\s+at /);
@@ -68,7 +68,7 @@ test("the stack trace of a bug names the line in the source file", async () => {
 });
 
 test("--timeout applies to the run; an exec option becomes a parameter, with a warning", async () => {
-  const { run } = place();
+  const { run } = createProject();
   const late = await run("parrot", "--what", "hang", "--timeout", "1");
   expect(late.code).toBe(124);
   expect(late.stderr).toContain("drover: failed (timeout): ");
@@ -84,15 +84,15 @@ test.each([
   ["a time that is none", ["parrot", "--timeout", "soon"], "DROVER-USE-005", "--timeout soon"],
   ["a time that is too long", ["parrot", "--timeout", "1e9"], "DROVER-API-006", "timeout_seconds"],
   ["parameters that do not fit", ["disk-usage", "--top", "-1"], "DROVER-PAR-001", "parameters.top: "],
-])("%s is wrong usage: 2", async (_what, words, code, says) => {
-  const ran = await place().run(...words);
+])("exits with 2 for %s", async (_what, words, code, expected) => {
+  const ran = await createProject().run(...words);
   expect(ran).toMatchObject({ code: 2, stdout: "" });
   expect(ran.stderr).toContain(code);
-  expect(ran.stderr).toContain(says);
+  expect(ran.stderr).toContain(expected);
 });
 
 test("says who stopped a run", async () => {
-  const { cwd, env, run } = place();
+  const { cwd, env, run } = createProject();
   const watched = run("parrot", "--what", "hang");
   const ids = async () => (await drover(["runs", "list", "--status", "running", "--json"], { cwd, env })).stdout;
   await expect.poll(ids).toContain("run_id");
@@ -104,18 +104,18 @@ test("says who stopped a run", async () => {
 });
 
 test("`up` suggests a run of an available agent", async () => {
-  const { cwd, env } = place();
+  const { cwd, env } = createProject();
   const ready = /Press Ctrl-C to stop/;
   const own = await startDrover(["up", "--port", "0", "-x", "parrot"], { cwd, env, ready });
-  expect(own.said).toContain('  drover run parrot --prompt "..."\n  drover agents list\n');
-  expect(own.said).not.toContain("drover run echo");
+  expect(own.output).toContain('  drover run parrot --prompt "..."\n  drover agents list\n');
+  expect(own.output).not.toContain("drover run echo");
   await own.end("SIGTERM");
   const all = await startDrover(["up", "--port", "0"], { cwd, env, ready });
-  expect(all.said).toContain('  drover run echo --message "Hello World"\n');
+  expect(all.output).toContain('  drover run echo --message "Hello World"\n');
 });
 
 test("two signals stop `up` at once even if an executor blocks its thread, and leave no process", async () => {
-  const { cwd, env } = place();
+  const { cwd, env } = createProject();
   const up = await startDrover(["up", "--port", "0", "-x", "parrot"], { cwd, env, ready: /Press Ctrl-C to stop/ });
   let pid = 0;
   const watching = drover(["run", "parrot", "--what", "block"], { cwd, env, onSpawn: (spawned) => (pid = spawned) });
@@ -125,14 +125,14 @@ test("two signals stop `up` at once even if an executor blocks its thread, and l
   const first = up.end("SIGTERM");
   process.kill(up.pid, "SIGINT");
   expect(await first).toBe(0);
-  // an environment names the run that its process belongs to
-  const left = readdirSync("/proc").filter((each) => /^\d+$/.test(each) && environmentOf(each).includes(run_id));
+  // a process's environment contains the id of its run
+  const left = readdirSync("/proc").filter((each) => /^\d+$/.test(each) && readEnvironment(each).includes(run_id));
   expect(left).toEqual([]);
   process.kill(pid, "SIGKILL");
   await watching;
 });
 
-function environmentOf(pid: string): string {
+function readEnvironment(pid: string): string {
   try {
     return readFileSync(`/proc/${pid}/environ`, "latin1");
   } catch (error) {

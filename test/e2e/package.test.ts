@@ -88,6 +88,24 @@ describe("the library, installed from its tarball", () => {
   });
 });
 
+it("names its own files in stacks, and nothing of the machine that built it", () => {
+  const installed = join(cwd, "node_modules", "drover");
+  const packed = readdirSync(installed, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name));
+  expect(packed.some((file) => file.endsWith(".cache"))).toBe(true);
+  expect(packed.filter((file) => readFileSync(file).includes(root))).toEqual([]);
+});
+
+it("prints a few short lines for an error that nobody catches", () => {
+  writeFileSync(join(cwd, "uncaught.mjs"), 'import { runAgent } from "drover"; await runAgent({});');
+  const { status, stderr } = spawnSync(process.execPath, ["uncaught.mjs"], { cwd, encoding: "utf8" });
+  expect(status).toBe(1);
+  expect(stderr).toContain("RequestError: ");
+  expect(stderr).toMatch(/\bdrover\/dist\/library-run-agent\.cjs:\d+/);
+  expect(stderr.split("\n").filter((line) => line.length > 250)).toEqual([]);
+});
+
 it("has a command line that prints its version, and records a command", () => {
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
   expect(succeed(join(cwd, "node_modules/.bin/drover"), ["--version"], cwd)).toBe(`${version}\n`);
@@ -95,16 +113,16 @@ it("has a command line that prints its version, and records a command", () => {
   expect(succeed(join(cwd, "node_modules/.bin/drover"), ["exec", "echo hi"], cwd, env)).toBe("hi\n");
 });
 
-it("serves the dashboard it was packed with: nobody who installs it builds anything", async () => {
+it("serves the packed dashboard, so that its users build nothing", async () => {
   const drover = join(cwd, "node_modules/drover/bin/drover.js");
   const env = { PATH: process.env["PATH"] ?? "", HOME: cwd, DROVER_STATE_DIR: join(cwd, "up-state") };
   const up = spawn(process.execPath, [drover, "up", "--port", "0"], { cwd, env, stdio: ["ignore", "ignore", "pipe"] });
   const ended = new Promise((resolve) => up.once("close", resolve));
-  let said = "";
-  up.stderr.on("data", (chunk: Buffer) => (said += String(chunk)));
+  let output = "";
+  up.stderr.on("data", (chunk: Buffer) => (output += String(chunk)));
   try {
-    await expect.poll(() => said).toMatch(/^Dashboard: \S+#code=\S+\n/m);
-    const url = /^Dashboard: (\S+)#code=/m.exec(said)![1]!;
+    await expect.poll(() => output).toMatch(/^Dashboard: \S+#code=\S+\n/m);
+    const url = /^Dashboard: (\S+)#code=/m.exec(output)![1]!;
     const page = await (await fetch(url)).text();
     const files = [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path = ""]) => path);
     expect(files.filter((path) => /^\/ui\/assets\/.+\.(?:js|css)$/.test(path)).length).toBeGreaterThan(1);

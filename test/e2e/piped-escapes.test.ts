@@ -1,10 +1,11 @@
-// What goes into a pipe or a file is read at a terminal later: text for people has no control sequences there either.
+// Text in a pipe or file may be shown at a terminal later, so text for people contains no control sequences there
+// either.
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { drover, folder } from "./drover.ts";
 
-/** File names hold neither a slash nor NUL. */
+/** File names can contain every character except a slash and NUL. */
 const hostile: Record<string, string> = {
   csi: "\u001b[2J\u001b[1A",
   "osc 52": "\u001b]52;c;b3duZWQ=\u0007",
@@ -22,8 +23,8 @@ const hostile: Record<string, string> = {
 // oxlint-disable-next-line no-control-regex
 const acting = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]|\p{Bidi_Control}/u;
 
-/** A folder and definitions with all of it in their names, and one definition whose name is not UTF-8. */
-function hostilePlace() {
+/** Creates files and definitions with all of these characters in their names, and one whose name is not UTF-8. */
+function createHostileProject() {
   const home = folder();
   const cwd = join(home, `place${Object.values(hostile).join("")}`);
   for (const name of ["agents", "profiles"]) mkdirSync(join(cwd, name), { recursive: true });
@@ -50,11 +51,11 @@ test.each([
   [["run", `agent${hostile["c1"]}`], "agent"],
   [["exec", "--spec", `spec${hostile["bidi"]}`], "spec"],
   [["trust", "revoke"], "place"],
-])("%j passes on nothing of what the names of files, folders and arguments hold", async (args, shown) => {
-  const place = hostilePlace();
-  if (args[0] !== "trust" || args.length > 1) await drover(["trust", "--quiet"], place);
+])("%j prints no control sequences from names of files, folders and arguments", async (args, shown) => {
+  const project = createHostileProject();
+  if (args[0] !== "trust" || args.length > 1) await drover(["trust", "--quiet"], project);
   for (const json of [[], ["--json"]]) {
-    const { stdout, stderr } = await drover([...args, ...json], place);
+    const { stdout, stderr } = await drover([...args, ...json], project);
     expect(stdout + stderr).toContain(shown);
     expect(stdout + stderr).not.toMatch(acting);
   }
@@ -62,7 +63,7 @@ test.each([
 
 test("strips control characters from messages in a pipe, escapes them in JSON, and leaves the command's output unchanged", async () => {
   const cwd = folder();
-  const place = { cwd, env: { DROVER_STATE_DIR: join(cwd, "state") } };
+  const project = { cwd, env: { DROVER_STATE_DIR: join(cwd, "state") } };
   const words = Object.values(hostile).join("");
   for (const name of ["agents", "profiles"]) mkdirSync(join(cwd, name));
   writeFileSync(join(cwd, "profiles", "p.json"), JSON.stringify({ type: "procedural", agents_dir: "agents" }));
@@ -71,13 +72,13 @@ test("strips control characters from messages in a pipe, escapes them in JSON, a
   writeFileSync(`${script}.txt`, words);
   chmodSync(script, 0o755);
   writeFileSync(join(cwd, "agents", "fail.json"), JSON.stringify({ name: "fail", command: "fail" }));
-  const ran = await drover(["run", "fail", "--json"], place);
+  const ran = await drover(["run", "fail", "--json"], project);
   const { run_id, error } = JSON.parse(ran.stdout) as { run_id: string; error: string };
   expect(error).toContain("\u009b2J");
   expect(ran.stdout).not.toMatch(acting);
-  const events = await drover(["runs", "events", run_id], place);
+  const events = await drover(["runs", "events", run_id], project);
   expect(events.stdout).toContain("instead");
   expect(events.stdout).not.toMatch(acting);
-  expect((await drover(["runs", "show", run_id], place)).stdout).toContain(words);
-  expect((await drover(["audit", "export"], place)).stdout).not.toMatch(acting);
+  expect((await drover(["runs", "show", run_id], project)).stdout).toContain(words);
+  expect((await drover(["audit", "export"], project)).stdout).not.toMatch(acting);
 });

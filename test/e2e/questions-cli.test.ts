@@ -3,29 +3,29 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import type { Question } from "../../src/model/question.ts";
 import type { Run } from "../../src/model/run.ts";
-import { atTerminal, keys, onTerminal, type Terminal } from "./at-terminal.ts";
+import { openTerminal, keys, terminalTest, type Terminal } from "./at-terminal.ts";
 import { drover } from "./drover.ts";
 import { scriptedProject } from "./scripted-project.ts";
 import { startDrover } from "./start-drover.ts";
 
 type Project = ReturnType<typeof scriptedProject>;
 
-/** An agent that asks before it makes a file in its workspace, and then talks. */
+/** An agent that asks before it creates a file in its workspace, and then answers. */
 function asking(agent: Record<string, unknown> = {}): Project {
   const tools = [{ name: "command.run", input: { command: "echo made >made.txt; pwd" } }];
   return scriptedProject([{ text: "May I?", tools }, { text: "Thank you." }], agent);
 }
 
 async function runInTerminal(project: Project): Promise<Terminal> {
-  const run = atTerminal(["run", "talker", "--prompt", "go"], project);
-  await run.see("talker asks to use command.run", "$ echo made >made.txt; pwd", "[y]es", "[s]top");
+  const run = openTerminal(["run", "talker", "--prompt", "go"], project);
+  await run.waitForText("talker asks to use command.run", "$ echo made >made.txt; pwd", "[y]es", "[s]top");
   return run;
 }
 
 async function openQuestions(project: Project): Promise<Question[]> {
   const { stdout } = await drover(["questions", "--json"], project);
   const lines = stdout.trim().split("\n").filter(Boolean);
-  // questions as the command line prints them
+  // the format in which the command line prints questions
   return lines.map((line) => JSON.parse(line) as Question);
 }
 
@@ -35,57 +35,57 @@ async function log(project: Project): Promise<string> {
   return (await drover(["runs", "events", run_id, "--json"], project)).stdout;
 }
 
-onTerminal("a run asks in its terminal, and y allows the call", async () => {
+terminalTest("a run asks in its terminal, and y allows the call", async () => {
   const project = asking();
   const run = await runInTerminal(project);
   run.press("y");
-  await run.see("allowed", "Thank you.");
+  await run.waitForText("allowed", "Thank you.");
   expect(await run.exitCode).toBe(0);
   expect(await log(project)).toContain('"decision":"allow"');
 });
 
-onTerminal("n denies with a reason that the model reads", async () => {
+terminalTest("n denies with a reason that the model reads", async () => {
   const project = asking();
   const run = await runInTerminal(project);
   run.press("n");
-  await run.see("Why not?");
+  await run.waitForText("Why not?");
   run.press("use mkdir\r");
-  await run.see("denied: use mkdir", "Thank you.");
+  await run.waitForText("denied: use mkdir", "Thank you.");
   expect(await run.exitCode).toBe(0);
   expect(await log(project)).toMatch(/"tool_result".*use mkdir/);
 });
 
-onTerminal("e edits the input of the call", async () => {
+terminalTest("e edits the input of the call", async () => {
   const project = asking();
   const run = await runInTerminal(project);
   run.press("e");
-  await run.see("Edit the input");
-  // Ctrl-U empties the line
+  await run.waitForText("Edit the input");
+  // Ctrl-U clears the line
   run.press('\u0015{"command": "echo edited"}\r');
-  await run.see("allowed", "Thank you.");
+  await run.waitForText("allowed", "Thank you.");
   expect(await run.exitCode).toBe(0);
   expect(await log(project)).toContain("edited\\n");
 });
 
-onTerminal("s stops the run, and so does Ctrl-C", async () => {
+terminalTest("s stops the run, and so does Ctrl-C", async () => {
   const project = asking();
   const stopped = await runInTerminal(project);
   stopped.press("s");
-  await stopped.see("stopped");
+  await stopped.waitForText("stopped");
   expect(await stopped.exitCode).not.toBe(0);
   const cancelled = await runInTerminal(project);
   cancelled.press(keys.ctrlC);
   expect(await cancelled.exitCode).toBe(130);
 });
 
-onTerminal("names who answered first, in the terminal and to a second answer", async () => {
+terminalTest("names who answered first, in the terminal and to a second answer", async () => {
   const project = asking();
   const run = await runInTerminal(project);
   const [question] = await openQuestions(project);
   expect(question).toMatchObject({ agent_name: "talker", tool: "command.run", decision: null });
   const approved = await drover(["runs", "approve", question!.run_id.slice(0, 30)], project);
   expect(approved).toMatchObject({ code: 0, stdout: `${question!.run_id}\t${question!.request_id}\tallow\n` });
-  await run.see("allowed by admin, elsewhere", "Thank you.");
+  await run.waitForText("allowed by admin, elsewhere", "Thank you.");
   expect(await run.exitCode).toBe(0);
   const late = await drover(["runs", "deny", question!.run_id, question!.request_id], project);
   expect(late.code).toBe(1);
@@ -96,7 +96,7 @@ onTerminal("names who answered first, in the terminal and to a second answer", a
   expect((await drover(["questions"], project)).stderr).toContain("No open questions.");
 });
 
-onTerminal("a chat asks inline, and `always` lasts for the session", async () => {
+terminalTest("a chat asks inline, and `always` lasts for the session", async () => {
   const call = { name: "command.run", input: { command: "echo hi" } };
   const project = scriptedProject([
     { text: "One.", tools: [call] },
@@ -104,14 +104,14 @@ onTerminal("a chat asks inline, and `always` lasts for the session", async () =>
     { text: "Three.", tools: [call] },
     { text: "Four." },
   ]);
-  const chat = atTerminal(["chat", "talker"], project);
-  await chat.see("› ");
+  const chat = openTerminal(["chat", "talker"], project);
+  await chat.waitForText("› ");
   chat.press("go\r");
-  await chat.see("asks to use command.run", "$ echo hi", "[a]lways");
+  await chat.waitForText("asks to use command.run", "$ echo hi", "[a]lways");
   chat.press("a");
-  await chat.see("allowed", "✓ command.run echo hi", "Two.", "tokens in");
+  await chat.waitForText("allowed", "✓ command.run echo hi", "Two.", "tokens in");
   chat.press("again\r");
-  const shown = await chat.see("✓ command.run echo hi", "Four.", "tokens in");
+  const shown = await chat.waitForText("✓ command.run echo hi", "Four.", "tokens in");
   expect(shown).not.toContain("asks to use");
   chat.press(keys.ctrlD);
   expect(await chat.exitCode).toBe(0);
@@ -125,11 +125,17 @@ it("without a terminal, asks nothing and denies immediately", async () => {
   expect(await log(project)).toContain('"by":"unattended"');
 });
 
-it("exits with 75 when a run is parked, and an answer continues it in that command", async () => {
+it("exits with 75 when a run is parked, and the command that answers continues it", async () => {
   const project = asking({ park_after_seconds: 0.2 });
   const parked = await drover(["run", "talker", "--prompt", "go", "--attended"], project);
   expect(parked.code).toBe(75);
+  expect(parked.stderr).toMatch(
+    /^drover: Waiting for an answer: talker asks to use command.run.\n  Answer: drover runs approve (\S+) \(or drover runs deny \1\).$/m,
+  );
   expect(parked.stderr).toContain("parked: the run waits for an answer");
+  expect((await drover(["runs", "why", "last"], project)).stdout).toMatch(
+    /^The run is parked. It waits for an answer about command.run: drover runs approve (\S+) \(or drover runs deny \1\)\n$/,
+  );
   expect(parked.stderr).toContain("echo made >made.txt; pwd");
   const command = /drover (runs approve \S+)/.exec(parked.stderr)![1]!;
   const resumed = await drover(["runs", "resume", command.split(" ").at(-1)!], project);
@@ -139,6 +145,9 @@ it("exits with 75 when a run is parked, and an answer continues it in that comma
   expect(approved.stderr).not.toContain("drover up");
   expect(approved.code).toBe(0);
   expect(approved.stdout).toContain("Thank you.");
+  expect((await drover(["runs", "why", "last"], project)).stdout).toMatch(
+    /^The run completed. See: drover runs show \S+\n$/,
+  );
 });
 
 it("a run parked without a coordinator can be answered and continues under a later `drover up`", async () => {

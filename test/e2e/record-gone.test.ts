@@ -13,11 +13,14 @@ import {
 import { basename, dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { auditHeadFile, auditKeyFile, databaseFile, recordDirectory } from "../../src/model/state-layout.ts";
-import type { Ran } from "./drover.ts";
-import { project, rows } from "./own-project.ts";
+import type { CommandResult } from "./drover.ts";
+import { createProject, countAuditRows } from "./own-project.ts";
 
 describe("a record that vanished or was replaced", () => {
-  const other = async (run: (...words: string[]) => Promise<Ran>, state: string): Promise<string> => {
+  const createOtherRecord = async (
+    run: (...words: string[]) => Promise<CommandResult>,
+    state: string,
+  ): Promise<string> => {
     const kept = `${state}-kept`;
     renameSync(state, kept);
     for (const name of ["one", "two", "three"]) await run("exec", `echo ${name}`);
@@ -25,7 +28,7 @@ describe("a record that vanished or was replaced", () => {
     renameSync(kept, state);
     return recordDirectory(`${state}-other`);
   };
-  it.each<[string, (record: string, run: (...words: string[]) => Promise<Ran>, state: string) => unknown]>([
+  it.each<[string, (record: string, run: (...words: string[]) => Promise<CommandResult>, state: string) => unknown]>([
     ["the state directory is removed", (_record, _run, state) => rmSync(state, { recursive: true })],
     ["the record directory is removed", (record) => rmSync(record, { recursive: true })],
     [
@@ -45,7 +48,7 @@ describe("a record that vanished or was replaced", () => {
     [
       "the record of another project is in its place",
       async (record, run, state) => {
-        const theirs = await other(run, state);
+        const theirs = await createOtherRecord(run, state);
         rmSync(record, { recursive: true });
         cpSync(theirs, record, { recursive: true });
       },
@@ -83,8 +86,8 @@ describe("a record that vanished or was replaced", () => {
           if (join(record, name) !== auditKeyFile(record)) rmSync(join(record, name), { recursive: true });
       },
     ],
-  ])("%s: verify says so, the next exec too, and verify from then on", async (_what, damage) => {
-    const { run, state } = project();
+  ])("%s: verify, the next exec and every later verify report it", async (_what, damage) => {
+    const { run, state } = createProject();
     for (const name of ["one", "two"]) await run("exec", `echo ${name}`);
     const directory = await state();
     await damage(recordDirectory(directory), run, directory);
@@ -96,33 +99,33 @@ describe("a record that vanished or was replaced", () => {
       expect(one).toMatchObject({ code: 1, stdout: expect.stringMatching(/NOT intact.*DROVER-AUD-002/) });
   });
 
-  it("is told by a list of runs", async () => {
-    const { run, state } = project();
+  it("a list of runs reports it", async () => {
+    const { run, state } = createProject();
     await run("exec", "true");
     rmSync(await state(), { recursive: true });
     expect((await run("runs", "list")).stderr).toContain("is gone; it had 2 audit rows");
   });
 
-  it("what its owner restores is whole again", async () => {
-    const { cwd, run, state } = project();
+  it("restoring a backup makes the record intact again", async () => {
+    const { cwd, run, state } = createProject();
     await run("exec", "true");
     await run("backup", join(cwd, "copy"));
     await run("exec", "true");
     rmSync(await state(), { recursive: true });
     expect((await run("restore", join(cwd, "copy"))).code).toBe(0);
-    expect(rows(await run("audit", "verify"))).toBe(2);
+    expect(countAuditRows(await run("audit", "verify"))).toBe(2);
     expect((await run("exec", "true")).stderr).toBe("");
-    expect(rows(await run("audit", "verify"))).toBe(4);
+    expect(countAuditRows(await run("audit", "verify"))).toBe(4);
   });
 });
 
-/** By its name alone: the path may be too long for a socket. */
+/** Listens under the file's base name, because the whole path may be too long for a socket. */
 const listenAt = (file: string): void => {
   const script = "IO::Socket::UNIX->new(Local => shift, Listen => 1) or die";
   execFileSync("perl", ["-MIO::Socket::UNIX", "-e", script, basename(file)], { cwd: dirname(file) });
 };
 
-describe("a head that is no plain file", () => {
+describe("a head that is not a plain file", () => {
   const kinds: [string, (file: string) => unknown][] = [
     ["a pipe", (file) => spawnSync("mkfifo", [file])],
     ["a folder", (file) => mkdirSync(file)],
@@ -136,8 +139,8 @@ describe("a head that is no plain file", () => {
     ["of a gigabyte", (file) => (writeFileSync(file, ""), truncateSync(file, 2 ** 30))],
     ["a head and more", (file) => writeFileSync(file, `${"0".repeat(16)}:${"0".repeat(64)}\n${"x".repeat(100)}`)],
   ];
-  it.each(kinds)("audit.head is %s: neither verify nor exec waits for it, or takes it for one", async (_what, make) => {
-    const { run, state } = project();
+  it.each(kinds)("audit.head is %s: verify and exec neither wait for it nor accept it", async (_what, make) => {
+    const { run, state } = createProject();
     await run("exec", "true");
     const file = auditHeadFile(recordDirectory(await state()));
     rmSync(file);
@@ -150,8 +153,8 @@ describe("a head that is no plain file", () => {
     expect((await run("audit", "verify")).code).toBe(1);
   });
 
-  it.each(kinds)("the second one is %s: verify says so, and exec goes on", async (_what, make) => {
-    const { run } = project();
+  it.each(kinds)("the second head is %s: verify reports it, and exec continues", async (_what, make) => {
+    const { run } = createProject();
     await run("exec", "true");
     const file = JSON.parse((await run("state", "--json")).stdout).second_head as string;
     rmSync(file);
@@ -161,8 +164,8 @@ describe("a head that is no plain file", () => {
     expect((await run("exec", "echo on")).stdout).toBe("on\n");
   });
 
-  it("where there is no second one, that is no fault", async () => {
-    const { run, home } = project();
+  it("a missing second head is not a fault", async () => {
+    const { run, home } = createProject();
     await run("exec", "true");
     rmSync(join(home, ".local/state/drover/heads"), { recursive: true });
     expect((await run("audit", "verify")).code).toBe(0);
@@ -171,7 +174,7 @@ describe("a head that is no plain file", () => {
 });
 
 it("a copied state directory does not vouch for the original", async () => {
-  const { run, state } = project();
+  const { run, state } = createProject();
   await run("exec", "true");
   const directory = await state();
   copyFileSync(databaseFile(recordDirectory(directory)), join(directory, "copy"));

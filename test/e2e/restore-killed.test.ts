@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { databaseFile, recordDirectory } from "../../src/model/state-layout.ts";
 import { drover, folder } from "./drover.ts";
 
-test("a restore that is killed at any moment leaves a place where it can be done again", async () => {
+test("a restore killed at any moment can be repeated", async () => {
   const cwd = folder();
   const at = (state: string, words: string[], onSpawn?: (pid: number) => void) =>
     drover(words, { cwd, env: { DROVER_STATE_DIR: join(cwd, state) }, ...(onSpawn ? { onSpawn } : {}) });
@@ -13,7 +13,7 @@ test("a restore that is killed at any moment leaves a place where it can be done
   expect((await at("state", ["backup", "copy"])).code).toBe(0);
   const { stdout: whole } = await at("state", ["audit", "verify"]);
   let killed = 0;
-  // on the way to its end, and before that is reached
+  // each of these files marks a stage of the restore
   for (const name of ["drover.db.part", "drover.db.part", "audit.key", "audit.head"]) {
     const state = `${name}-${killed}`;
     let [pid, ended] = [0, false];
@@ -24,7 +24,7 @@ test("a restore that is killed at any moment leaves a place where it can be done
     const first = await restoring;
     killed += first.signal === "SIGKILL" ? 1 : 0;
     const again = await at(state, ["restore", "copy"]);
-    // where the kill came too late there is a record, which is verified
+    // if the kill came too late, the record exists and verifies
     if (!again.stderr.includes("already contains a record")) expect(again, again.stderr).toMatchObject({ code: 0 });
     else expect(existsSync(`${databaseFile(recordDirectory(join(cwd, state)))}.part`)).toBe(false);
     expect(await at(state, ["audit", "verify"])).toMatchObject({ code: 0, stdout: whole });

@@ -3,24 +3,24 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { announcementFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import { openStore } from "../../src/record/open.ts";
-import { agentNamed } from "../fixtures/dispatch/drive.ts";
+import { createAgent } from "../fixtures/dispatch/drive.ts";
 import { drover, folder } from "./drover.ts";
-import { type Process, startDrover } from "./start-drover.ts";
+import { type DroverProcess, startDrover } from "./start-drover.ts";
 
-const place = () => {
+const createProject = () => {
   const cwd = folder();
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
   return { cwd, state: join(cwd, "state"), run: (...args: string[]) => drover(args, { cwd, env }), env };
 };
 
-/** `drover up` in a process of its own, once its runner is there. */
-function up({ cwd, env }: ReturnType<typeof place>): Promise<Process> {
+/** Starts `drover up` and waits for its runner. */
+function up({ cwd, env }: ReturnType<typeof createProject>): Promise<DroverProcess> {
   return startDrover(["up", "--port", "0"], { cwd, env, ready: /Drover is up at/ });
 }
 
 describe("run without a coordinator", () => {
   it("runs in its own process, prints the output and exits with the command's code", async () => {
-    const { run } = place();
+    const { run } = createProject();
     const message = "quotes \" and ' $(id) `x`\nnext line 🎉 --x";
     const good = await run("run", "echo", "--message", message);
     expect(good).toMatchObject({ code: 0, stderr: "" });
@@ -33,7 +33,7 @@ describe("run without a coordinator", () => {
   });
 
   it("names the directory it searched for an agent's script, and the profile that it suggests finds the script", async () => {
-    const { run, cwd } = place();
+    const { run, cwd } = createProject();
     for (const directory of ["agents", "scripts", "profiles"]) mkdirSync(join(cwd, directory));
     writeFileSync(join(cwd, "agents", "greet.yaml"), "name: greet\ncommand: scripts/greet.sh\n");
     writeFileSync(join(cwd, "scripts", "greet.sh"), "#!/bin/sh\necho welcome\n", { mode: 0o755 });
@@ -50,7 +50,7 @@ describe("run without a coordinator", () => {
   });
 
   it("prints the command's bytes unchanged, and exits with the code of the signal that killed it", async () => {
-    const { run, cwd } = place();
+    const { run, cwd } = createProject();
     mkdirSync(join(cwd, "profiles"));
     writeFileSync(join(cwd, "profiles", "here.json"), JSON.stringify({ type: "procedural", agents_dir: "./agents" }));
     mkdirSync(join(cwd, "agents"));
@@ -66,8 +66,22 @@ describe("run without a coordinator", () => {
     );
   });
 
+  it("prints a failed command's stderr once", async () => {
+    const { run, cwd } = createProject();
+    mkdirSync(join(cwd, "agents"));
+    writeFileSync(
+      join(cwd, "agents", "broken.yaml"),
+      "name: broken\ncommand: sh -c 'echo no such table >&2; exit 3'\n",
+    );
+    const failed = await run("run", "broken");
+    expect(failed.code).toBe(3);
+    expect(failed.stderr).toMatch(
+      /^no such table\ndrover: failed \(exit_nonzero\): The command exited with code 3\.\n {2}\S.* runs show \S+\n$/,
+    );
+  });
+
   it("exits with 1 if an autonomous agent fails, regardless of its program's exit code", async () => {
-    const { run, cwd } = place();
+    const { run, cwd } = createProject();
     mkdirSync(join(cwd, "profiles"));
     const profile = { type: "failing", command: `sh ${join(cwd, "fail.sh")}`, agents_dir: "./agents" };
     writeFileSync(join(cwd, "profiles", "failing.json"), JSON.stringify(profile));
@@ -81,10 +95,14 @@ describe("run without a coordinator", () => {
   });
 
   it("suggests the intended agent, and the expected type of a parameter", async () => {
-    const { run } = place();
+    const { run, cwd } = createProject();
     const unknown = await run("run", "ecko", "--message", "x");
     expect(unknown.code).not.toBe(0);
-    expect(unknown.stderr).toContain("echo");
+    expect(unknown.stderr).toContain(
+      `Did you mean echo? [DROVER-SUB-001]\n  ${cwd} has no profiles/. Run the command in`,
+    );
+    mkdirSync(join(cwd, "profiles"));
+    expect((await run("run", "ecko")).stderr).toMatch(/\n {2}List the agents: .*drover agents list\n$/);
     const json = await run("run", "echo", "--params", "[1]");
     expect(json).toMatchObject({ code: 2 });
     expect(json.stderr).toContain("--params");
@@ -93,9 +111,9 @@ describe("run without a coordinator", () => {
 
 describe("up", () => {
   it("serves runs, stops, tokens and backups, and shuts down on a signal", async () => {
-    const here = place();
-    const { run, cwd, state } = here;
-    const process = await up(here);
+    const project = createProject();
+    const { run, cwd, state } = project;
+    const process = await up(project);
     expect(statSync(tokenFile(recordDirectory(state), "token")).mode & 0o777).toBe(0o600);
 
     expect((await run("run", "echo", "--message", "hi")).stdout).toBe('{"message":"hi"}\n');
@@ -118,7 +136,7 @@ describe("up", () => {
     expect(token).toMatch(/^drv_/);
     const { url } = JSON.parse(readFileSync(announcementFile(recordDirectory(state)), "utf8"));
     const asAda = (...args: string[]) =>
-      drover(args, { cwd, env: { ...here.env, DROVER_API_URL: url, DROVER_API_KEY: token } });
+      drover(args, { cwd, env: { ...project.env, DROVER_API_URL: url, DROVER_API_KEY: token } });
     expect((await asAda("runs", "list")).stdout).toBe("");
     expect((await asAda("run", "echo", "--message", "x")).stderr).toContain("DROVER-API-011");
 
@@ -131,21 +149,21 @@ describe("up", () => {
     ).toHaveLength(3);
 
     expect(await process.end("SIGTERM")).toBe(0);
-    // its runners left with it, as the record itself tells now
+    // the record shows that the runners left together with the coordinator
     expect(await run("runners", "list")).toMatchObject({ code: 0, stdout: "" });
     expect((await run("tokens", "list")).stderr).toContain("No coordinator");
   });
 
   it("follows changes to agent files, and stops runs", async () => {
-    const here = place();
-    const { cwd, run } = here;
+    const project = createProject();
+    const { cwd, run } = project;
     mkdirSync(join(cwd, "profiles"));
     mkdirSync(join(cwd, "agents-here"));
     writeFileSync(
       join(cwd, "profiles", "mine.json"),
       JSON.stringify({ type: "procedural", agents_dir: "./agents-here" }),
     );
-    await up(here);
+    await up(project);
     writeFileSync(join(cwd, "agents-here", "long.yaml"), "name: long\ncommand: sleep 60\n");
     await expect.poll(async () => (await run("agents", "accept")).stdout).toContain("accepted long");
     await expect.poll(async () => (await run("agents", "list")).stdout).toContain("long\t");
@@ -178,7 +196,7 @@ it("lists and shows agents from files, the record and profiles without a coordin
     now: () => new Date(),
     createIfMissing: true,
   });
-  const agent = agentNamed("put", { tags: ["slow", "review"] });
+  const agent = createAgent("put", { tags: ["slow", "review"] });
   await store.apply([{ op: "put_agent", agent, by: "me" }]);
   await store.close();
   expect(await names()).toEqual([...found, "put api"].sort());

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { folder } from "./drover.ts";
-import { runToEnd, serve } from "./serving.ts";
+import { runToEnd, startCoordinator } from "./coordinator-process.ts";
 import { startDrover } from "./start-drover.ts";
 
 it("names the coordinator, and each run with its agent, outcome and duration", async () => {
@@ -10,23 +10,23 @@ it("names the coordinator, and each run with its agent, outcome and duration", a
   mkdirSync(join(cwd, "agents"));
   writeFileSync(join(cwd, "agents", "good.yaml"), "name: good\ncommand: 'true'\n");
   writeFileSync(join(cwd, "agents", "bad.yaml"), "name: bad\ncommand: 'false'\n");
-  const serving = await serve(cwd);
+  const coordinator = await startCoordinator(cwd);
   const env = {
     DROVER_STATE_DIR: join(cwd, "runner"),
-    DROVER_API_URL: serving.url,
-    DROVER_API_KEY: serving.token,
+    DROVER_API_URL: coordinator.url,
+    DROVER_API_KEY: coordinator.token,
   };
   const runner = await startDrover(["runner", "-x", "procedural"], { cwd, env, ready: /^Offers /m });
-  expect(runner.said).toMatch(new RegExp(`^Offers procedural to ${serving.url}$`, "m"));
-  const good = await runToEnd(serving, { agent_name: "good" });
-  const bad = await runToEnd(serving, { agent_name: "bad" });
+  expect(runner.output).toMatch(new RegExp(`^Offers procedural to ${coordinator.url}$`, "m"));
+  const good = await runToEnd(coordinator, { agent_name: "good" });
+  const bad = await runToEnd(coordinator, { agent_name: "bad" });
   const time = "20\\d\\d-\\S+Z";
   const duration = "\\d[\\d.]*(?:ms|s|m\\d+s)";
-  await expect.poll(() => runner.said).toMatch(new RegExp(`^${time} run ${good.run_id} of good: started$`, "m"));
+  await expect.poll(() => runner.output).toMatch(new RegExp(`^${time} run ${good.run_id} of good: started$`, "m"));
   await expect
-    .poll(() => runner.said)
+    .poll(() => runner.output)
     .toMatch(new RegExp(`^${time} run ${good.run_id} of good: completed after ${duration}$`, "m"));
   await expect
-    .poll(() => runner.said)
+    .poll(() => runner.output)
     .toMatch(new RegExp(`^${time} run ${bad.run_id} of bad: failed \\(exit_nonzero\\) after ${duration}$`, "m"));
 });

@@ -6,7 +6,7 @@ import type { Schedule, Slot } from "../../src/model/schedule.ts";
 import { drover, folder } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
-/** A coordinator with an agent that fails, and one with a schedule in its file. */
+/** A coordinator with an agent that fails and one whose file has a schedule. */
 async function project() {
   const cwd = folder();
   const env = { DROVER_STATE_DIR: join(cwd, "state"), TZ: "America/New_York" };

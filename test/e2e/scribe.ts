@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 /**
  * An executor that does what its prompt says, as JSON: `{pieces, say, tool, output, files, big, wait, remember, text}`.
- * It remembers what was asked of each of its sessions, and answers with that where it is given no text.
+ * It remembers the prompts of each session and answers with them unless the prompt has a `text`.
  */
 const moduleText = `
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -55,7 +55,9 @@ export const createExecutor = (config) => ({
 });
 `;
 
-/** Profiles `scribe` and `stiff` (which cannot fork), with an agent of the same name each, in a folder of its own. */
+/**
+ * Writes the profiles `scribe` and `stiff` (which cannot fork), each with an agent of the same name in its own folder.
+ */
 export function writeScribe(cwd: string): void {
   for (const folder of ["profiles", "agents-scribe", "agents-stiff", "memory"]) mkdirSync(join(cwd, folder));
   writeFileSync(join(cwd, "scribe.mjs"), moduleText);
@@ -71,8 +73,8 @@ export function writeScribe(cwd: string): void {
   }
 }
 
-/** Contents as the orders of `files` take them. */
-export function asFiles(files: Record<string, string | Uint8Array>): Record<string, string> {
+/** Encodes contents for the prompt's `files`. */
+export function encodeFiles(files: Record<string, string | Uint8Array>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(files).map(([path, content]) => [path, Buffer.from(content).toString("base64")]),
   );

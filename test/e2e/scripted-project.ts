@@ -7,7 +7,7 @@ export interface Turn {
   tools?: { name: string; input: Record<string, unknown> }[];
 }
 
-/** A project whose agent `talker` says these turns, one after the other, over all runs of a session. */
+/** A project whose agent `talker` takes these turns in order, across all runs of a session. */
 export function scriptedProject(
   turns: readonly Turn[],
   agent: Record<string, unknown> = {},
@@ -24,7 +24,7 @@ export function scriptedProject(
   return { cwd, env: { DROVER_STATE_DIR: join(cwd, "state") } };
 }
 
-/** A tool call that ends when the file is there. */
+/** A tool call that ends when the file exists. */
 export function waitFor(file: string): NonNullable<Turn["tools"]> {
   const command = `while ! [ -e '${file}' ]; do sleep 0.05; done`;
   return [{ name: "command.run", input: { command } }];

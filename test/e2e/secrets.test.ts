@@ -2,17 +2,17 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { encodings, everyFile, findCanaries, makeCanaries } from "../fixtures/e2e/canaries.ts";
+import { encodings, listFiles, findCanaries, makeCanaries } from "../fixtures/e2e/canaries.ts";
 import { drover, folder } from "./drover.ts";
 
-it("200 canaries in five encodings and split over writes: none is in the database, the logs, the spill files or the history", async () => {
+it("leaves none of 200 canaries, in five encodings and split over writes, in the database, logs, spill files or history", async () => {
   const cwd = folder();
   const state = join(cwd, "state");
   const canaries = makeCanaries(200);
   const env = Object.fromEntries(canaries.map((canary, index) => [`SECRET_${index}_TOKEN`, canary]));
   const lines = canaries.flatMap((canary) => Object.values(encodings).flatMap((encode) => encode(canary)));
   writeFileSync(join(cwd, "lines.txt"), lines.join("\n"));
-  // writes each line in two pieces, with time for Drover to read between them now and then
+  // writes each line in two pieces, with an occasional pause so that Drover reads between them
   writeFileSync(
     join(cwd, "split.mjs"),
     `import { readFileSync, writeSync } from "node:fs";
@@ -29,7 +29,7 @@ it("200 canaries in five encodings and split over writes: none is in the databas
 
   const raw = await run("exec", "cat lines.txt", "--spill", "--quiet");
   expect(raw.code).toBe(0);
-  expect(raw.stdout).toBe(lines.join("\n")); // the caller gets what the command wrote
+  expect(raw.stdout).toBe(lines.join("\n")); // the caller gets the command's original output
   const split = await run("exec", "--spill", "--quiet", "--", process.execPath, "split.mjs");
   expect(split.code).toBe(0);
   const truncated = await run(
@@ -42,7 +42,7 @@ it("200 canaries in five encodings and split over writes: none is in the databas
     "merged",
   );
   expect(truncated.code).toBe(0);
-  // in the words of the command itself, as a given variable, and in an error message
+  // in the command's words, in a given variable and in an error message
   await run(
     "exec",
     "--quiet",
@@ -61,21 +61,21 @@ it("200 canaries in five encodings and split over writes: none is in the databas
     .split("\n")
     .map((line) => JSON.parse(line).run_id);
   expect(ids).toHaveLength(6);
-  const places: [string, Buffer][] = everyFile(state).map((file) => [file, readFileSync(file)]);
+  const places: [string, Buffer][] = listFiles(state).map((file) => [file, readFileSync(file)]);
   expect(places.map(([file]) => file).filter((file) => file.endsWith(".stdout"))).toHaveLength(2);
   places.push(["runs list", Buffer.from((await run("runs", "list", "--json")).stdout)]);
   places.push(["audit export", Buffer.from((await run("audit", "export")).stdout)]);
   for (const id of ids) places.push([`runs show ${id}`, Buffer.from((await run("runs", "show", id, "--json")).stdout)]);
 
   expect(findCanaries(canaries, places)).toEqual([]);
-  // and the record still says something: it was redacted, not dropped
+  // the record still contains the rest of the text: it was redacted, not dropped
   expect(places.some(([, bytes]) => bytes.includes("[redacted:SECRET_199_TOKEN]"))).toBe(true);
 });
 
-it("no part of a long secret is kept where the output was cut, nor of one in a path, an id or a variable given twice", async () => {
+it("keeps no part of a long secret at a cut, in a path, in an id or in a variable given twice", async () => {
   const cwd = folder();
   const state = join(cwd, "state");
-  // of the length of an RSA key of 8,192 bits, which would take many seconds to make
+  // as long as an RSA key of 8,192 bits, which would take many seconds to generate
   const body = randomBytes(4800)
     .toString("base64")
     .match(/.{1,64}/g)!
@@ -114,7 +114,7 @@ it("no part of a long secret is kept where the output was cut, nor of one in a p
     token.slice(4, -4),
     "value-of-mine",
   ];
-  const found = everyFile(state).flatMap((file) => {
+  const found = listFiles(state).flatMap((file) => {
     const bytes = readFileSync(file);
     return parts.filter((needle) => bytes.includes(needle)).map((needle) => `${needle} in ${file}`);
   });

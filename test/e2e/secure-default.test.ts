@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import { drover, folder } from "./drover.ts";
-import { serve } from "./serving.ts";
+import { startCoordinator } from "./coordinator-process.ts";
 
 test("a fresh start listens on loopback only, with a random token that only its user can read", async () => {
-  const first = await serve(folder());
-  const second = await serve(folder());
+  const first = await startCoordinator(folder());
+  const second = await startCoordinator(folder());
   for (const { url, state, token } of [first, second]) {
     expect(new URL(url).hostname).toBe("127.0.0.1");
     expect(statSync(tokenFile(recordDirectory(state), "token")).mode & 0o777).toBe(0o600);
@@ -24,16 +24,16 @@ test("a fresh start listens on loopback only, with a random token that only its 
 });
 
 test.each(["0.0.0.0", "::"])("without auth it refuses to listen on %s", async (host) => {
-  const place = folder();
+  const directory = folder();
   const refused = await drover(["coordinator", "--host", host, "--port", "0"], {
-    cwd: place,
-    env: { AUTH_ENABLED: "false", DROVER_STATE_DIR: join(place, "state") },
+    cwd: directory,
+    env: { AUTH_ENABLED: "false", DROVER_STATE_DIR: join(directory, "state") },
   });
   expect(refused.code).not.toBe(0);
   expect(refused.stderr).toContain("DROVER-API-025");
 });
 
-/** The addresses on which this host has somebody listen at a port, as the kernel writes them. */
+/** The local addresses with a listener on this port, in the kernel's notation. */
 function listeners(port: string): string[] {
   const hex = Number(port).toString(16).toUpperCase().padStart(4, "0");
   return ["/proc/net/tcp", "/proc/net/tcp6"].flatMap((file) =>

@@ -2,53 +2,57 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { atTerminal, onTerminal } from "./at-terminal.ts";
+import { openTerminal, terminalTest } from "./at-terminal.ts";
 import { bin, drover, folder } from "./drover.ts";
-import { asFiles, writeScribe } from "./scribe.ts";
-import { offer, serve } from "./serving.ts";
+import { encodeFiles, writeScribe } from "./scribe.ts";
+import { startRunner, startCoordinator } from "./coordinator-process.ts";
 
-const order = (what: object): string[] => ["--prompt", JSON.stringify(what)];
+const toPrompt = (what: object): string[] => ["--prompt", JSON.stringify(what)];
 
-let made: ReturnType<typeof makePlace> | undefined;
-/** One for all tests here: what the others did stays in it. */
-const place = () => (made ??= makePlace());
+let made: ReturnType<typeof startServing> | undefined;
+/** Shared by all tests of this file, so earlier sessions remain. */
+const getServing = () => (made ??= startServing());
 
-/** A coordinator, and a runner that offers `scribe`, `stiff` and the procedural `plain`. */
-async function makePlace() {
+/** A coordinator, and a runner that offers `scribe`, `stiff` and the procedural agent `plain`. */
+async function startServing() {
   const cwd = folder(undefined, "file");
   writeScribe(cwd);
   mkdirSync(join(cwd, "agents-plain"));
   writeFileSync(join(cwd, "agents-plain", "plain.yaml"), "name: plain\ncommand: echo plain\n");
   const plain = { type: "procedural", agents_dir: "./agents-plain" };
   writeFileSync(join(cwd, "profiles", "plain.json"), JSON.stringify(plain));
-  const serving = await serve(cwd, {}, "file");
-  await offer(
-    serving,
+  const coordinator = await startCoordinator(cwd, {}, "file");
+  await startRunner(
+    coordinator,
     cwd,
     "one",
     ["scribe", "stiff", "plain"].flatMap((name) => ["-x", `./profiles/${name}.json`]),
     "file",
   );
-  const env = { DROVER_API_URL: serving.url, DROVER_API_KEY: serving.token, DROVER_STATE_DIR: join(cwd, "none") };
+  const env = {
+    DROVER_API_URL: coordinator.url,
+    DROVER_API_KEY: coordinator.token,
+    DROVER_STATE_DIR: join(cwd, "none"),
+  };
   const run = (...args: string[]) => drover(args, { cwd, env });
-  /** One run to its end, as JSON tells it. */
+  /** Runs to the end with --json and returns the run. */
   const json = async (...args: string[]) => JSON.parse((await run(...args, "--json")).stdout);
   return { cwd, env, run, json };
 }
 
 describe("sessions", () => {
   it("are listed, shown with their runs, resumed and forked", async () => {
-    const { run, json } = await place();
-    const first = await json("run", "scribe", ...order({ remember: "one" }));
+    const { run, json } = await getServing();
+    const first = await json("run", "scribe", ...toPrompt({ remember: "one" }));
     expect(first).toMatchObject({ status: "completed", mode: "start", result_text: "one" });
     const id = first.session_id as string;
 
-    const resumed = await run("sessions", "resume", id, ...order({ remember: "two" }));
+    const resumed = await run("sessions", "resume", id, ...toPrompt({ remember: "two" }));
     expect(resumed, resumed.stderr).toMatchObject({ code: 0, stdout: "one > two\n" });
-    const forked = await json("sessions", "fork", id.slice(0, 20), ...order({ remember: "other" }));
+    const forked = await json("sessions", "fork", id.slice(0, 20), ...toPrompt({ remember: "other" }));
     expect(forked).toMatchObject({ mode: "fork", forked_from: id, result_text: "one > two > other" });
     expect(forked.session_id).not.toBe(id);
-    const third = await json("sessions", "resume", id, ...order({ remember: "three" }));
+    const third = await json("sessions", "resume", id, ...toPrompt({ remember: "three" }));
     expect(third).toMatchObject({ mode: "resume", session_id: id, result_text: "one > two > three" });
 
     const listed = (await run("sessions", "list", "--agent", "scribe")).stdout.trim().split("\n");
@@ -80,12 +84,12 @@ describe("sessions", () => {
   });
 
   it("are listed with their last run and whether they can be resumed or forked", async () => {
-    const { run, json } = await place();
+    const { run, json } = await getServing();
     const newest = async (agent: string) => {
       const { stdout } = await run("sessions", "list", "--agent", agent, "--limit", "1", "--json", "--quiet");
       return JSON.parse(stdout);
     };
-    const scribe = await json("run", "scribe", ...order({ remember: "one" }));
+    const scribe = await json("run", "scribe", ...toPrompt({ remember: "one" }));
     const last_run = { run_id: scribe.run_id, status: "completed", reason: null };
     expect(await newest("scribe")).toMatchObject({
       session_id: scribe.session_id,
@@ -94,7 +98,7 @@ describe("sessions", () => {
       can_fork: true,
       obstacle: null,
     });
-    await json("run", "stiff", ...order({ remember: "one" }));
+    await json("run", "stiff", ...toPrompt({ remember: "one" }));
     expect(await newest("stiff")).toMatchObject({ can_resume: true, can_fork: false, obstacle: null });
     await json("run", "plain");
     expect(await newest("plain")).toMatchObject({
@@ -102,7 +106,7 @@ describe("sessions", () => {
       can_fork: false,
       obstacle: expect.stringMatching(/^procedural/),
     });
-    const active = (await run("run", "scribe", ...order({ wait: true }), "--detach", "--quiet")).stdout.trim();
+    const active = (await run("run", "scribe", ...toPrompt({ wait: true }), "--detach", "--quiet")).stdout.trim();
     await expect
       .poll(() => newest("scribe"), { interval: 500 })
       .toMatchObject({
@@ -123,8 +127,8 @@ describe("sessions", () => {
     writeFileSync(join(cwd, "agents-scribe", "brief.yaml"), brief);
     const env = { DROVER_STATE_DIR: join(cwd, "state") };
     const run = (...args: string[]) => drover(args, { cwd, env });
-    await run("run", "scribe", ...order({ remember: "one" }));
-    await run("run", "brief", ...order({ remember: "one" }));
+    await run("run", "scribe", ...toPrompt({ remember: "one" }));
+    await run("run", "brief", ...toPrompt({ remember: "one" }));
     await run("run", "echo", "--message", "hello");
     const list = async () => {
       const { stdout } = await run("sessions", "list", "--json");
@@ -140,7 +144,7 @@ describe("sessions", () => {
       echo: { can_resume: false, can_fork: false, obstacle: "procedural: a command has no conversation" },
     });
     const { brief: expired } = await list();
-    const resumed = await run("sessions", "resume", expired.session_id, ...order({}));
+    const resumed = await run("sessions", "resume", expired.session_id, ...toPrompt({}));
     expect(resumed.stderr).toContain("DROVER-SUB-006");
     rmSync(join(cwd, "agents-scribe", "scribe.yaml"));
     expect((await list())["scribe"]).toMatchObject({
@@ -149,10 +153,10 @@ describe("sessions", () => {
     });
   });
 
-  onTerminal("are listed with short ids and coloured states on a terminal", async () => {
-    const { cwd, env, json } = await place();
+  terminalTest("are listed with short ids and coloured states on a terminal", async () => {
+    const { cwd, env, json } = await getServing();
     const { session_id } = await json("run", "plain");
-    const list = atTerminal(["sessions", "list", "--agent", "plain", "--limit", "1"], { cwd, env, columns: 160 });
+    const list = openTerminal(["sessions", "list", "--agent", "plain", "--limit", "1"], { cwd, env, columns: 160 });
     expect(await list.exitCode).toBe(0);
     expect(list.shown()).toContain(`\u001b[36m${session_id.slice(-8)}\u001b[39m`);
     expect(list.shown()).toContain("\u001b[32m✓ completed\u001b[39m");
@@ -160,15 +164,15 @@ describe("sessions", () => {
   });
 
   it("are refused with a reason if they cannot be resumed", async () => {
-    const { run, json } = await place();
+    const { run, json } = await getServing();
     const plain = await json("run", "plain");
     const procedural = await run("sessions", "resume", plain.session_id, "--prompt", "more");
     expect(procedural.code).not.toBe(0);
     expect(procedural.stderr).toContain("Procedural agents do not support resumption");
     expect(procedural.stderr).toContain("DROVER-SUB-002");
 
-    const stiff = await json("run", "stiff", ...order({ remember: "one" }));
-    const fork = await run("sessions", "fork", stiff.session_id, ...order({}));
+    const stiff = await json("run", "stiff", ...toPrompt({ remember: "one" }));
+    const fork = await run("sessions", "fork", stiff.session_id, ...toPrompt({}));
     expect(fork.code).toBe(1);
     expect(fork.stderr).toContain("cannot fork a session");
     const wordless = await run("sessions", "resume", stiff.session_id);
@@ -182,8 +186,8 @@ describe("sessions", () => {
   });
 
   it("are deleted only without active runs, and keep their runs", async () => {
-    const { run } = await place();
-    const id = (await run("run", "scribe", ...order({ wait: true }), "--detach", "--quiet")).stdout.trim();
+    const { run } = await getServing();
+    const id = (await run("run", "scribe", ...toPrompt({ wait: true }), "--detach", "--quiet")).stdout.trim();
     const show = async () => JSON.parse((await run("runs", "show", id, "--json")).stdout);
     await expect.poll(async () => (await show()).status, { interval: 500 }).toBe("running");
     const { session_id } = await show();
@@ -197,7 +201,7 @@ describe("sessions", () => {
     const deleted = await run("sessions", "delete", session_id);
     expect(deleted, deleted.stderr).toMatchObject({ code: 0, stdout: `${session_id}\n` });
     expect((await run("sessions", "show", session_id)).stderr).toContain("Unknown session");
-    expect((await run("sessions", "resume", session_id, ...order({}))).code).toBe(2);
+    expect((await run("sessions", "resume", session_id, ...toPrompt({}))).code).toBe(2);
     expect((await show()).session_id).toBe(session_id);
   });
 
@@ -207,13 +211,13 @@ describe("sessions", () => {
     mkdirSync(join(cwd, "sub"));
     const env = { DROVER_STATE_DIR: join(cwd, "state") };
     const run = (...args: string[]) => drover(args, { cwd, env });
-    expect((await run("run", "scribe", ...order({ remember: "one" }))).stdout).toBe("one\n");
+    expect((await run("run", "scribe", ...toPrompt({ remember: "one" }))).stdout).toBe("one\n");
     const [id = ""] = (await run("sessions", "list")).stdout.split("\t");
-    const goOn = (mode: string, from: string, word: string) =>
-      drover(["sessions", mode, id, ...order({ remember: word })], { cwd: from, env });
-    const below = await goOn("resume", join(cwd, "sub"), "two");
+    const continueSession = (mode: string, from: string, word: string) =>
+      drover(["sessions", mode, id, ...toPrompt({ remember: word })], { cwd: from, env });
+    const below = await continueSession("resume", join(cwd, "sub"), "two");
     expect(below, below.stderr).toMatchObject({ code: 0, stdout: "one > two\n" });
-    const elsewhere = await goOn("fork", folder(), "three");
+    const elsewhere = await continueSession("fork", folder(), "three");
     expect(elsewhere, elsewhere.stderr).toMatchObject({ code: 0, stdout: "one > two > three\n" });
     expect(JSON.parse((await run("sessions", "show", id, "--json")).stdout)).toMatchObject({ run_count: 2 });
     expect((await run("sessions", "delete", id, "--json")).stdout).toBe(`{"session_id":"${id}","deleted":true}\n`);
@@ -226,26 +230,26 @@ describe("sessions", () => {
 
 describe("the output of run for an autonomous agent", () => {
   it("is its answer once on stdout, and the next steps on stderr", async () => {
-    const { run } = await place();
-    const answer = await run("run", "scribe", ...order({ say: "I think", tool: "Bash", text: "The answer" }));
+    const { run } = await getServing();
+    const answer = await run("run", "scribe", ...toPrompt({ say: "I think", tool: "Bash", text: "The answer" }));
     expect(answer).toMatchObject({ code: 0, stdout: "The answer\n", stderr: "" });
-    const same = await run("run", "scribe", ...order({ output: "line\nThe answer\n", text: "The answer" }));
+    const same = await run("run", "scribe", ...toPrompt({ output: "line\nThe answer\n", text: "The answer" }));
     expect(same.stdout).toBe("line\nThe answer\n");
-    const other = await run("run", "scribe", ...order({ output: "log\n", text: "The answer" }));
+    const other = await run("run", "scribe", ...toPrompt({ output: "log\n", text: "The answer" }));
     expect(other.stdout).toBe("log\nThe answer\n");
-    const files = asFiles({ "a.txt": "x" });
-    expect((await run("run", "scribe", ...order({ files, text: "ok" }))).stderr).toMatch(
+    const files = encodeFiles({ "a.txt": "x" });
+    expect((await run("run", "scribe", ...toPrompt({ files, text: "ok" }))).stderr).toMatch(
       /^1 file: drover runs files \S+\n$/,
     );
-    expect((await run("run", "scribe", "--quiet", ...order({ files, text: "ok" }))).stderr).toBe("");
+    expect((await run("run", "scribe", "--quiet", ...toPrompt({ files, text: "ok" }))).stderr).toBe("");
     expect((await run("run", "plain")).stdout).toBe("plain\n");
   });
 
-  // util-linux's `script` gives a real terminal
+  // util-linux's `script` provides a real terminal
   it.runIf(process.platform === "linux" && spawnSync("script", ["--version"]).status === 0)(
-    "is shown to a person as it comes, and nothing twice",
+    "appears at a terminal while it is written, and nothing appears twice",
     async () => {
-      const { cwd, env } = await place();
+      const { cwd, env } = await getServing();
       const prompt = { pieces: ["I am ", "think", "ing"], say: "I am thinking", tool: "Bash", text: "I am thinking" };
       const line = 'exec "$NODE" "$BIN" run scribe --prompt "$PROMPT"';
       const { stdout, status } = spawnSync("script", ["-qec", line, "/dev/null"], {

@@ -2,17 +2,17 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { afterEach } from "vitest";
 import { bin, homeFolder, trusted } from "./drover.ts";
 
-/** A process of Drover that is to be killed and started again. */
-export interface Process {
+/** A Drover process that a test kills and starts again. */
+export interface DroverProcess {
   readonly pid: number;
-  readonly said: string;
-  /** Its exit code; null where the signal ended it. */
+  readonly output: string;
+  /** Resolves with its exit code, or null if the signal ended it. */
   end(signal: NodeJS.Signals): Promise<number | null>;
 }
 
-const living: Process[] = [];
+const running: DroverProcess[] = [];
 afterEach(async () => {
-  for (const one of living.splice(0).toReversed()) await one.end("SIGKILL");
+  for (const one of running.splice(0).toReversed()) await one.end("SIGKILL");
 });
 
 interface StartOptions {
@@ -20,42 +20,42 @@ interface StartOptions {
   env: Readonly<Record<string, string>>;
   ready: RegExp;
   /** Words before the command. */
-  through?: readonly string[];
+  commandPrefix?: readonly string[];
   uid?: number | undefined;
 }
 
-/** Resolves once it has said `ready` on stderr. */
+/** Resolves once its stderr matches `ready`. */
 export function startDrover(
   args: readonly string[],
-  { cwd, env, ready, through = [], uid }: StartOptions,
-): Promise<Process> {
-  const [file, ...words] = [...through, process.execPath, bin, ...args];
+  { cwd, env, ready, commandPrefix = [], uid }: StartOptions,
+): Promise<DroverProcess> {
+  const [file, ...words] = [...commandPrefix, process.execPath, bin, ...args];
   const child = spawn(file!, words, {
     cwd,
     env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), DROVER_TRUST: trusted, ...env },
     stdio: ["ignore", "ignore", "pipe"],
     ...(uid === undefined ? {} : { uid, gid: uid }),
   });
-  let said = "";
-  const one: Process = {
+  let output = "";
+  const drover: DroverProcess = {
     pid: child.pid ?? 0,
-    get said() {
-      return said;
+    get output() {
+      return output;
     },
-    end: (signal) => endOfChild(child, signal),
+    end: (signal) => endChild(child, signal),
   };
-  living.push(one);
+  running.push(drover);
   return new Promise((resolve, reject) => {
     child.once("error", reject);
-    child.once("close", () => reject(new Error(`drover ${args.join(" ")} ended: ${said}`)));
+    child.once("close", () => reject(new Error(`drover ${args.join(" ")} ended: ${output}`)));
     child.stderr?.on("data", (chunk: Buffer) => {
-      said += chunk.toString("utf8");
-      if (ready.test(said)) resolve(one);
+      output += chunk.toString("utf8");
+      if (ready.test(output)) resolve(drover);
     });
   });
 }
 
-function endOfChild(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
+function endChild(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
   if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve(child.exitCode);
   return new Promise((done) => {
     child.once("close", (code) => done(code));

@@ -14,8 +14,8 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { announcementFile, databaseFile, recordDirectory } from "../../src/model/state-layout.ts";
 import { drover, folder, isRoot, nobody } from "./drover.ts";
-import { project, rows } from "./own-project.ts";
-import { keepRunning } from "./serving.ts";
+import { createProject, countAuditRows } from "./own-project.ts";
+import { startCommand } from "./coordinator-process.ts";
 
 describe("the record survives what a command does to its project", () => {
   it.each<[string, string[]]>([
@@ -28,17 +28,17 @@ describe("the record survives what a command does to its project", () => {
     ["a git stash of everything", ["touch x; git stash -a || true"]],
     ["find -delete", ["find . -mindepth 1 -delete"]],
   ])("%s", async (_what, words) => {
-    const { cwd, run } = project();
+    const { cwd, run } = createProject();
     await run("exec", "echo first");
     expect(readdirSync(cwd)).toEqual([".git"]);
     expect((await run("exec", ...words)).stderr).not.toContain("drover:");
     mkdirSync(join(cwd, ".git"), { recursive: true });
-    expect(rows(await run("audit", "verify"))).toBe(4);
+    expect(countAuditRows(await run("audit", "verify"))).toBe(4);
   });
 });
 
 it("each clone and worktree has its own state, and a link shares the state of its target", async () => {
-  const { top, cwd, at, run, home } = project();
+  const { top, cwd, at, run, home } = createProject();
   const git = (...words: string[]) =>
     execFileSync("git", ["-C", cwd, "-c", "user.name=a", "-c", "user.email=a@b", ...words], { stdio: "ignore" });
   git("commit", "-q", "--allow-empty", "-m", "first");
@@ -52,20 +52,20 @@ it("each clone and worktree has its own state, and a link shares the state of it
       .map((name) => name.slice(0, -13))
       .sort(),
   ).toEqual(["app", "clone", "tree"]);
-  expect(rows(await run("audit", "verify"))).toBe(4);
+  expect(countAuditRows(await run("audit", "verify"))).toBe(4);
 });
 
 describe("a .drover/ that came with a repository", () => {
-  async function stranger() {
-    const heard: string[] = [];
+  async function startStranger() {
+    const requests: string[] = [];
     const server = createServer((request, response) => {
-      heard.push(request.url ?? "");
+      requests.push(request.url ?? "");
       response.end(JSON.stringify({ status: "ok", protocol: 1 }));
     });
     await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => void server.close());
     // a TCP server's address is never a string
-    return { heard, url: `http://127.0.0.1:${(server.address() as { port: number }).port}` };
+    return { requests, url: `http://127.0.0.1:${(server.address() as { port: number }).port}` };
   }
 
   it.each([
@@ -74,24 +74,24 @@ describe("a .drover/ that came with a repository", () => {
       [["runs", "list"], ["run", "echo"], ["runner"], ["tokens", "list"], ["agents", "list"], ["ui"], ["backup", "x"]],
     ],
     ["record", [["runs", "list"], ["runner"], ["exec", "true"]]],
-  ] as [string, string[][]][])("with an address and a token in ./%s leads no command there", async (half, commands) => {
-    const { cwd, run } = project();
-    const { heard, url } = await stranger();
-    const place = join(cwd, ".drover", half);
-    mkdirSync(place, { recursive: true });
-    writeFileSync(announcementFile(place), JSON.stringify({ url, pid: process.pid, token_file: "token" }));
-    writeFileSync(join(place, "token"), `drv_${"a".repeat(32)}\n`, { mode: 0o600 });
+  ] as [string, string[][]][])("with an address and a token in ./%s attracts no command", async (half, commands) => {
+    const { cwd, run } = createProject();
+    const { requests, url } = await startStranger();
+    const project = join(cwd, ".drover", half);
+    mkdirSync(project, { recursive: true });
+    writeFileSync(announcementFile(project), JSON.stringify({ url, pid: process.pid, token_file: "token" }));
+    writeFileSync(join(project, "token"), `drv_${"a".repeat(32)}\n`, { mode: 0o600 });
     for (const words of commands) {
       const { stderr } = await run(...words);
       expect(stderr, words.join(" ")).toContain(`${join(cwd, ".drover")} is not used`);
       expect(stderr).toContain(`drover state move --from ${join(cwd, ".drover")}`);
     }
-    expect(heard).toEqual([]);
-    expect(readdirSync(place).sort()).toEqual(["coordinator.json", "token"]);
+    expect(requests).toEqual([]);
+    expect(readdirSync(project).sort()).toEqual(["coordinator.json", "token"]);
   });
 
-  it("with a database is not modified, and not moved unless it is named", async () => {
-    const { cwd, run, home } = project();
+  it("with a database is not modified, and is only moved if it is named", async () => {
+    const { cwd, run, home } = createProject();
     await drover(["exec", "true"], { cwd, env: { HOME: folder(), DROVER_STATE_DIR: join(cwd, ".drover") } });
     const before = readFileSync(databaseFile(recordDirectory(join(cwd, ".drover"))));
     await run("exec", "echo mine");
@@ -106,50 +106,50 @@ describe("a .drover/ that came with a repository", () => {
 });
 
 describe("a state of an earlier version", () => {
-  /** As earlier versions laid it out. */
-  async function earlier(where: (cwd: string) => string) {
-    const place = project();
-    const state = where(place.cwd);
-    await drover(["exec", "echo before"], { cwd: place.cwd, env: { HOME: folder(), DROVER_STATE_DIR: state } });
+  /** Creates the layout of earlier versions. */
+  async function createEarlierState(where: (cwd: string) => string) {
+    const project = createProject();
+    const state = where(project.cwd);
+    await drover(["exec", "echo before"], { cwd: project.cwd, env: { HOME: folder(), DROVER_STATE_DIR: state } });
     for (const name of readdirSync(recordDirectory(state)))
       renameSync(join(recordDirectory(state), name), join(state, name));
     rmSync(recordDirectory(state), { recursive: true });
-    return { ...place, state };
+    return { ...project, state };
   }
 
   it("named by DROVER_STATE_DIR is never modified, and every command says how to move it", async () => {
-    const { cwd, home, state } = await earlier((at) => join(at, "state"));
-    const here = (...words: string[]) => drover(words, { cwd, env: { HOME: home, DROVER_STATE_DIR: state } });
+    const { cwd, home, state } = await createEarlierState((at) => join(at, "state"));
+    const run = (...words: string[]) => drover(words, { cwd, env: { HOME: home, DROVER_STATE_DIR: state } });
     for (const words of [["exec", "true"], ["runs", "list"], ["up"], ["audit", "verify"], ["backup", "x"], ["runner"]])
-      expect(await here(...words)).toMatchObject({
+      expect(await run(...words)).toMatchObject({
         code: 125,
         stderr: expect.stringMatching(`DROVER-STA-013[^]*drover state move --from ${state}`),
       });
     expect(existsSync(recordDirectory(state))).toBe(false);
-    expect((await here("state")).stdout).toContain(`drover state move --from ${state}`);
-    const moved = await here("state", "move");
+    expect((await run("state")).stdout).toContain(`drover state move --from ${state}`);
+    const moved = await run("state", "move");
     expect(moved).toMatchObject({ code: 0, stdout: expect.stringContaining("The audit chain is intact, 2 rows") });
-    expect((await here("exec", "echo after")).stderr).toBe("");
-    const { stdout } = await here("runs", "list");
+    expect((await run("exec", "echo after")).stderr).toBe("");
+    const { stdout } = await run("runs", "list");
     expect(stdout).toMatch(/echo after[^]*echo before/);
-    expect(rows(await here("audit", "verify"))).toBe(4);
+    expect(countAuditRows(await run("audit", "verify"))).toBe(4);
   });
 
   it("in .drover/ is moved to the user's state directory when it is named", async () => {
-    const { cwd, run, state } = await earlier((at) => join(at, ".drover"));
+    const { cwd, run, state } = await createEarlierState((at) => join(at, ".drover"));
     expect((await run("state", "move", "--from", ".drover")).code).toBe(0);
     expect(existsSync(state)).toBe(false);
     expect((await run("runs", "list")).stdout).toContain("echo before");
     expect((await run("exec", "true")).stderr).toBe("");
-    expect(rows(await run("audit", "verify"))).toBe(4);
+    expect(countAuditRows(await run("audit", "verify"))).toBe(4);
     expect(readdirSync(cwd)).toEqual([".git"]);
   });
 
   it("is not moved while it is in use", async () => {
-    const { cwd, home } = project();
+    const { cwd, home } = createProject();
     const state = join(cwd, "state");
     const env = { HOME: home, DROVER_STATE_DIR: state };
-    await keepRunning(["coordinator", "--port", "0"], { cwd, env, ready: /^Serving/m });
+    await startCommand(["coordinator", "--port", "0"], { cwd, env, ready: /^Serving/m });
     const to = { HOME: home, DROVER_STATE_DIR: join(cwd, "other") };
     const move = () => drover(["state", "move", "--from", state], { cwd, env: to });
     expect(await move()).toMatchObject({
@@ -161,30 +161,30 @@ describe("a state of an earlier version", () => {
 });
 
 it("commands find the coordinator of their project from any of its directories", async () => {
-  const { cwd, home, at } = project();
+  const { cwd, home, at } = createProject();
   mkdirSync(join(cwd, "deep", "er"), { recursive: true });
-  const said = await keepRunning(["up", "--port", "0", "--examples"], {
+  const output = await startCommand(["up", "--port", "0", "--examples"], {
     cwd,
     env: { HOME: home },
     ready: /Drover is up at/,
   });
-  const url = /up at (\S+)/.exec(said)?.[1] ?? "";
+  const url = /up at (\S+)/.exec(output)?.[1] ?? "";
   const found = await at(join(cwd, "deep", "er"), "run", "echo", "--message", "found", "--json");
   expect(found, found.stderr).toMatchObject({ code: 0, stdout: expect.stringContaining("found") });
   expect((await at(cwd, "up", "--port", "0")).stderr).toContain(url);
 });
 
 describe("a user", () => {
-  it.runIf(isRoot)("without a writable home is told which variable to set", async () => {
+  it.runIf(isRoot)("without a writable HOME gets a message that names the variable to set", async () => {
     const cwd = folder(nobody);
     const { code, stderr } = await drover(["exec", "true"], { cwd, uid: nobody, env: { HOME: "/" } });
     expect([code, stderr]).toEqual([125, expect.stringMatching(/DROVER-STA-00[16][^]*DROVER_STATE_DIR/)]);
   });
 
-  it.runIf(isRoot)("without a writable home can keep the record in DROVER_STATE_DIR", async () => {
+  it.runIf(isRoot)("without a writable HOME can keep the record in DROVER_STATE_DIR", async () => {
     const cwd = folder(nobody);
     const env = { HOME: "/", DROVER_STATE_DIR: join(cwd, "state") };
     expect(await drover(["exec", "true"], { cwd, uid: nobody, env })).toMatchObject({ code: 0, stderr: "" });
-    expect(rows(await drover(["audit", "verify"], { cwd, uid: nobody, env }))).toBe(2);
+    expect(countAuditRows(await drover(["audit", "verify"], { cwd, uid: nobody, env }))).toBe(2);
   });
 });

@@ -1,10 +1,10 @@
-// H5 of docs/torture.md at a size that fits: each kind of stranger once.
+// A small version of H5 of docs/torture.md: each kind of stranger once.
 import { expect, test } from "vitest";
 import { strangerKinds } from "../../torture/stranger-script.ts";
 import { strangers } from "../../torture/strangers.ts";
 import { tortureTools } from "./torture-tools.ts";
 
-test("H5: whoever takes a dead coordinator's port gets no secret, hands out no run, and is left for the real one", async () => {
+test("H5: a program on a dead coordinator's port gets no secret, hands out no run, and is abandoned for the real coordinator", async () => {
   const rounds = strangerKinds.length;
   const { broken, seen } = await strangers({ rounds }, await tortureTools("sqlite"));
   expect(broken).toEqual([]);

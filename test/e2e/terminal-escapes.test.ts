@@ -1,16 +1,16 @@
-// What agents, files and servers say is shown at a terminal without the control sequences in it.
+// Text from agents, files and servers is shown at a terminal without its control sequences.
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { atTerminal, onTerminal } from "./at-terminal.ts";
+import { openTerminal, terminalTest } from "./at-terminal.ts";
 import { drover, folder } from "./drover.ts";
 
-/** Clears the screen, sets the title, writes to the clipboard, and covers the line with another. */
+/** Clears the screen, sets the title, writes to the clipboard, and overwrites the line. */
 const escapes = "\u001b[2J\u001b]0;owned\u0007\u001b]52;c;b3duZWQ=\u0007\rinstead\u009b1A";
 // oxlint-disable-next-line no-control-regex
 const acting = /\u001b(?!\[[\d;]*m)|[\u0000-\u0008\u000b\u000c\u000e-\u001a\u007f-\u009f]|\r(?!\n)/;
 
-function hostilePlace(): { cwd: string; env: Record<string, string> } {
+function createHostileProject(): { cwd: string; env: Record<string, string> } {
   const cwd = folder();
   for (const name of ["profiles", "agents", "scripts"]) mkdirSync(join(cwd, name));
   writeFileSync(join(cwd, "profiles", "p.json"), JSON.stringify({ type: "procedural", agents_dir: "agents" }));
@@ -26,15 +26,15 @@ function hostilePlace(): { cwd: string; env: Record<string, string> } {
 const octal = (text: string): string =>
   [...Buffer.from(text)].map((byte) => `\\${byte.toString(8).padStart(3, "0")}`).join("");
 
-async function shownBy(args: string[], place: ReturnType<typeof hostilePlace>): Promise<string> {
-  const terminal = atTerminal(args, place);
+async function showAtTerminal(args: string[], project: ReturnType<typeof createHostileProject>): Promise<string> {
+  const terminal = openTerminal(args, project);
   await terminal.exitCode;
   return terminal.shown();
 }
 
-onTerminal("messages about a run cannot control the terminal", async () => {
-  const place = hostilePlace();
-  const ran = await drover(["run", "fail", "--json"], place);
+terminalTest("messages about a run cannot control the terminal", async () => {
+  const project = createHostileProject();
+  const ran = await drover(["run", "fail", "--json"], project);
   const { run_id, error } = JSON.parse(ran.stdout) as { run_id: string; error: string };
   expect(error).toContain("\u001b[2J");
   for (const args of [
@@ -42,55 +42,55 @@ onTerminal("messages about a run cannot control the terminal", async () => {
     ["runs", "show", run_id],
     ["runs", "list"],
   ]) {
-    const shown = await shownBy(args, place);
+    const shown = await showAtTerminal(args, project);
     expect(shown, args.join(" ")).toContain(args[1] === "list" ? "fail" : "instead");
     expect(shown, args.join(" ")).not.toMatch(acting);
   }
 });
 
-onTerminal(
+terminalTest(
   "the final message of `run` and errors that quote a file or argument cannot control the terminal",
   async () => {
-    const place = hostilePlace();
-    const shown = await shownBy(["run", "fail"], place);
-    // once from the command itself, whose output is shown byte for byte, and not again from the line that quotes it
+    const project = createHostileProject();
+    const shown = await showAtTerminal(["run", "fail"], project);
+    // once, from the command itself, whose output is shown byte for byte
     expect(shown.split("\u001b[2J")).toHaveLength(2);
-    expect(shown.split("instead").length).toBeGreaterThan(2);
-    writeFileSync(join(place.cwd, "agents", "bad.json"), JSON.stringify({ name: "bad", [`key${escapes}`]: 1 }));
+    writeFileSync(join(project.cwd, "agents", "bad.json"), JSON.stringify({ name: "bad", [`key${escapes}`]: 1 }));
     for (const args of [
+      ["runs", "show", "last"],
       ["agents", "check", "agents"],
       ["runs", "show", `no${escapes}`],
       ["run", `no${escapes}`],
     ]) {
-      const told = await shownBy(args, place);
-      expect(told, args[0]).toContain("instead");
-      expect(told, args[0]).not.toMatch(acting);
+      const printed = await showAtTerminal(args, project);
+      expect(printed, args[0]).toContain("instead");
+      expect(printed, args[0]).not.toMatch(acting);
     }
   },
 );
 
-onTerminal("names of directories, agents and servers cannot control the terminal", async () => {
-  const place = hostilePlace();
+terminalTest("names of directories, agents and servers cannot control the terminal", async () => {
+  const project = createHostileProject();
   const description = `shown${escapes}`;
   writeFileSync(
-    join(place.cwd, "agents", "kind.json"),
+    join(project.cwd, "agents", "kind.json"),
     JSON.stringify({ name: "kind", description, command: "scripts/fail" }),
   );
-  const named = join(place.cwd, `shown${escapes.replaceAll("/", "")}`);
+  const named = join(project.cwd, `shown${escapes.replaceAll("/", "")}`);
   mkdirSync(named);
   writeFileSync(join(named, "drover.yaml"), "isolation: none\n");
   for (const [args, cwd] of [
     [["exec", "--no-input", "true"], named],
-    [["agents", "list"], place.cwd],
-    [["agents", "show", "kind"], place.cwd],
-    [["trust", named], place.cwd],
-    [["trust", "list"], place.cwd],
-    [["exec", "--", `./shown${escapes}`], place.cwd],
-    [["exec", `--shown${escapes}`], place.cwd],
-    [["agents", "check", `shown${escapes}`], place.cwd],
+    [["agents", "list"], project.cwd],
+    [["agents", "show", "kind"], project.cwd],
+    [["trust", named], project.cwd],
+    [["trust", "list"], project.cwd],
+    [["exec", "--", `./shown${escapes}`], project.cwd],
+    [["exec", `--shown${escapes}`], project.cwd],
+    [["agents", "check", `shown${escapes}`], project.cwd],
   ] as const) {
-    const env = { ...place.env, ...(cwd === named ? { DROVER_TRUST: "" } : {}) };
-    const shown = await shownBy([...args], { cwd, env });
+    const env = { ...project.env, ...(cwd === named ? { DROVER_TRUST: "" } : {}) };
+    const shown = await showAtTerminal([...args], { cwd, env });
     expect(shown, args.join(" ")).toContain("shown");
     expect(shown, args.join(" ")).not.toMatch(acting);
   }

@@ -5,37 +5,37 @@ import { expect, it, onTestFinished } from "vitest";
 import { hostHas } from "../fixtures/process/host.ts";
 import { bin, drover, folder } from "./drover.ts";
 
-// util-linux's `script` gives a real terminal; without it there is none to press Ctrl-C on
-const onTerminal = it.runIf(process.platform === "linux" && spawnSync("script", ["--version"]).status === 0);
+// util-linux's `script` provides the real terminal that these tests need
+const terminalTest = it.runIf(process.platform === "linux" && spawnSync("script", ["--version"]).status === 0);
 
 const ctrlC = "\u0003";
 
-onTerminal("Ctrl-C on a command that exits cancels the run with 130", async () => {
+terminalTest("Ctrl-C on a command that exits cancels the run with 130", async () => {
   const terminal = open("echo $$ >started; exec sleep 30");
-  await terminal.until(() => existsSync(join(terminal.cwd, "started")));
+  await terminal.waitUntil(() => existsSync(join(terminal.cwd, "started")));
   terminal.press(ctrlC);
   expect(await terminal.exitCode).toBe(130);
   expect(terminal.shown()).toContain("Press Ctrl-C again to kill");
   expect((await terminal.lastRun()).status).toBe("cancelled");
 });
 
-onTerminal("a command may handle the first Ctrl-C; the second one kills it", async () => {
+terminalTest("a command may handle the first Ctrl-C; the second one kills it", async () => {
   const terminal = open(
     "trap 'echo mine >>caught' INT; trap 'asked=1' TERM; echo $$ >started; while :; do sleep 0.05; echo $asked >>beats; done",
   );
-  await terminal.until(() => existsSync(join(terminal.cwd, "started")));
+  await terminal.waitUntil(() => existsSync(join(terminal.cwd, "started")));
   terminal.press(ctrlC);
-  await terminal.until(() => existsSync(join(terminal.cwd, "caught")));
+  await terminal.waitUntil(() => existsSync(join(terminal.cwd, "caught")));
   terminal.press(ctrlC);
   expect(await terminal.exitCode).toBe(130);
-  // at once: it did not go on for the two seconds of a gentle end
+  // killed at once, without the two seconds of a graceful stop
   expect(readFileSync(join(terminal.cwd, "beats"), "utf8").split("1").length).toBeLessThan(10);
   expect((await terminal.lastRun()).status).toBe("cancelled");
 });
 
-const canType = hostHas("pid") && spawnSync("perl", ["-e", "1"]).status === 0 ? onTerminal : it.skip;
+const typingTest = hostHas("pid") && spawnSync("perl", ["-e", "1"]).status === 0 ? terminalTest : it.skip;
 
-canType("a command cannot type into the terminal that it shares with the shell", async () => {
+typingTest("a command cannot type into the terminal that it shares with the shell", async () => {
   const terminal = open(
     `exec perl -e 'open T, "+<", "/dev/tty"; print ioctl(T, 0x5412, my $key = "x") ? "typed" : "refused: $!"'`,
   );
@@ -43,34 +43,34 @@ canType("a command cannot type into the terminal that it shares with the shell",
   expect(terminal.shown()).toContain("refused: Operation not permitted");
 });
 
-onTerminal("a command that handles Ctrl-C continues", async () => {
+terminalTest("a command that handles Ctrl-C continues", async () => {
   const terminal = open(
     "trap 'echo mine >>caught' INT; echo $$ >started; while ! [ -e enough ]; do sleep 0.1; echo >>beats; done",
   );
-  await terminal.until(() => existsSync(join(terminal.cwd, "started")));
+  await terminal.waitUntil(() => existsSync(join(terminal.cwd, "started")));
   terminal.press(ctrlC);
-  await terminal.until(() => existsSync(join(terminal.cwd, "caught")));
-  // long past the time after which a command that never had the signal is stopped
+  await terminal.waitUntil(() => existsSync(join(terminal.cwd, "caught")));
+  // longer than the time after which a command that did not receive the signal is stopped
   const file = join(terminal.cwd, "beats");
-  // the first of them may be yet to come
+  // the command may not have written the first one yet
   const beats = () => (existsSync(file) ? readFileSync(file, "utf8").length : 0);
   const before = beats();
-  await terminal.until(() => beats() > before + 30);
+  await terminal.waitUntil(() => beats() > before + 30);
   writeFileSync(join(terminal.cwd, "enough"), "");
   expect(await terminal.exitCode).toBe(0);
   expect((await terminal.lastRun()).status).toBe("completed");
 });
 
-onTerminal("a SIGINT sent only to Drover stops a command that did not receive it", async () => {
+terminalTest("a SIGINT sent only to Drover stops a command that did not receive it", async () => {
   const terminal = open("echo $$ >started; exec sleep 30");
-  await terminal.until(() => existsSync(join(terminal.cwd, "started")));
-  await terminal.until(() => existsSync(join(terminal.cwd, "pid")));
+  await terminal.waitUntil(() => existsSync(join(terminal.cwd, "started")));
+  await terminal.waitUntil(() => existsSync(join(terminal.cwd, "pid")));
   process.kill(Number(readFileSync(join(terminal.cwd, "pid"), "utf8")), "SIGINT");
   expect(await terminal.exitCode).toBe(130);
   expect((await terminal.lastRun()).status).toBe("cancelled");
 });
 
-onTerminal("prints complete rows on a terminal of unknown width", async () => {
+terminalTest("prints complete rows on a terminal of unknown width", async () => {
   const cwd = folder();
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
   await drover(["exec", "echo hello"], { cwd, env });
@@ -85,7 +85,7 @@ onTerminal("prints complete rows on a terminal of unknown width", async () => {
   expect(stdout).toContain("echo hello");
 });
 
-/** `drover exec SCRIPT` at a terminal of its own; `pid` holds Drover's process id. */
+/** Runs `drover exec SCRIPT` in its own terminal. The file `pid` contains Drover's process id. */
 function open(script: string) {
   const cwd = folder();
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
@@ -105,22 +105,22 @@ function open(script: string) {
     press: (key: string) => child.stdin?.write(key),
     shown: () => text,
     exitCode: new Promise<number | null>((resolve) => child.once("close", (code) => resolve(code))),
-    async until(holds: () => boolean): Promise<void> {
+    async waitUntil(condition: () => boolean): Promise<void> {
       const deadline = Date.now() + 120_000;
-      while (!holds()) {
-        if (Date.now() > deadline) throw new Error(`It did not come about. The terminal shows: ${text}`);
+      while (!condition()) {
+        if (Date.now() > deadline) throw new Error(`Timed out. The terminal shows: ${text}`);
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
     },
     async lastRun(): Promise<{ status: string }> {
       const { stdout } = await drover(["runs", "list", "--limit", "1", "--json"], { cwd, env });
-      // one run as the command line prints it
+      // the format in which the command line prints a run
       return JSON.parse(stdout) as { status: string };
     },
   };
 }
 
-/** A test that failed leaves nothing running: Drover's end takes its command along, and `script` then has none. */
+/** Cleans up after a failed test. When Drover dies its command dies too, and `script` exits. */
 function endDrover(child: ChildProcess, pidFile: string): void {
   if (child.exitCode !== null || child.signalCode !== null) return;
   if (existsSync(pidFile)) process.kill(Number(readFileSync(pidFile, "utf8")), "SIGKILL");

@@ -4,36 +4,36 @@ import { describe, expect, it } from "vitest";
 import { recordDirectory, runnerTokenFile, tokenFile } from "../../src/model/state-layout.ts";
 import type { Token } from "../../src/model/token.ts";
 import { drover, folder } from "./drover.ts";
-import { keepRunning, serve } from "./serving.ts";
+import { startCommand, startCoordinator } from "./coordinator-process.ts";
 
-/** A coordinator, and the command line as its admin and as whoever has a token. */
-async function place() {
+/** A coordinator, and the command line with the admin's token or any other. */
+async function openProject() {
   const cwd = folder();
-  const serving = await serve(cwd);
-  const env = { DROVER_STATE_DIR: serving.state };
+  const coordinator = await startCoordinator(cwd);
+  const env = { DROVER_STATE_DIR: coordinator.state };
   const run = (...args: string[]) => drover(args, { cwd, env });
   const as = (token: string, ...args: string[]) =>
     drover(args, {
       cwd,
-      env: { DROVER_STATE_DIR: join(cwd, "none"), DROVER_API_URL: serving.url, DROVER_API_KEY: token },
+      env: { DROVER_STATE_DIR: join(cwd, "none"), DROVER_API_URL: coordinator.url, DROVER_API_KEY: token },
     });
   const made = async (...args: string[]): Promise<Token & { token: string }> => {
     const ran = await run("tokens", ...args, "--json");
     expect(ran, ran.stderr).toMatchObject({ code: 0 });
     return JSON.parse(ran.stdout);
   };
-  /** Rows of the list, without when they were made. */
+  /** Returns the rows of the list without their creation times. */
   const list = async () =>
     (await run("tokens", "list")).stdout
       .trim()
       .split("\n")
       .map((line) => line.split("\t"));
-  return { cwd, serving, run, as, made, list };
+  return { cwd, coordinator, run, as, made, list };
 }
 
 describe("drover tokens", () => {
   it("creates, lists, rotates and revokes tokens, and shows each once", async () => {
-    const { run, as, made, list, serving } = await place();
+    const { run, as, made, list, coordinator } = await openProject();
     const plain = await run("tokens", "create", "ada", "--expires-in", "30d", "--label", "laptop");
     expect(plain, plain.stderr).toMatchObject({ code: 0, stdout: expect.stringMatching(/^drv_[0-9A-Za-z]{32}\n$/) });
     expect(plain.stderr).toMatch(/not shown again.*drover tokens revoke [0-9a-f-]{36}/);
@@ -56,7 +56,7 @@ describe("drover tokens", () => {
     expect(refused.stderr).toContain("DROVER-API-010");
     expect((await as(again.stdout.trim(), "runs", "list")).code).toBe(0);
 
-    // a user sees and ends their own, and finds nobody else's
+    // users see and end their own tokens and nobody else's
     const other = await made("create", "bob");
     const mine = (await as(ada, "tokens", "list")).stdout;
     expect(mine).toContain(rotated.token_id);
@@ -79,7 +79,7 @@ describe("drover tokens", () => {
     expect(states).toEqual(["revoked", "revoked", "revoked", "revoked"]);
     expect((await run("tokens", "list", "--limit", "1")).stderr).toContain("More: drover tokens list --limit 1");
 
-    // what is wrong with an id, and what the coordinator refuses
+    // invalid ids, and ids that the coordinator refuses
     const text = await run("tokens", "revoke", other.token);
     expect(text).toMatchObject({ code: 2 });
     expect(text.stderr).toContain("is a token, not the id");
@@ -88,9 +88,9 @@ describe("drover tokens", () => {
     const subject = JSON.parse((await run("tokens", "create", "*", "--json")).stdout);
     expect(subject).toMatchObject({ error: { code: "DROVER-API-006", field: "body.subject" } });
 
-    // shown once, kept nowhere
-    for (const name of readdirSync(serving.state)) {
-      const file = join(serving.state, name);
+    // a token is shown once and stored nowhere
+    for (const name of readdirSync(coordinator.state)) {
+      const file = join(coordinator.state, name);
       if (!statSync(file).isFile()) continue;
       const bytes = readFileSync(file, "latin1");
       for (const token of [ada, viewer.token, rotated.token, other.token]) expect(bytes).not.toContain(token);
@@ -98,36 +98,36 @@ describe("drover tokens", () => {
   });
 
   it("rotates the state directory's own token, and stores it where commands find it", async () => {
-    const { run, as, serving } = await place();
+    const { run, as, coordinator } = await openProject();
     const rotated = await run("tokens", "rotate", "self", "--at-once");
     expect(rotated, rotated.stderr).toMatchObject({ code: 0 });
-    const file = tokenFile(recordDirectory(serving.state), "token");
+    const file = tokenFile(recordDirectory(coordinator.state), "token");
     expect(readFileSync(file, "utf8")).toBe(rotated.stdout);
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(rotated.stderr).toContain(file);
     expect((await run("tokens", "list")).code).toBe(0);
-    expect((await as(serving.token, "tokens", "list")).stderr).toContain("DROVER-API-010");
-    // a token that came by a variable is for whoever set it to keep
+    expect((await as(coordinator.token, "tokens", "list")).stderr).toContain("DROVER-API-010");
+    // Drover does not store a token that came from a variable
     const key = rotated.stdout.trim();
     expect((await as(key, "tokens", "rotate", "self")).code).toBe(0);
     expect(readFileSync(file, "utf8").trim()).toBe(key);
   });
 
   it("enrols a runner, once", async () => {
-    const { cwd, made, list, serving } = await place();
+    const { cwd, made, list, coordinator } = await openProject();
     const enrolment = await made("enrol", "build-host", "--label", "rack-7");
     expect(enrolment).toMatchObject({ kind: "enrolment", role: "runner", token: expect.stringMatching(/^drve_/) });
     expect(Date.parse(enrolment.expires_at!) - Date.now()).toBeLessThan(86_400_001);
     const runner = (name: string, more: Record<string, string> = { DROVER_ENROLMENT: enrolment.token }) =>
-      keepRunning(["runner", "--examples", "-x", "echo", "--name", name], {
+      startCommand(["runner", "--examples", "-x", "echo", "--name", name], {
         cwd,
-        env: { DROVER_STATE_DIR: join(cwd, name), DROVER_API_URL: serving.url, ...more },
+        env: { DROVER_STATE_DIR: join(cwd, name), DROVER_API_URL: coordinator.url, ...more },
         ready: /^Offers /m,
       });
     await runner("one");
     const own = readFileSync(runnerTokenFile(recordDirectory(join(cwd, "one"))), "utf8").trim();
     expect(own).toMatch(/^drv_/);
-    expect((await serving.call<{ items: { owner: string }[] }>("GET", "/runners")).json.items).toMatchObject([
+    expect((await coordinator.call<{ items: { owner: string }[] }>("GET", "/runners")).json.items).toMatchObject([
       { owner: "build-host" },
     ]);
     expect((await list()).slice(0, 2).map((row) => [row[1], row[2], row[3], row[6]])).toEqual([
@@ -135,7 +135,7 @@ describe("drover tokens", () => {
       ["enrolment", "build-host", "used", "rack-7"],
     ]);
     await expect(runner("two")).rejects.toThrow("DROVER-API-019");
-    // what it has kept is enough from then on
+    // from now on the stored token is enough
     mkdirSync(recordDirectory(join(cwd, "three")), { recursive: true });
     writeFileSync(runnerTokenFile(recordDirectory(join(cwd, "three"))), `${own}\n`, { mode: 0o600 });
     await runner("three", {});
@@ -155,10 +155,10 @@ describe("drover tokens", () => {
     ["an option of another command", ["revoke", "x", "--at-once"], "--at-once"],
     ["a page that is too large", ["list", "--limit", "5000"], "--limit 5000"],
   ];
-  it.each(bad)("refuses %s before any request is sent", async (_what, args, says) => {
+  it.each(bad)("refuses %s before any request is sent", async (_what, args, expected) => {
     const ran = await drover(["tokens", ...args], { cwd: folder() });
     expect(ran).toMatchObject({ code: 2, stdout: "" });
-    expect(ran.stderr).toContain(says);
+    expect(ran.stderr).toContain(expected);
     expect(ran.stderr).toMatch(/DROVER-USE-00[17]/);
   });
 

@@ -1,42 +1,52 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { atTerminal } from "./at-terminal.ts";
-import { drover, folder, type Ran } from "./drover.ts";
+import { openTerminal } from "./at-terminal.ts";
+import { drover, folder, type CommandResult } from "./drover.ts";
 
 let cwd: string;
 let env: Record<string, string>;
 beforeEach(() => {
   cwd = folder();
   const home = folder();
-  // nothing is trusted but what a test trusts
+  // nothing is trusted unless a test trusts it
   env = { HOME: home, DROVER_TRUST: "", DROVER_STATE_DIR: join(home, "state") };
 });
 const put = (path: string, content: unknown): void => {
   mkdirSync(dirname(join(cwd, path)), { recursive: true });
   writeFileSync(join(cwd, path), typeof content === "string" ? content : JSON.stringify(content));
 };
-const here = (...args: string[]): Promise<Ran> => drover(args, { cwd, env });
+const run = (...args: string[]): Promise<CommandResult> => drover(args, { cwd, env });
 const ran = (): boolean => existsSync(join(cwd, "it-ran"));
 const line = (what: string): string =>
   `drover: ${cwd} is not trusted: ignored ${what}. Trust it with: drover trust ${cwd}\n`;
 
-/** Whatever loads it, the mark tells. */
+/** Whatever loads this code leaves the mark. */
 const evil = (): string =>
   `import { writeFileSync } from "node:fs"; writeFileSync(${JSON.stringify(join(cwd, "it-ran"))}, "");
    export default { create: () => ({ name: "a", can: {}, run: async () => ({ status: "completed", text: "" }) }) };`;
+
+it("trust says that a directory with profiles but without drover.yaml shares the user's record", async () => {
+  delete env["DROVER_STATE_DIR"];
+  const note = "This directory is not a project (no drover.yaml, no git repository), so it shares your user's record.";
+  expect((await run("trust")).stderr).not.toContain(note);
+  put("profiles/a.json", { type: "procedural" });
+  expect((await run("trust")).stderr).toContain(`drover: ${note} To make it one: touch drover.yaml\n`);
+  put("drover.yaml", "");
+  expect((await run("trust")).stderr).not.toContain(note);
+});
 
 describe("profiles and agents of an untrusted directory", () => {
   it("never run, and one message says so", async () => {
     put("x/evil.mjs", evil());
     for (const name of ["a", "echo"]) put(`profiles/${name}.json`, { type: "a", module: "./x/evil.mjs" });
-    const { code, stdout, stderr } = await here("run", "echo", "--message", "hi");
+    const { code, stdout, stderr } = await run("run", "echo", "--message", "hi");
     expect([code, stdout, stderr]).toEqual([
       0,
       expect.stringContaining("hi"),
       expect.stringContaining(line("profiles/ (2)")),
     ]);
-    expect(await here("run", "nosuch")).toMatchObject({ code: 2 });
+    expect(await run("run", "nosuch")).toMatchObject({ code: 2 });
     expect(ran()).toBe(false);
   });
 
@@ -52,19 +62,19 @@ describe("profiles and agents of an untrusted directory", () => {
     put("profiles/a.json", profile);
     put("profiles/procedural.json", profile);
     put("profiles/echo.json", profile);
-    const { code, stdout } = await here("run", "echo", "--message", "hi");
+    const { code, stdout } = await run("run", "echo", "--message", "hi");
     expect([code, stdout, ran()]).toEqual([0, expect.stringContaining("hi"), false]);
   });
 
   it("are not offered by name, by `agents list`, by `runner`, by a session or through a link", async () => {
     put("profiles/mine.json", { type: "procedural", agents_dir: "./agents" });
     put("agents/mine.json", { name: "mine", command: "touch it-ran" });
-    expect(await here("run", "mine")).toMatchObject({
+    expect(await run("run", "mine")).toMatchObject({
       code: 2,
       stderr: expect.stringContaining(line("profiles/ (1), agents/ (1)")),
     });
-    expect((await here("agents", "list")).stdout).not.toContain("mine");
-    expect((await here("runner", "-x", "mine")).stderr).toContain("DROVER-PRF-001");
+    expect((await run("agents", "list")).stdout).not.toContain("mine");
+    expect((await run("runner", "-x", "mine")).stderr).toContain("DROVER-PRF-001");
     const elsewhere = folder();
     symlinkSync(join(cwd, "profiles"), join(elsewhere, "profiles"));
     env["DROVER_TRUST"] = elsewhere;
@@ -79,18 +89,18 @@ describe("profiles and agents of an untrusted directory", () => {
   it("are used when they are named on the command line or trusted", async () => {
     put("profiles/mine.json", { type: "procedural", agents_dir: "./offers" });
     put("offers/mine.json", { name: "mine", command: "echo mine" });
-    const mine = (): Promise<Ran> => here("run", "mine", "--no-input");
+    const mine = (): Promise<CommandResult> => run("run", "mine", "--no-input");
     expect(await mine()).toMatchObject({ code: 2 });
-    expect(await here("trust")).toMatchObject({ code: 0, stderr: expect.stringContaining(`Trusted ${cwd}.`) });
+    expect(await run("trust")).toMatchObject({ code: 0, stderr: expect.stringContaining(`Trusted ${cwd}.`) });
     expect(await mine()).toMatchObject({ code: 0, stdout: expect.stringContaining("mine") });
-    expect((await here("trust", "list", "--json")).stdout).toContain(JSON.stringify(cwd));
-    expect(await here("trust", "revoke", cwd)).toMatchObject({ code: 0 });
+    expect((await run("trust", "list", "--json")).stdout).toContain(JSON.stringify(cwd));
+    expect(await run("trust", "revoke", cwd)).toMatchObject({ code: 0 });
     expect(await mine()).toMatchObject({ code: 2 });
     env["DROVER_TRUST"] = dirname(cwd);
     expect(await mine()).toMatchObject({ code: 0 });
-    // to be looked at before they are trusted
+    // they can be inspected before they are trusted
     env["DROVER_TRUST"] = "";
-    expect(await here("agents", "check")).toMatchObject({ code: 0, stdout: "ok mine\n" });
+    expect(await run("agents", "check")).toMatchObject({ code: 0, stdout: "ok mine\n" });
   });
 
   it("cannot load packages from their node_modules", async () => {
@@ -101,7 +111,7 @@ describe("profiles and agents of an untrusted directory", () => {
     );
     put("a.md", "# A\n\nYou do.\n");
     const words = ["agent-executor", "a.md", ".", "--provider", "claude-code", "--prompt", "x"];
-    expect((await here(...words)).code).not.toBe(0);
+    expect((await run(...words)).code).not.toBe(0);
     expect(ran()).toBe(false);
   });
 });
@@ -110,12 +120,12 @@ describe("an untrusted drover.yaml", () => {
   it("cannot disable the audit or expose secrets", async () => {
     put("drover.yaml", "execution:\n  audit: { enabled: false }\n  environment: { allow: ['*'] }\n");
     env["MY_TOKEN"] = "s3cret-value";
-    const { stderr, stdout } = await here("exec", "env");
+    const { stderr, stdout } = await run("exec", "env");
     expect(stdout).not.toContain("MY_TOKEN");
     expect(stderr).toContain(
       line("execution.environment.allow of drover.yaml, execution.audit.enabled of drover.yaml"),
     );
-    expect((await here("runs", "list")).stdout).toContain("env");
+    expect((await run("runs", "list")).stdout).toContain("env");
   });
 
   const widening: [key: string, text: string][] = [
@@ -136,7 +146,7 @@ describe("an untrusted drover.yaml", () => {
   ];
   it.each(widening)("ignores %s, and says so", async (key, text) => {
     put("drover.yaml", text);
-    expect(await here("exec", "true")).toMatchObject({
+    expect(await run("exec", "true")).toMatchObject({
       code: 0,
       stderr: expect.stringContaining(line(`${key} of drover.yaml`)),
     });
@@ -148,10 +158,10 @@ describe("an untrusted drover.yaml", () => {
       "execution:\n  default_timeout_seconds: 1\n  environment: { deny: [MY_NAME] }\n  use_shell: false\n",
     );
     env["MY_NAME"] = "me";
-    const { stdout, stderr } = await here("exec", "env");
+    const { stdout, stderr } = await run("exec", "env");
     expect(stdout).not.toContain("MY_NAME");
     expect(stderr).not.toContain("is not trusted");
-    expect(await here("exec", "--", "sleep", "1000")).toMatchObject({ code: 124 });
+    expect(await run("exec", "--", "sleep", "1000")).toMatchObject({ code: 124 });
   });
 
   const faulty: [what: string, text: string][] = [
@@ -163,32 +173,32 @@ describe("an untrusted drover.yaml", () => {
   ];
   it.each(faulty)("that %s does not stop a command", async (_, text) => {
     put("drover.yaml", text);
-    const { code, stderr } = await here("exec", "true");
+    const { code, stderr } = await run("exec", "true");
     expect([code, stderr]).toEqual([0, expect.stringMatching(/ignored drover\.yaml, which is invalid \[DROVER-CFG-/)]);
     env["DROVER_TRUST"] = cwd;
-    expect(await here("exec", "true")).toMatchObject({ code: 125 });
+    expect(await run("exec", "true")).toMatchObject({ code: 125 });
   });
 
   it("does not take over the settings and agents of a trusted project through links", async () => {
     put("project/drover.yaml", "execution:\n  audit:\n    enabled: false\n");
     put("project/agents/mine.yaml", "name: mine\ncommand: sh mine.sh\n");
     put("stranger/mine.sh", `touch ${join(cwd, "it-ran")}`);
-    await here("trust", "project");
+    await run("trust", "project");
     const stranger = join(cwd, "stranger");
     for (const name of ["drover.yaml", "agents"]) symlinkSync(join("..", "project", name), join(stranger, name));
-    const there = (...args: string[]): Promise<Ran> => drover(args, { cwd: stranger, env });
+    const runAsStranger = (...args: string[]): Promise<CommandResult> => drover(args, { cwd: stranger, env });
     const message = (what: string): string =>
       `drover: ${stranger} is not trusted: ignored ${what}. Trust it with: drover trust ${stranger}\n`;
-    expect(await there("exec", "true")).toMatchObject({
+    expect(await runAsStranger("exec", "true")).toMatchObject({
       code: 0,
       stderr: message("execution.audit.enabled of drover.yaml"),
     });
-    expect((await there("runs", "list", "--quiet")).stdout.trim().split("\n")).toHaveLength(1);
-    const run = await there("run", "mine");
-    expect(run).toMatchObject({ code: 2, stderr: expect.stringContaining("agents/ (1)") });
+    expect((await runAsStranger("runs", "list", "--quiet")).stdout.trim().split("\n")).toHaveLength(1);
+    const refused = await runAsStranger("run", "mine");
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining("agents/ (1)") });
     expect(ran()).toBe(false);
-    await here("trust", "stranger");
-    expect(await there("run", "mine")).toMatchObject({ code: 0, stderr: "" });
+    await run("trust", "stranger");
+    expect(await runAsStranger("run", "mine")).toMatchObject({ code: 0, stderr: "" });
     expect(ran()).toBe(true);
   });
 
@@ -206,25 +216,25 @@ describe("an untrusted drover.yaml", () => {
 describe("the trust prompt", () => {
   it("appears once at a terminal, and yes takes effect immediately", async () => {
     put("drover.yaml", "isolation: group\n");
-    const first = atTerminal(["exec", "true"], { cwd, env });
-    await first.see("[y/N]");
+    const first = openTerminal(["exec", "true"], { cwd, env });
+    await first.waitForText("[y/N]");
     first.press("y\r");
     await first.exitCode;
     expect(first.shown()).toContain("isolation of drover.yaml");
-    expect(await here("trust", "list", "--json")).toMatchObject({ stdout: expect.stringContaining('"trusted":true') });
-    expect((await here("exec", "true")).stderr).not.toContain("trusted");
+    expect(await run("trust", "list", "--json")).toMatchObject({ stdout: expect.stringContaining('"trusted":true') });
+    expect((await run("exec", "true")).stderr).not.toContain("trusted");
   });
 
   it("does not repeat after no; --no-input asks nothing and trusts nothing", async () => {
     put("drover.yaml", "isolation: group\n");
-    const silent = atTerminal(["exec", "--no-input", "true"], { cwd, env });
+    const silent = openTerminal(["exec", "--no-input", "true"], { cwd, env });
     await silent.exitCode;
     expect(silent.shown()).not.toContain("[y/N]");
-    const first = atTerminal(["exec", "true"], { cwd, env });
-    await first.see("[y/N]");
+    const first = openTerminal(["exec", "true"], { cwd, env });
+    await first.waitForText("[y/N]");
     first.press("\r");
     await first.exitCode;
-    const again = atTerminal(["exec", "true"], { cwd, env });
+    const again = openTerminal(["exec", "true"], { cwd, env });
     await again.exitCode;
     expect(again.shown()).not.toContain("[y/N]");
     expect(again.shown()).toContain("is not trusted");
@@ -234,23 +244,23 @@ describe("the trust prompt", () => {
 it("keeps the decisions of concurrent commands", async () => {
   const names = Array.from({ length: 8 }, (_, at) => join(cwd, `p${at}`));
   for (const name of names) mkdirSync(name);
-  await Promise.all(names.map((name) => here("trust", name)));
-  const listed = (await here("trust", "list", "--json")).stdout.trim().split("\n");
+  await Promise.all(names.map((name) => run("trust", name)));
+  const listed = (await run("trust", "list", "--json")).stdout.trim().split("\n");
   expect(listed.map((each) => (JSON.parse(each) as { path: string }).path)).toEqual(names);
 });
 
 it("says why the file of trusted directories is ignored", async () => {
-  await here("trust");
+  await run("trust");
   chmodSync(join(env["HOME"]!, ".config/drover/trusted.json"), 0o666);
   put("drover.yaml", "isolation: none\n");
-  const { stderr } = await here("exec", "true");
+  const { stderr } = await run("exec", "true");
   expect(stderr).toMatch(/trusted\.json is ignored: other users can write to it/);
   expect(stderr).toContain(line("isolation of drover.yaml"));
 });
 
 describe("a project created by init", () => {
   it("works immediately, without a prompt", async () => {
-    expect(await here("init", "my-agents")).toMatchObject({ code: 0 });
+    expect(await run("init", "my-agents")).toMatchObject({ code: 0 });
     const at = { cwd: join(cwd, "my-agents"), env };
     const { code, stdout, stderr } = await drover(["run", "greet", "--name", "Ada"], at);
     expect([code, stdout]).toEqual([0, expect.stringContaining("Hello, Ada!")]);
@@ -259,15 +269,15 @@ describe("a project created by init", () => {
 
   it("is all that init trusts in a directory with other files", async () => {
     put("below/drover.yaml", "isolation: none\n");
-    expect(await here("init")).toMatchObject({ code: 0 });
-    expect(await here("run", "greet", "--name", "Ada")).toMatchObject({ code: 0 });
+    expect(await run("init")).toMatchObject({ code: 0 });
+    expect(await run("run", "greet", "--name", "Ada")).toMatchObject({ code: 0 });
     expect((await drover(["exec", "true"], { cwd: join(cwd, "below"), env })).stderr).toContain("is not trusted");
     expect(readFileSync(join(env["HOME"]!, ".config/drover/trusted.json"), "utf8")).not.toContain(`"path": "${cwd}"`);
   });
 
   it("is trusted except for profiles that existed before", async () => {
     put("profiles/theirs.json", { type: "a", command: "touch it-ran" });
-    expect((await here("init")).stderr).toContain(`drover trust ${cwd}`);
-    expect(await here("run", "greet", "--name", "Ada")).toMatchObject({ code: 2 });
+    expect((await run("init")).stderr).toContain(`drover trust ${cwd}`);
+    expect(await run("run", "greet", "--name", "Ada")).toMatchObject({ code: 2 });
   });
 });

@@ -5,7 +5,7 @@ import { announcementFile, recordDirectory, tokenFile } from "../../src/model/st
 import { drover, folder } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
-function place() {
+function createProject() {
   const cwd = folder();
   const state = join(cwd, "state");
   const env = { DROVER_STATE_DIR: state };
@@ -23,8 +23,8 @@ function place() {
   return { cwd, state, env, run, call };
 }
 
-/** `drover up`, the process of its runner, and the token that was handed to that. */
-async function up({ cwd, env }: ReturnType<typeof place>) {
+/** Starts `drover up`. Returns the process of its runner and the token that the runner received. */
+async function up({ cwd, env }: ReturnType<typeof createProject>) {
   const process = await startDrover(["up", "--port", "0"], { cwd, env, ready: /Drover is up at/ });
   const runner = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, "utf8")
     .trim()
@@ -36,22 +36,22 @@ async function up({ cwd, env }: ReturnType<typeof place>) {
 }
 
 it("gives its runner a token that is limited to the runner role, never stored and revoked with it", async () => {
-  const here = place();
+  const project = createProject();
   const keys = new Set<string>();
   for (const signal of ["SIGKILL", "SIGTERM", "SIGKILL"] as const) {
-    const { process, runner, key } = await up(here);
-    for (const old of keys) expect(await here.call("/runner/sessions", old, {})).toBe(401);
+    const { process, runner, key } = await up(project);
+    for (const old of keys) expect(await project.call("/runner/sessions", old, {})).toBe(401);
     expect(key).toMatch(/^drv_[0-9A-Za-z]{32}$/);
-    expect(key).not.toBe(readFileSync(tokenFile(recordDirectory(here.state), "token"), "utf8").trim());
-    // the first is faulty and none of its role's business, the second is faulty only
-    expect([await here.call("/runs", key, {}), await here.call("/runner/sessions", key, {})]).toEqual([403, 400]);
+    expect(key).not.toBe(readFileSync(tokenFile(recordDirectory(project.state), "token"), "utf8").trim());
+    // both bodies are invalid, but the first request is already refused because of its role
+    expect([await project.call("/runs", key, {}), await project.call("/runner/sessions", key, {})]).toEqual([403, 400]);
     for (const path of ["/runs", "/tokens", "/agents", "/runners", "/metrics"])
-      expect([path, await here.call(path, key)]).toEqual([path, 403]);
-    for (const entry of readdirSync(here.state, { recursive: true, withFileTypes: true }))
+      expect([path, await project.call(path, key)]).toEqual([path, 403]);
+    for (const entry of readdirSync(project.state, { recursive: true, withFileTypes: true }))
       if (entry.isFile()) expect(readFileSync(join(entry.parentPath, entry.name), "latin1")).not.toContain(key);
-    expect((await here.run("run", "echo", "--message", "hi")).stdout).toBe('{"message":"hi"}\n');
-    // the admin's own
-    expect((await here.run("tokens", "list")).stdout.trim().split("\n")).toHaveLength(1);
+    expect((await project.run("run", "echo", "--message", "hi")).stdout).toBe('{"message":"hi"}\n');
+    // the admin's own token
+    expect((await project.run("tokens", "list")).stdout.trim().split("\n")).toHaveLength(1);
     keys.add(key);
     await process.end(signal);
     await expect.poll(() => existsSync(`/proc/${runner}`)).toBe(false);
@@ -60,12 +60,12 @@ it("gives its runner a token that is limited to the runner role, never stored an
 });
 
 it("keeps its runner connected when the admin token is rotated at once", async () => {
-  const here = place();
-  await up(here);
-  const rotated = await here.run("tokens", "rotate", "self", "--at-once");
+  const project = createProject();
+  await up(project);
+  const rotated = await project.run("tokens", "rotate", "self", "--at-once");
   expect(rotated, rotated.stderr).toMatchObject({ code: 0 });
-  const run_id = (await here.run("run", "echo", "--message", "hi", "--detach", "--quiet")).stdout.trim();
+  const run_id = (await project.run("run", "echo", "--message", "hi", "--detach", "--quiet")).stdout.trim();
   await expect
-    .poll(async () => JSON.parse((await here.run("runs", "show", run_id, "--json")).stdout).status)
+    .poll(async () => JSON.parse((await project.run("runs", "show", run_id, "--json")).stdout).status)
     .toBe("completed");
 });

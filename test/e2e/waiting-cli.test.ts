@@ -4,10 +4,10 @@ import { expect, it } from "vitest";
 import type { Run } from "../../src/model/run.ts";
 import { recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import { reservePort } from "../reserve-port.ts";
-import { atTerminal, keys, onTerminal } from "./at-terminal.ts";
+import { openTerminal, keys, terminalTest } from "./at-terminal.ts";
 import { drover, folder } from "./drover.ts";
-import { place } from "./place.ts";
-import { offer, serve } from "./serving.ts";
+import { createProject } from "./create-project.ts";
+import { startRunner, startCoordinator } from "./coordinator-process.ts";
 import { startDrover } from "./start-drover.ts";
 
 const parameters = {
@@ -22,10 +22,14 @@ const parameters = {
 
 async function serveAgent() {
   const cwd = folder();
-  const serving = await serve(cwd);
-  await serving.call("PUT", "/agents/deploy", { command: "sh deploy.sh", parameters_schema: parameters });
-  const env = { DROVER_API_URL: serving.url, DROVER_API_KEY: serving.token, DROVER_STATE_DIR: join(cwd, "none") };
-  return { cwd, serving, env, run: (...args: string[]) => drover(args, { cwd, env }) };
+  const coordinator = await startCoordinator(cwd);
+  await coordinator.call("PUT", "/agents/deploy", { command: "sh deploy.sh", parameters_schema: parameters });
+  const env = {
+    DROVER_API_URL: coordinator.url,
+    DROVER_API_KEY: coordinator.token,
+    DROVER_STATE_DIR: join(cwd, "none"),
+  };
+  return { cwd, coordinator, env, run: (...args: string[]) => drover(args, { cwd, env }) };
 }
 
 it("shows an agent's parameters with `run AGENT --help`, and names that agent after a wrong parameter", async () => {
@@ -38,13 +42,15 @@ it("shows an agent's parameters with `run AGENT --help`, and names that agent af
   for (const args of [[], ["--tries", "many", "--target", "staging"], ["--target", "staging", "--color", "red"]]) {
     const refused = await run("run", "deploy", ...args);
     expect(refused.code).toBe(2);
-    expect(refused.stderr).toContain("drover agents show deploy");
+    expect(refused.stderr).toContain("See `drover run deploy --help`.");
     expect(refused.stderr).not.toContain("GET /docs");
   }
+  const unscheduled = await run("schedules", "add", "deploy", "hourly", "--every", "1h");
+  expect(unscheduled.stderr).toContain("See `drover run deploy --help`. For example: --target staging\n");
 });
 
 it("shows an agent's parameters without a coordinator", async () => {
-  const { run, cwd } = place();
+  const { run, cwd } = createProject();
   mkdirSync(join(cwd, "agents"));
   writeFileSync(
     join(cwd, "agents", "deploy.yaml"),
@@ -56,8 +62,8 @@ it("shows an agent's parameters without a coordinator", async () => {
 });
 
 it("says what a pending run waits for, and `runs wait` ends at its timeout or with the run's own code", async () => {
-  const { run, cwd, env, serving } = await serveAgent();
-  const { json: pending } = await serving.call<Run>("POST", "/runs", {
+  const { run, cwd, env, coordinator } = await serveAgent();
+  const { json: pending } = await coordinator.call<Run>("POST", "/runs", {
     agent_name: "deploy",
     parameters: { target: "staging" },
   });
@@ -79,7 +85,7 @@ it("says what a pending run waits for, and `runs wait` ends at its timeout or wi
     env,
     ready: /^drover: waiting: No runner is online\.$/m,
   });
-  await offer(serving, cwd, "one", ["-x", "./profiles/here.json"]);
+  await startRunner(coordinator, cwd, "one", ["-x", "./profiles/here.json"]);
   expect(await waiting).toMatchObject({ code: 7, stdout: `${pending.run_id}\tfailed\n` });
   const quiet = await silent;
   expect(quiet.code).toBe(7);
@@ -87,7 +93,7 @@ it("says what a pending run waits for, and `runs wait` ends at its timeout or wi
 });
 
 it("exits like `drover run` from `runs wait` without a coordinator: an autonomous run fails with 1, a command with its code", async () => {
-  const { run, cwd } = place();
+  const { run, cwd } = createProject();
   for (const directory of ["profiles", "agents-frail"]) mkdirSync(join(cwd, directory));
   const module = `export const createExecutor = () => ({
     name: "frail",
@@ -112,7 +118,7 @@ it("exits like `drover run` from `runs wait` without a coordinator: an autonomou
   }
 });
 
-onTerminal("`runs list --watch` survives a restart of the coordinator, and ends with 130 on Ctrl-C", async () => {
+terminalTest("`runs list --watch` survives a restart of the coordinator, and ends with 130 on Ctrl-C", async () => {
   const cwd = folder();
   const port = String(await reservePort());
   const state = { DROVER_STATE_DIR: join(cwd, "state") };
@@ -125,13 +131,13 @@ onTerminal("`runs list --watch` survives a restart of the coordinator, and ends 
     DROVER_API_KEY: token,
     DROVER_STATE_DIR: join(cwd, "none"),
   };
-  const terminal = atTerminal(["runs", "list", "--watch"], { cwd, env, columns: 80 });
-  await terminal.see("echo watched", "1 run. Press Ctrl-C to end.");
+  const terminal = openTerminal(["runs", "list", "--watch"], { cwd, env, columns: 80 });
+  await terminal.waitForText("echo watched", "1 run. Press Ctrl-C to end.");
   await first.end("SIGTERM");
-  await terminal.see("echo watched", "Trying again every 2 s: ");
+  await terminal.waitForText("echo watched", "Trying again every 2 s: ");
   await start();
   expect((await drover(["exec", "echo later"], { cwd, env: state })).code).toBe(0);
-  await terminal.see("echo later", "2 runs.");
+  await terminal.waitForText("echo later", "2 runs.");
   terminal.press(keys.ctrlC);
   expect(await terminal.exitCode).toBe(130);
 });

@@ -6,38 +6,41 @@ import type { StoredEvent } from "../../src/model/event.ts";
 import type { Run } from "../../src/model/run.ts";
 import type { FlatAgent } from "../../src/wire/client.ts";
 import { folder } from "./drover.ts";
-import { offer, runToEnd, serve, type Serving } from "./serving.ts";
+import { startRunner, runToEnd, startCoordinator, type CoordinatorProcess } from "./coordinator-process.ts";
 
 type PageOf<T> = { items: T[] };
 
-async function echoPlace(): Promise<{ place: string; serving: Serving }> {
-  const place = folder();
-  const serving = await serve(place);
-  await offer(serving, place, "one", ["-x", "echo"]);
-  return { place, serving };
+async function echoPlace(): Promise<{ directory: string; coordinator: CoordinatorProcess }> {
+  const directory = folder();
+  const coordinator = await startCoordinator(directory);
+  await startRunner(coordinator, directory, "one", ["-x", "echo"]);
+  return { directory, coordinator };
 }
 
-test("the walk: runners, agents, a run of echo, and one that its script refuses", async () => {
-  const { serving } = await echoPlace();
-  const { json: runners } = await serving.call<PageOf<RunnerRow>>("GET", "/runners");
+test("walks through runners, agents, a run of echo, and one that its script refuses", async () => {
+  const { coordinator } = await echoPlace();
+  const { json: runners } = await coordinator.call<PageOf<RunnerRow>>("GET", "/runners");
   expect(runners.items).toMatchObject([{ executor_profile: "echo", status: "online", agents: ["echo"] }]);
-  const { json: agents } = await serving.call<PageOf<FlatAgent>>("GET", "/agents");
+  const { json: agents } = await coordinator.call<PageOf<FlatAgent>>("GET", "/agents");
   expect(agents.items).toMatchObject([
     { name: "echo", type: "procedural", command: "scripts/echo/echo", runner_id: runners.items[0]?.runner_id },
   ]);
 
-  const said = await runToEnd(serving, { agent_name: "echo", parameters: { message: "Hello World" } });
-  expect(said).toMatchObject({
+  const run = await runToEnd(coordinator, { agent_name: "echo", parameters: { message: "Hello World" } });
+  expect(run).toMatchObject({
     status: "completed",
     exit_code: 0,
     result_data: { message: "Hello World" },
     runner_id: runners.items[0]?.runner_id,
   });
 
-  const refused = await runToEnd(serving, { agent_name: "echo", parameters: { message: "Hello", unknown: "param" } });
+  const refused = await runToEnd(coordinator, {
+    agent_name: "echo",
+    parameters: { message: "Hello", unknown: "param" },
+  });
   expect(refused).toMatchObject({ status: "failed", reason: "exit_nonzero", exit_code: 1, result_data: null });
   expect(refused.error).toContain("Unknown parameter: --unknown");
-  const { json: events } = await serving.call<PageOf<StoredEvent>>("GET", `/runs/${refused.run_id}/events`);
+  const { json: events } = await coordinator.call<PageOf<StoredEvent>>("GET", `/runs/${refused.run_id}/events`);
   const stderr = events.items.map(({ event }) =>
     event.type === "output" && event.stream === "stderr" ? event.text : "",
   );
@@ -45,8 +48,8 @@ test("the walk: runners, agents, a run of echo, and one that its script refuses"
   expect(events.items.at(-1)?.event).toMatchObject({ type: "result", status: "failed", exit_code: 1 });
 });
 
-test("a message comes back unchanged, whatever it is made of", async () => {
-  const { serving } = await echoPlace();
+test("returns any message unchanged", async () => {
+  const { coordinator } = await echoPlace();
   const messages = [
     `"double" and 'single' and \`back\``,
     "two\nlines\r\nand\ta tab",
@@ -61,42 +64,42 @@ test("a message comes back unchanged, whatever it is made of", async () => {
     "x".repeat(100_000),
   ];
   const answers = await Promise.all(
-    messages.map((message) => runToEnd(serving, { agent_name: "echo", parameters: { message } })),
+    messages.map((message) => runToEnd(coordinator, { agent_name: "echo", parameters: { message } })),
   );
   expect(answers.map(({ status, result_data }) => [status, result_data])).toEqual(
     messages.map((message) => ["completed", { message }]),
   );
 });
 
-/** A profile with one agent, whose script says in which folder it ran. */
-function writeProfile(place: string): void {
-  for (const name of ["profiles", "agents/test", "scripts"]) mkdirSync(join(place, name), { recursive: true });
+/** Writes a profile with one agent whose script prints its folder. */
+function writeProfile(directory: string): void {
+  for (const name of ["profiles", "agents/test", "scripts"]) mkdirSync(join(directory, name), { recursive: true });
   writeFileSync(
-    join(place, "profiles", "with-agents.json"),
+    join(directory, "profiles", "with-agents.json"),
     JSON.stringify({ type: "procedural", config: {}, agents_dir: "./agents/test" }),
   );
-  writeFileSync(join(place, "profiles", "without-agents.json"), JSON.stringify({ type: "procedural", config: {} }));
+  writeFileSync(join(directory, "profiles", "without-agents.json"), JSON.stringify({ type: "procedural", config: {} }));
   writeFileSync(
-    join(place, "agents", "test", "sum.json"),
+    join(directory, "agents", "test", "sum.json"),
     JSON.stringify({
       name: "sum",
       command: "scripts/sum",
       parameters_schema: { type: "object", properties: { a: { type: "integer" }, b: { type: "integer" } } },
     }),
   );
-  writeFileSync(join(place, "scripts", "sum"), `#!/bin/sh\nprintf '{"sum": %s}\\n' "$(($2 + $4))"\n`);
-  chmodSync(join(place, "scripts", "sum"), 0o755);
+  writeFileSync(join(directory, "scripts", "sum"), `#!/bin/sh\nprintf '{"sum": %s}\\n' "$(($2 + $4))"\n`);
+  chmodSync(join(directory, "scripts", "sum"), 0o755);
 }
 
-test("case 17: a runner brings its profile's agents, and a run of one ends with a result event with its data", async () => {
-  const place = folder();
-  writeProfile(place);
-  const serving = await serve(place);
-  await offer(serving, place, "one", ["-x", join(place, "profiles", "with-agents.json")]);
-  const { json: runners } = await serving.call<PageOf<RunnerRow>>("GET", "/runners");
+test("case 17: a runner offers its profile's agents, and a run of one ends with a result event with its data", async () => {
+  const directory = folder();
+  writeProfile(directory);
+  const coordinator = await startCoordinator(directory);
+  await startRunner(coordinator, directory, "one", ["-x", join(directory, "profiles", "with-agents.json")]);
+  const { json: runners } = await coordinator.call<PageOf<RunnerRow>>("GET", "/runners");
   expect(runners.items).toMatchObject([{ executor_profile: "with-agents", agents: ["sum"] }]);
-  const run = await runToEnd(serving, { agent_name: "sum", parameters: { a: 19, b: 23 } });
-  const { json: events } = await serving.call<PageOf<StoredEvent>>("GET", `/runs/${run.run_id}/events`);
+  const run = await runToEnd(coordinator, { agent_name: "sum", parameters: { a: 19, b: 23 } });
+  const { json: events } = await coordinator.call<PageOf<StoredEvent>>("GET", `/runs/${run.run_id}/events`);
   expect(events.items.at(-1)?.event).toMatchObject({
     type: "result",
     status: "completed",
@@ -106,18 +109,18 @@ test("case 17: a runner brings its profile's agents, and a run of one ends with 
   });
 });
 
-test("case 18: of two runners the one that has the agent takes its runs", async () => {
-  const place = folder();
-  writeProfile(place);
-  const serving = await serve(place);
-  await offer(serving, place, "with", ["-x", join(place, "profiles", "with-agents.json")]);
-  await offer(serving, place, "without", ["-x", join(place, "profiles", "without-agents.json")]);
-  const { json } = await serving.call<PageOf<RunnerRow>>("GET", "/runners");
+test("case 18: a run goes to the one of two runners that has its agent", async () => {
+  const directory = folder();
+  writeProfile(directory);
+  const coordinator = await startCoordinator(directory);
+  await startRunner(coordinator, directory, "with", ["-x", join(directory, "profiles", "with-agents.json")]);
+  await startRunner(coordinator, directory, "without", ["-x", join(directory, "profiles", "without-agents.json")]);
+  const { json } = await coordinator.call<PageOf<RunnerRow>>("GET", "/runners");
   const owner = json.items.find(({ name }) => name === "with");
   const other = json.items.find(({ name }) => name === "without");
   expect(other).toMatchObject({ status: "online", agents: [] });
   const runs = await Promise.all(
-    Array.from({ length: 10 }, (_, at) => runToEnd(serving, { agent_name: "sum", parameters: { a: at, b: at } })),
+    Array.from({ length: 10 }, (_, at) => runToEnd(coordinator, { agent_name: "sum", parameters: { a: at, b: at } })),
   );
   expect(runs.map(({ runner_id, result_data }) => [runner_id, result_data])).toEqual(
     runs.map((_, at) => [owner?.runner_id, { sum: 2 * at }]),
@@ -125,10 +128,10 @@ test("case 18: of two runners the one that has the agent takes its runs", async 
 });
 
 test("case 19: a procedural run cannot be resumed or forked", async () => {
-  const { serving } = await echoPlace();
-  const run = await runToEnd(serving, { agent_name: "echo", parameters: { message: "first" } });
+  const { coordinator } = await echoPlace();
+  const run = await runToEnd(coordinator, { agent_name: "echo", parameters: { message: "first" } });
   for (const mode of ["resume", "fork"]) {
-    const { status, json } = await serving.call<{ detail: string }>("POST", "/runs", {
+    const { status, json } = await coordinator.call<{ detail: string }>("POST", "/runs", {
       agent_name: "echo",
       mode,
       session_id: run.session_id,
@@ -136,14 +139,14 @@ test("case 19: a procedural run cannot be resumed or forked", async () => {
     });
     expect([status, json.detail]).toEqual([400, "Procedural agents do not support resumption"]);
   }
-  const { json: runs } = await serving.call<PageOf<Run>>("GET", "/runs");
+  const { json: runs } = await coordinator.call<PageOf<Run>>("GET", "/runs");
   expect(runs.items.map(({ run_id }) => run_id)).toEqual([run.run_id]);
 });
 
-test("without auth, as the document has it, the same walk needs no token", async () => {
-  const place = folder();
-  const serving = await serve(place, { AUTH_ENABLED: "false" });
-  await offer({ ...serving, token: "" }, place, "one", ["-x", "echo"]);
-  const { status, json } = await serving.call<PageOf<FlatAgent>>("GET", "/agents", undefined, null);
+test("without auth, the same walk needs no token", async () => {
+  const directory = folder();
+  const coordinator = await startCoordinator(directory, { AUTH_ENABLED: "false" });
+  await startRunner({ ...coordinator, token: "" }, directory, "one", ["-x", "echo"]);
+  const { status, json } = await coordinator.call<PageOf<FlatAgent>>("GET", "/agents", undefined, null);
   expect([status, json.items[0]?.name]).toEqual([200, "echo"]);
 });

@@ -11,7 +11,7 @@ import { startDrover } from "./start-drover.ts";
 
 const patience = { timeout: 180_000, interval: 200 };
 
-test("coordinators killed around the ends of runs lose and double neither what follows nor what is sent", async () => {
+test("coordinators killed around the ends of runs lose or repeat neither chains nor deliveries", async () => {
   const receiver = await startReceiver();
   const cwd = folder();
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
@@ -47,12 +47,12 @@ test("coordinators killed around the ends of runs lose and double neither what f
     (await client.webhooks.deliveries({ status: "delivered", limit: 1000 })).items.map(({ run_id }) => run_id);
   await expect.poll(async () => (await delivered()).toSorted(), patience).toEqual(all);
   expect((await client.webhooks.deliveries({ limit: 1000 })).items).toHaveLength(all.length);
-  const told = receiver.requests.map(({ body }) => (JSON.parse(body) as { run: Run }).run.run_id);
-  expect([...new Set(told)].toSorted()).toEqual(all);
+  const notified = receiver.requests.map(({ body }) => (JSON.parse(body) as { run: Run }).run.run_id);
+  expect([...new Set(notified)].toSorted()).toEqual(all);
   await receiver.close();
 });
 
-test("a delivery under way when its coordinator is killed is sent again, under the same id", async () => {
+test("a delivery interrupted by a kill of its coordinator is sent again with the same id", async () => {
   const receiver = await startReceiver(() => undefined);
   const cwd = folder();
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
@@ -61,7 +61,7 @@ test("a delivery under way when its coordinator is killed is sent again, under t
   writeFileSync(join(cwd, "drover.yaml"), "webhooks: { allow: [127.0.0.1] }\n");
   const start = async () => {
     const process = await startDrover(["coordinator", "--port", "0"], { cwd, env, ready: /^Serving /m });
-    const url = /^Serving (\S+)/m.exec(process.said)![1]!;
+    const url = /^Serving (\S+)/m.exec(process.output)![1]!;
     const token = readFileSync(tokenFile(recordDirectory(join(cwd, "state")), "token"), "utf8").trim();
     return { process, client: createClient({ url, token }) };
   };

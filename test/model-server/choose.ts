@@ -21,7 +21,7 @@ export function choose(script: Script, request: ModelRequest, broken: (turn: Tur
   return { kind: "turn", turn: rule.turns[index]! };
 }
 
-/** The text of the user or a tool, without what the client adds around it. */
+/** Returns the text of the user or a tool, without what the client adds around it. */
 export function ownText(text: string): string {
   return text.replaceAll(/<(system-reminder|environment_context|session_context)>[^]*?<\/\1>/g, "").trim();
 }

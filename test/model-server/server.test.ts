@@ -35,11 +35,11 @@ const claudeTools = [{ name: "Bash" }, { name: "Write" }];
 describe("each dialect", () => {
   it("anthropic: sends text in several deltas, then a tool call with the client's tool name", async () => {
     await start();
-    const said = await events(messages, { model: "m", stream: true, messages: [user("hello")] });
-    const deltas = said.filter(({ type }) => type === "content_block_delta");
+    const streamed = await events(messages, { model: "m", stream: true, messages: [user("hello")] });
+    const deltas = streamed.filter(({ type }) => type === "content_block_delta");
     expect(deltas.length).toBeGreaterThan(2);
     expect(deltas.map(({ delta }) => delta.text).join("")).toBe("Hello to you, whoever you are.");
-    expect(said.at(-2)).toMatchObject({ usage: { output_tokens: 3 }, delta: { stop_reason: "end_turn" } });
+    expect(streamed.at(-2)).toMatchObject({ usage: { output_tokens: 3 }, delta: { stop_reason: "end_turn" } });
     expect(await json(messages, { model: "m", tools: claudeTools, messages: [user("make a file")] })).toMatchObject({
       model: "m",
       stop_reason: "tool_use",
@@ -106,7 +106,7 @@ describe("each dialect", () => {
 describe("the script", () => {
   it("matches the end of the last user text, ignores what clients add, and counts tool results", async () => {
     await start();
-    const asked = user("<system-reminder>hello\nreminders</system-reminder>\nplease make a file");
+    const prompt = user("<system-reminder>hello\nreminders</system-reminder>\nplease make a file");
     const call = { role: "assistant", content: [{ type: "tool_use", id: "1", name: "Write", input: { a: 1 } }] };
     const result = {
       role: "user",
@@ -115,7 +115,7 @@ describe("the script", () => {
         { type: "text", text: "<system-reminder>go on</system-reminder>" },
       ],
     };
-    const ask = { model: "m", tools: claudeTools, messages: [asked, call, result] };
+    const ask = { model: "m", tools: claudeTools, messages: [prompt, call, result] };
     expect(await json(messages, ask)).toMatchObject({ content: [{ text: "It is there." }], stop_reason: "end_turn" });
     expect(server.requests[0]).toMatchObject({ dialect: "anthropic", answered: "turn" });
     expect(server.requests[0]?.messages.slice(2)).toMatchObject([

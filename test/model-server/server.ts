@@ -9,7 +9,7 @@ import { gemini } from "./dialects/gemini.ts";
 import { responses } from "./dialects/responses.ts";
 import { type Fields, parsedOr } from "./json.ts";
 import type { Answer, ModelRequest, Dialect, DialectName, Message, Reply, Script, Turn } from "./script.ts";
-import { emptyOf } from "./side-answer.ts";
+import { smallestValue } from "./side-answer.ts";
 import { translate } from "./tools.ts";
 
 /** A received model request. */
@@ -60,44 +60,44 @@ export async function startModelServer(script: Script): Promise<ModelServer> {
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = new URL(request.url ?? "/", "http://model").pathname;
-    const text = await bodyOf(request);
+    const text = await readBody(request);
     const dialect = request.method === "POST" ? routes.find(([pattern]) => pattern.test(path))?.[1] : undefined;
     if (!dialect) {
       others.push(`${request.method} ${path}`);
       return answerOther(path, text, response);
     }
     const body = parsedOr(text);
-    const asked = dialect.read(body, path);
-    const key = (turn: Turn): string => JSON.stringify([turn, asked.messages]);
-    const chosen = choose(script, asked, (turn) => broken.get(key(turn)) ?? 0);
-    const { model, messages } = asked;
+    const modelRequest = dialect.read(body, path);
+    const key = (turn: Turn): string => JSON.stringify([turn, modelRequest.messages]);
+    const chosen = choose(script, modelRequest, (turn) => broken.get(key(turn)) ?? 0);
+    const { model, messages } = modelRequest;
     const headers = withoutSecrets(request.headers);
     requests.push({ dialect: dialect.name, path, model, messages, answered: chosen.kind, body, headers });
     if (chosen.kind === "turn" && fails(chosen.turn))
       broken.set(key(chosen.turn), (broken.get(key(chosen.turn)) ?? 0) + 1);
-    await answer(chosen, asked, dialect, response, requests.length, text.length);
+    await answer(chosen, modelRequest, dialect, response, requests.length, text.length);
   }
 
   async function answer(
     chosen: Chosen,
-    asked: ModelRequest,
+    modelRequest: ModelRequest,
     dialect: Dialect,
     response: ServerResponse,
     count: number,
     size: number,
   ): Promise<void> {
-    const to = { response, dialect, stream: asked.stream };
+    const to = { response, dialect, stream: modelRequest.stream };
     if (chosen.kind === "unknown") {
       const message = `No rule of the script matches ${JSON.stringify(chosen.text.slice(-200))}.`;
       return sendError(to, { status: 400, type: "invalid_request_error", message });
     }
-    const turn: Turn = chosen.kind === "side" ? { text: sideText(asked) } : chosen.turn;
+    const turn: Turn = chosen.kind === "side" ? { text: sideText(modelRequest) } : chosen.turn;
     if ("hang" in turn) return;
     if ("close" in turn) return void response.destroy();
     if ("error" in turn) return sendError(to, turn.error);
     if ("web_page" in turn)
       return void response.writeHead(200, { "content-type": "text/html" }).end("<html>Sign in</html>");
-    const reply = replyOf(turn, asked, count, size);
+    const reply = createReply(turn, modelRequest, count, size);
     if (typeof reply === "string") return sendError(to, { status: 400, type: "invalid_request_error", message: reply });
     await sendReply(to, reply, turn, ended.signal);
   }
@@ -119,17 +119,18 @@ export async function startModelServer(script: Script): Promise<ModelServer> {
   };
 }
 
-function replyOf(turn: Answer, asked: ModelRequest, count: number, size: number): Reply | string {
+function createReply(turn: Answer, modelRequest: ModelRequest, count: number, size: number): Reply | string {
   const wanted = [...(turn.tool ? [turn.tool] : []), ...(turn.tools ?? [])];
   const calls: Reply["calls"][number][] = [];
   for (const [at, call] of wanted.entries()) {
-    const translated = translate(call, asked.tools);
-    if (!translated) return `No tool for ${call.name} is offered: ${asked.tools.map(({ name }) => name).join(", ")}.`;
+    const translated = translate(call, modelRequest.tools);
+    if (!translated)
+      return `No tool for ${call.name} is offered: ${modelRequest.tools.map(({ name }) => name).join(", ")}.`;
     calls.push({ ...translated, id: `call_${count}_${at + 1}` });
   }
   const text = turn.text ?? "";
   const usage = turn.usage ?? { input_tokens: Math.ceil(size / 4), output_tokens: 10 + text.length };
-  return { model: asked.model, text, calls, usage };
+  return { model: modelRequest.model, text, calls, usage };
 }
 
 const fails = (turn: Turn): boolean =>
@@ -140,7 +141,8 @@ const fails = (turn: Turn): boolean =>
   turn.cut_after_bytes !== undefined ||
   turn.stream_fault !== undefined;
 
-const sideText = ({ schema }: ModelRequest): string => (schema === undefined ? "ok" : JSON.stringify(emptyOf(schema)));
+const sideText = ({ schema }: ModelRequest): string =>
+  schema === undefined ? "ok" : JSON.stringify(smallestValue(schema));
 
 /** Answers clients' other requests: health checks and token counts. */
 function answerOther(path: string, text: string, response: ServerResponse): void {
@@ -155,7 +157,7 @@ function answerOther(path: string, text: string, response: ServerResponse): void
   response.end(JSON.stringify(counted ?? (found ? {} : { error: { message: `Nothing is at ${path}.` } })));
 }
 
-async function bodyOf(request: IncomingMessage): Promise<string> {
+async function readBody(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   // Without an encoding, the stream yields buffers.
   for await (const chunk of request) chunks.push(chunk as Buffer);

@@ -1,7 +1,7 @@
 import { fieldsOf, textOf } from "./json.ts";
 
 /** The smallest value that a JSON schema allows, used as a meaningless answer. */
-export function emptyOf(schema: unknown): unknown {
+export function smallestValue(schema: unknown): unknown {
   const fields = fieldsOf(schema);
   if (Array.isArray(fields["enum"])) return fields["enum"][0];
   if (fields["const"] !== undefined) return fields["const"];
@@ -19,7 +19,7 @@ export function emptyOf(schema: unknown): unknown {
       return [];
     default:
       return Object.fromEntries(
-        Object.entries(fieldsOf(fields["properties"])).map(([name, inner]) => [name, emptyOf(inner)]),
+        Object.entries(fieldsOf(fields["properties"])).map(([name, inner]) => [name, smallestValue(inner)]),
       );
   }
 }

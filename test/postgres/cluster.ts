@@ -9,7 +9,7 @@ export type Settings = Readonly<Record<string, string | number>>;
 
 export interface ClusterOptions {
   /** The directory with `initdb`. */
-  programs: string;
+  programDirectory: string;
   /** Password of the superuser `postgres`. */
   password: string;
   settings: Settings;
@@ -26,7 +26,7 @@ export async function createCluster(guard: Guard, options: ClusterOptions): Prom
   const readLog = followLog(guard);
   const initialize = async (locale: string): Promise<string> => {
     const program = guard.run(
-      join(options.programs, "initdb"),
+      join(options.programDirectory, "initdb"),
       `--pgdata=${data}`,
       "--username=postgres",
       `--pwfile=${secret}`,

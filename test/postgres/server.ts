@@ -29,20 +29,21 @@ export interface PostgresOptions {
   /** Settings of postgresql.conf. They override ours. */
   settings?: Settings;
   /** The directory with `initdb` and `postgres`; by default the machine's own, else the one from npm. */
-  programs?: string;
+  programDirectory?: string;
   /** The directory of this file, which a bundle does not know. */
-  home?: string;
+  sourceDirectory?: string;
 }
 
 export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
-  const home = options.home ?? import.meta.dirname;
-  const guard = await openGuard(home);
+  const sourceDirectory = options.sourceDirectory ?? import.meta.dirname;
+  const guard = await openGuard(sourceDirectory);
   try {
     const user = ordinaryUser();
-    const programs = options.programs ?? findSystemPrograms(user) ?? embeddedPrograms(home, user, guard.directory);
+    const programDirectory =
+      options.programDirectory ?? findSystemPrograms(user) ?? embeddedPrograms(sourceDirectory, user, guard.directory);
     const password = randomBytes(18).toString("base64url");
-    const data = await createCluster(guard, { programs, password, settings: options.settings ?? {} });
-    let { program, port } = await launch(guard, { programs, data });
+    const data = await createCluster(guard, { programDirectory, password, settings: options.settings ?? {} });
+    let { program, port } = await launch(guard, { programDirectory, data });
     const url = (database = "postgres"): string => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
     return {
       url,
@@ -55,7 +56,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
         // It may have been suspended.
         for (const signal of ["SIGINT", "SIGCONT"] as const) guard.signal(signal);
         while (program.ended === null) await pause(10);
-        ({ program } = await launch(guard, { programs, data, port }));
+        ({ program } = await launch(guard, { programDirectory, data, port }));
       },
       stop: guard.end,
     };

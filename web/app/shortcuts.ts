@@ -19,7 +19,7 @@ export function useShortcuts({ openPalette, openHelp }: { openPalette: () => voi
         event.preventDefault();
         return onPalette();
       }
-      if (isTyping(event)) return;
+      if (shouldIgnoreKey(event)) return;
       if (event.key === "?") onHelp();
       else if (event.key === "/") {
         event.preventDefault();
@@ -47,7 +47,7 @@ export function useKeys(keys: Record<string, () => void>): void {
   useEffect(() => {
     let previousKey = "";
     const onKeyDown = (event: KeyboardEvent): void => {
-      if (isTyping(event) || previousKey === "g") return void (previousKey = "");
+      if (shouldIgnoreKey(event) || previousKey === "g") return void (previousKey = "");
       previousKey = event.key;
       onShortcut(event);
     };
@@ -56,7 +56,7 @@ export function useKeys(keys: Record<string, () => void>): void {
   }, []);
 }
 
-function isTyping(event: KeyboardEvent): boolean {
+function shouldIgnoreKey(event: KeyboardEvent): boolean {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return true;
   const element = event.target;
   if (!(element instanceof HTMLElement)) return false;

@@ -57,8 +57,11 @@ export type Activity =
  */
 export function createActivityReader(): (events: readonly StoredEvent[]) => readonly Activity[] {
   const activities: Activity[] = [];
-  /** Indexes of the activities in progress, keyed by the id that their end event repeats. */
-  const inProgress = new Map<string, number>();
+  /**
+   * Indexes of activities that have not reported their end, keyed by kind and by the id that the end event repeats. The
+   * kind is necessary, because a question may have the id of the tool that it asks about.
+   */
+  const unfinished = new Map<string, number>();
   const unread: number[] = [];
   let readCount = 0;
   let attempt: number | null = null;
@@ -94,7 +97,7 @@ export function createActivityReader(): (events: readonly StoredEvent[]) => read
         break;
       case "tool_use":
         recordOutput(at, null);
-        startActivity(event.tool_use_id, {
+        startActivity("tool", event.tool_use_id, {
           ...started,
           kind: "tool",
           name: event.name,
@@ -106,23 +109,30 @@ export function createActivityReader(): (events: readonly StoredEvent[]) => read
       case "tool_result":
         turn = null;
         idleSince = at;
-        finishActivity(event.tool_use_id, "tool", { to: at, output: event.output, is_error: event.is_error });
+        finishActivity("tool", event.tool_use_id, { to: at, output: event.output, is_error: event.is_error });
         break;
       case "execution_started": {
         const from = Date.parse(event.execution.started_at);
         const start = event.execution;
-        startActivity(start.execution_id, { ...started, kind: "execution", from, inTurn: turns > 0, start, end: null });
+        startActivity("execution", start.execution_id, {
+          ...started,
+          kind: "execution",
+          from,
+          inTurn: turns > 0,
+          start,
+          end: null,
+        });
         break;
       }
       case "execution_ended":
-        finishActivity(event.execution.execution_id, "execution", {
+        finishActivity("execution", event.execution.execution_id, {
           to: Date.parse(event.execution.ended_at),
           end: event.execution,
         });
         break;
       case "permission_request": {
         const { request_id, tool, input } = event;
-        startActivity(request_id, {
+        startActivity("question", request_id, {
           ...started,
           kind: "question",
           request_id,
@@ -136,7 +146,7 @@ export function createActivityReader(): (events: readonly StoredEvent[]) => read
       }
       case "permission_decision": {
         const { request_id, decision, by, message = null } = event;
-        finishActivity(request_id, "question", { to: at, decision, by, message });
+        finishActivity("question", request_id, { to: at, decision, by, message });
         break;
       }
       case "system":
@@ -177,26 +187,31 @@ export function createActivityReader(): (events: readonly StoredEvent[]) => read
     update(turn, "turn", { to: at, ...(text === null ? {} : { text }) });
   }
 
-  function startActivity(id: string, activity: Activity): void {
-    inProgress.set(id, activities.push(activity) - 1);
+  function startActivity<K extends Activity["kind"]>(
+    kind: K,
+    id: string,
+    activity: Extract<Activity, { kind: K }>,
+  ): void {
+    unfinished.set(`${kind} ${id}`, activities.push(activity) - 1);
   }
 
+  /** Also updates an activity that ended with its attempt: the tool of a parked run returns in a later attempt. */
   function finishActivity<K extends Activity["kind"]>(
-    id: string,
     kind: K,
+    id: string,
     changes: Partial<Extract<Activity, { kind: K }>>,
   ): void {
-    const index = inProgress.get(id);
+    const key = `${kind} ${id}`;
+    const index = unfinished.get(key);
     if (index === undefined) return;
-    inProgress.delete(id);
+    unfinished.delete(key);
     update(index, kind, changes);
   }
 
   /** Ends the current attempt and all activities in progress. */
   function endAttempt(at: number): void {
-    for (const index of inProgress.values()) activities[index] = { ...activities[index]!, to: at };
-    inProgress.clear();
-    if (attempt !== null && activities[attempt]!.to === null) activities[attempt] = { ...activities[attempt]!, to: at };
+    for (const [index, activity] of activities.entries())
+      if (activity.to === null) activities[index] = { ...activity, to: at };
   }
 
   function update<K extends Activity["kind"]>(

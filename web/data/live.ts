@@ -4,7 +4,7 @@ import { type Connection, type LiveMessage, openLiveStream } from "./live-stream
 type Listener = (message: LiveMessage) => void;
 
 const listeners = new Set<Listener>();
-const watchers = new Set<() => void>();
+const connectionListeners = new Set<() => void>();
 let connection: Connection = "connecting";
 let send: (message: { follow: string[] } | "disconnect") => void = () => undefined;
 /** How many components in this tab follow each run. */
@@ -40,7 +40,7 @@ async function shareStream(): Promise<void> {
 function receive(message: LiveMessage): void {
   if (message.kind === "connection") {
     connection = message.connection;
-    for (const watcher of watchers) watcher();
+    for (const listener of connectionListeners) listener();
   }
   for (const listener of listeners) listener(message);
 }
@@ -58,9 +58,9 @@ export function useLive(listener: Listener): void {
 
 export function useConnection(): Connection {
   return useSyncExternalStore(
-    (watcher) => {
-      watchers.add(watcher);
-      return () => watchers.delete(watcher);
+    (listener) => {
+      connectionListeners.add(listener);
+      return () => connectionListeners.delete(listener);
     },
     () => connection,
   );

@@ -9,5 +9,5 @@ export function useRunnerNames(): (runner_id: string | null) => string {
     () => new Map((data ?? []).map(({ runner_id, name, executor_profile }) => [runner_id, name ?? executor_profile])),
     [data],
   );
-  return (runner_id) => (runner_id === null ? "—" : (names.get(runner_id) ?? `…${runner_id.slice(-6)}`));
+  return (runner_id) => (runner_id === null ? "—" : (names.get(runner_id) ?? `…${runner_id.slice(-8)}`));
 }

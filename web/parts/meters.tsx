@@ -9,13 +9,14 @@ interface Meter {
   link?: Pick<LinkProps, "to" | "search">;
 }
 
-/** Horizontal bars, each with a name and a value. */
+/** Horizontal bars, each with a name and a value. A single row has no bar, because there is nothing to compare it with. */
 export function Meters({ rows, tone }: { rows: readonly Meter[]; tone: "accent" | "bad" | "wait" }) {
+  const withBars = rows.length > 1;
   const max = Math.max(...rows.map(({ value }) => value), Number.MIN_VALUE);
   return (
     <ul>
       {rows.map(({ name, value, label, link }) => (
-        <li key={name} className={styles["meter"]}>
+        <li key={name} className={styles["meter"]} data-single={!withBars || undefined}>
           {link ? (
             <Link {...link} className="ellipsis" title={name}>
               {name}
@@ -23,9 +24,11 @@ export function Meters({ rows, tone }: { rows: readonly Meter[]; tone: "accent" 
           ) : (
             <span className="ellipsis">{name}</span>
           )}
-          <span aria-hidden="true">
-            <span className={styles[tone]} style={{ width: `${Math.max(2, (100 * value) / max)}%` }} />
-          </span>
+          {withBars ? (
+            <span aria-hidden="true">
+              <span className={styles[tone]} style={{ width: `${Math.max(2, (100 * value) / max)}%` }} />
+            </span>
+          ) : null}
           <span className="dim">{label}</span>
         </li>
       ))}

@@ -6,7 +6,7 @@ import { queries, type Question, queryClient } from "../data/queries.ts";
 import { Button } from "./button.tsx";
 import { Icon } from "./icon.tsx";
 import { JsonField } from "./schema-form.tsx";
-import { Ago, formatShortDuration, useNow } from "./time.tsx";
+import { Ago, formatRemainingTime, useNow } from "./time.tsx";
 import { toast, toastError } from "./toasts.tsx";
 import { ToolInput } from "./tool-input.tsx";
 import styles from "./question-card.module.css";
@@ -14,10 +14,10 @@ import styles from "./question-card.module.css";
 type Mode = "view" | "edit" | "deny";
 
 const effectLabels = {
-  read: "wants to read something",
-  edit: "wants to change something",
-  execute: "wants to run a command",
-  network: "wants to use the network",
+  read: "reads something",
+  edit: "changes something",
+  execute: "runs a command",
+  network: "uses the network",
 };
 
 /** A run's question with the exact tool input and the possible answers. */
@@ -75,8 +75,9 @@ export function QuestionCard({
             {question.agent_name}
           </Link>
         ) : null}
-        <span className="dim">{question.effect ? effectLabels[question.effect] : "asks for"}</span>
+        <span className="dim">asks to use</span>
         <code>{question.tool}</code>
+        {question.effect ? <span className="dim">({effectLabels[question.effect]})</span> : null}
         {question.parents.map(({ run_id, agent_name }) => (
           <Link key={run_id} to="/runs/$runId" params={{ runId: run_id }} className="dim">
             for {agent_name}
@@ -165,7 +166,7 @@ export function OpenQuestion({ run_id, request_id }: { run_id: string; request_i
 function Expiry({ at }: { at: string }) {
   const remainingMs = Date.parse(at) - useNow();
   return (
-    <span className="faint push">{remainingMs > 0 ? `expires in ${formatShortDuration(remainingMs)}` : "expired"}</span>
+    <span className="faint push">{remainingMs > 0 ? `expires in ${formatRemainingTime(remainingMs)}` : "expired"}</span>
   );
 }
 

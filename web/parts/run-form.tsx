@@ -13,12 +13,14 @@ export function RunForm({
   agent,
   from = null,
   mode = "start",
+  trigger = "api",
   onStarted,
   children,
 }: {
   agent: Agent;
   from?: Run | null;
   mode?: RunMode;
+  trigger?: "api" | "chat";
   onStarted: (run: Run) => void;
   /** Renders the form's buttons, one of them of type submit. */
   children: (busy: boolean) => ReactNode;
@@ -37,6 +39,7 @@ export function RunForm({
       .submit({
         agent_name: agent.name,
         mode,
+        trigger_type: trigger,
         ...(Object.keys(values).length > 0 ? { parameters: values } : {}),
         ...(prompt === "" ? {} : { prompt }),
         // The user is present to answer questions.

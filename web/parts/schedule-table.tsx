@@ -48,7 +48,7 @@ const columns = (readOnlyReason: string | null): Column<Schedule>[] => [
   { head: "Defined by", tone: "dim", cell: describeSource },
   {
     head: "Actions",
-    quiet: true,
+    hideHeader: true,
     right: true,
     cell: (schedule) => (
       <span className={styles["actions"]}>

@@ -11,7 +11,7 @@ export interface Column<T> {
   /** Truncates long text and shows all of it on hover. */
   title?: (row: T) => string;
   /** Hides the column's header from sight but not from screen readers, for columns of buttons. */
-  quiet?: boolean;
+  hideHeader?: boolean;
 }
 
 /** On a phone each row becomes a block: the first cell is its heading, the others follow with their column headers. */
@@ -32,9 +32,9 @@ export function Table<T>({
         <table className={styles["table"]}>
           <thead>
             <tr>
-              {columns.map(({ head, right, quiet }) => (
+              {columns.map(({ head, right, hideHeader }) => (
                 <th key={head} scope="col" className={right ? styles["right"] : undefined}>
-                  {quiet ? <span className="hidden-visually">{head}</span> : head}
+                  {hideHeader ? <span className="hidden-visually">{head}</span> : head}
                 </th>
               ))}
             </tr>
@@ -47,7 +47,7 @@ export function Table<T>({
                     key={column.head}
                     className={toClassName(column)}
                     title={column.title?.(row)}
-                    data-head={column.quiet ? undefined : column.head}
+                    data-head={column.hideHeader ? undefined : column.head}
                   >
                     {column.cell(row)}
                   </td>

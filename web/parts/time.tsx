@@ -36,7 +36,7 @@ export function Until({ at }: { at: string }) {
     <time dateTime={at} title={formatDateTime(at)}>
       {remainingMs < 1000
         ? "now"
-        : `in ${remainingMs < 5000 ? `${Math.floor(remainingMs / 1000)}s` : formatShortDuration(remainingMs)}`}
+        : `in ${remainingMs < 5000 ? `${Math.floor(remainingMs / 1000)}s` : formatRemainingTime(remainingMs)}`}
     </time>
   );
 }
@@ -87,12 +87,21 @@ export function isKnownZone(timeZone: string): boolean {
 
 /** A duration in its largest unit, such as `3m`, or `now` below five seconds. */
 export function formatShortDuration(ms: number): string {
+  return toLargestUnit(ms, Math.floor);
+}
+
+/** Like formatShortDuration, but rounded to the nearest unit, so that seven days do not become `6d` after a second. */
+export function formatRemainingTime(ms: number): string {
+  return toLargestUnit(ms, Math.round);
+}
+
+function toLargestUnit(ms: number, round: (value: number) => number): string {
   if (ms < 5000) return "now";
-  const seconds = Math.floor(ms / 1000);
+  const [seconds, minutes, hours] = [round(ms / 1000), round(ms / 60_000), round(ms / 3_600_000)];
   if (seconds < 60) return `${seconds}s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)}m`;
-  if (seconds < 86_400) return `${Math.floor(seconds / 3600)}h`;
-  return `${Math.floor(seconds / 86_400)}d`;
+  if (minutes < 60) return `${minutes}m`;
+  if (hours < 24) return `${hours}h`;
+  return `${round(ms / 86_400_000)}d`;
 }
 
 /** A precise duration, such as `850ms`, `4.2s` or `3m 05s`. */

@@ -2,7 +2,7 @@ import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { type Key, openKeyboard } from "./keys.ts";
 
-/** The keys that Node parses from terminal input. */
+/** Returns the keys that Node parses from terminal input. */
 function read(sent: string): Promise<Key[]> {
   const keys: Key[] = [];
   const stdin = Object.assign(new PassThrough(), { setRawMode: () => undefined });

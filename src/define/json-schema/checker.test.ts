@@ -12,8 +12,8 @@ const openChecker = (...args: Parameters<typeof openSchemaChecker>) => {
 };
 afterEach(() => Promise.all(open.splice(0).map((checker) => checker.stop())));
 
-/** How often this thread could do something else meanwhile. It is once or twice if the work blocked it. */
-async function turnsDuring<T>(work: () => Promise<T>): Promise<{ result: T; turns: number }> {
+/** Counts how often this thread could do something else during the work. It is once or twice if the work blocked it. */
+async function countTurnsDuring<T>(work: () => Promise<T>): Promise<{ result: T; turns: number }> {
   let turns = 0;
   const tick = setInterval(() => turns++, 2);
   try {
@@ -30,10 +30,10 @@ const attack = { x: `${"a".repeat(40)}!` };
 test("terminates an endless pattern without blocking the event loop", async () => {
   const checker = openChecker({ checkMs: 250 });
   await checker.check(evil, { x: "aaa" }, limits); // started and compiled
-  const { result, turns } = await turnsDuring(() => checker.check(evil, attack, limits));
+  const { result, turns } = await countTurnsDuring(() => checker.check(evil, attack, limits));
   expect(result.reason).toBe("late");
   expect(turns).toBeGreaterThan(10);
-  const shorter = await turnsDuring(() => checker.check(evil, { x: `${"a".repeat(28)}!` }, limits));
+  const shorter = await countTurnsDuring(() => checker.check(evil, { x: `${"a".repeat(28)}!` }, limits));
   expect(shorter.result.faults).toHaveLength(1); // terminated or answered, depending on the machine
   expect(shorter.turns).toBeGreaterThan(10);
 });
@@ -59,7 +59,7 @@ test.each([
 ])("%s cannot hold up the event loop", async (_, schema, value) => {
   const checker = openChecker({ checkMs: 200 });
   await checker.check({ type: "object", properties: { x: { format: "date" } } }, {}, limits);
-  const { result, turns } = await turnsDuring(() => checker.check(schema, value, limits));
+  const { result, turns } = await countTurnsDuring(() => checker.check(schema, value, limits));
   expect(result.reason).toBe("late");
   expect(turns).toBeGreaterThan(10);
 });

@@ -72,6 +72,7 @@ export function createActiveRuns(options: ActiveRunsOptions): ActiveRuns {
       const supervised = superviseRun(claim, supervise, {
         journal,
         notify: shipper.notify,
+        notifyLater: shipper.notifyLater,
         flush: shipper.flush,
         onSlotFreed,
         waitForJournalSpace: () => shipper.waitForJournalSpace(journal),

@@ -12,16 +12,16 @@ function delayedPort(
 ) {
   const arrived: string[] = [];
   const { port } = coordinator;
-  const delayed = async <T>(name: keyof RunnerPort, call: () => Promise<T>): Promise<T> => {
+  const delayCall = async <T>(name: keyof RunnerPort, call: () => Promise<T>): Promise<T> => {
     await delays[name]?.();
     arrived.push(name);
     return call();
   };
   const slow: RunnerPort = {
     ...port,
-    register: (registration) => delayed("register", () => port.register(registration)),
-    report: (report) => delayed("report", () => port.report(report)),
-    deregister: (request) => delayed("deregister", () => port.deregister(request)),
+    register: (registration) => delayCall("register", () => port.register(registration)),
+    report: (report) => delayCall("report", () => port.report(report)),
+    deregister: (request) => delayCall("deregister", () => port.deregister(request)),
   };
   return { port: slow, arrived };
 }

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
 import {
   expectDense,
-  outcomeOf,
+  waitForOutcome,
   poll,
   runnersOfEachTest,
   sh,
@@ -22,7 +22,7 @@ test("runs a claimed run to its outcome and leaves nothing behind", async () => 
   const { open, logs, folder } = await setUp(coordinator);
   await open();
   const id = coordinator.submit(sh("echo hello; echo oops >&2; echo $TMPDIR >&2; echo $DROVER_RUN_ID >&2"));
-  expect(await outcomeOf(coordinator, id)).toEqual({ status: "completed", exit_code: 0, text: "hello\n" });
+  expect(await waitForOutcome(coordinator, id)).toEqual({ status: "completed", exit_code: 0, text: "hello\n" });
   const types = coordinator.events(id).map(({ type }) => type);
   expect(types.slice(0, 2)).toEqual(["status", "execution_started"]);
   expect(types.at(-1)).toBe("execution_ended");
@@ -46,8 +46,10 @@ test.runIf(hasImmutable)("starts although an earlier run left a file that cannot
   const { status } = spawnSync("chattr", ["+i", join(leftover, "stuck")]);
   closing.push(async () => void spawnSync("chattr", ["-i", join(leftover, "stuck")]));
   await open();
-  expect(await outcomeOf(coordinator, coordinator.submit(sh("echo hello")))).toMatchObject({ status: "completed" });
-  expect(await readdir(join(folder, "tmp"))).toEqual(status === 0 ? ["run-before"] : []);
+  expect(await waitForOutcome(coordinator, coordinator.submit(sh("echo hello")))).toMatchObject({
+    status: "completed",
+  });
+  await poll(() => readdir(join(folder, "tmp"))).toEqual(status === 0 ? ["run-before"] : []);
 });
 
 test("passes hostile parameters to the command unchanged and returns them as data", async () => {
@@ -60,7 +62,7 @@ test("passes hostile parameters to the command unchanged and returns them as dat
     { command: `${process.execPath} ${join(folder, "echo.cjs")}` },
     { parameters: { message, flag: true, dash: "--x" } },
   );
-  expect(await outcomeOf(coordinator, id)).toMatchObject({
+  expect(await waitForOutcome(coordinator, id)).toMatchObject({
     status: "completed",
     data: { argv: ["--message", message, "--flag", "--dash=--x"] },
   });
@@ -70,14 +72,14 @@ test("a failed run has the command's exit code and stderr", async () => {
   const coordinator = createMemoryCoordinator();
   await (await setUp(coordinator)).open();
   const id = coordinator.submit(sh("echo it is wrong >&2; exit 7"));
-  expect(await outcomeOf(coordinator, id)).toMatchObject({
+  expect(await waitForOutcome(coordinator, id)).toMatchObject({
     status: "failed",
     reason: "exit_nonzero",
     exit_code: 7,
     message: "it is wrong",
   });
   const missing = coordinator.submit({ command: "scripts/nosuch" });
-  expect(await outcomeOf(coordinator, missing)).toMatchObject({ status: "failed", reason: "command_not_found" });
+  expect(await waitForOutcome(coordinator, missing)).toMatchObject({ status: "failed", reason: "command_not_found" });
 });
 
 test("redacts secrets from events, results and the log before they are written", async () => {
@@ -90,7 +92,7 @@ test("redacts secrets from events, results and the log before they are written",
   const log = () => readFileSync(join(folder, "logs", `${id}.1.jsonl`), "utf8");
   await poll(() => existsSync(join(folder, "logs", `${id}.1.jsonl`)) && log().includes("execution_started")).toBe(true);
   expect(log()).not.toContain("canary-6f1d20b7e4");
-  await outcomeOf(coordinator, id);
+  await waitForOutcome(coordinator, id);
   const recordedText = JSON.stringify([coordinator.events(id), coordinator.runs.get(id)!.outcome]);
   expect(recordedText).not.toContain("canary-6f1d20b7e4");
   expect(textOf(coordinator, id)).toBe("[redacted:TEST_API_KEY]");
@@ -135,7 +137,7 @@ test("records all output of a command before its end, even half a character or t
   await writeFile(join(folder, "half.sh"), "printf 'x\\303'; printf 'canary-6f' >&2");
   await open();
   const id = coordinator.submit({ command: `sh ${join(folder, "half.sh")}` });
-  await outcomeOf(coordinator, id);
+  await waitForOutcome(coordinator, id);
   const events = coordinator.events(id);
   expect(events.at(-1)).toMatchObject({ type: "execution_ended", execution: { stdout_bytes: 2, stderr_bytes: 9 } });
   const readOutput = (stream: string) =>
@@ -150,9 +152,9 @@ test("a stopped run is cancelled, and a run out of time fails with timeout", asy
   await (await setUp(coordinator)).open();
   const stopped = coordinator.submit({ command: "sleep 1000" });
   const late = coordinator.submit({ command: "sleep 1000", timeout_seconds: 0.3 });
-  expect(await outcomeOf(coordinator, late)).toMatchObject({ status: "failed", reason: "timeout" });
+  expect(await waitForOutcome(coordinator, late)).toMatchObject({ status: "failed", reason: "timeout" });
   coordinator.order(stopped, { stop: "user" });
-  expect(await outcomeOf(coordinator, stopped)).toEqual({ status: "cancelled", by: "user" });
+  expect(await waitForOutcome(coordinator, stopped)).toEqual({ status: "cancelled", by: "user" });
 });
 
 test("runs at most as many runs as it has slots, and fills a freed slot", async () => {
@@ -175,7 +177,7 @@ test("refuses to work outside the runner's directories, also through a symlink",
   await open();
   for (const project_dir of ["/", join(folder, "out", "etc"), "relative", join(folder, "missing")]) {
     const id = coordinator.submit({ command: "true" }, { project_dir });
-    expect(await outcomeOf(coordinator, id)).toMatchObject({
+    expect(await waitForOutcome(coordinator, id)).toMatchObject({
       status: "failed",
       reason: "refused",
       message: expect.stringContaining("project_dir"),
@@ -197,7 +199,7 @@ test("loses no event and no run in an outage", async () => {
   await new Promise((resolve) => setTimeout(resolve, 3500));
   coordinator.faults.away = null;
   for (const id of ids) {
-    expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed" });
+    expect(await waitForOutcome(coordinator, id)).toMatchObject({ status: "completed" });
     expect(textOf(coordinator, id)).toBe(Array.from({ length: 20 }, (_, i) => `line ${i + 1}\n`).join(""));
     expectDense(coordinator, id);
     expect(coordinator.runs.get(id)!.attempt).toBe(1);
@@ -213,7 +215,7 @@ test("tolerates lost responses and duplicate requests", async () => {
   await open();
   const ids = Array.from({ length: 12 }, (_, i) => coordinator.submit(sh(`echo run ${i}`)));
   for (const [i, id] of ids.entries()) {
-    expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed", text: `run ${i}\n` });
+    expect(await waitForOutcome(coordinator, id)).toMatchObject({ status: "completed", text: `run ${i}\n` });
     expect(coordinator.events(id).filter(({ type }) => type === "execution_started")).toHaveLength(1);
     expect(coordinator.runs.get(id)!.attempt).toBe(1);
     expectDense(coordinator, id);
@@ -227,7 +229,7 @@ test("registers again with a coordinator that has forgotten the runner", async (
   const id = coordinator.submit({ command: "sleep 0.5" });
   await poll(() => coordinator.runs.get(id)!.status).toBe("running");
   coordinator.forgetRunners();
-  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed" });
+  expect(await waitForOutcome(coordinator, id)).toMatchObject({ status: "completed" });
   expect(coordinator.calls.register).toBeGreaterThan(1);
 });
 
@@ -254,7 +256,24 @@ test("stops its runs when no report is answered for longer than the lease", asyn
   await poll(() => runner.running).toBe(0);
   expect(notices.join("\n")).toContain("the lease has expired");
   coordinator.faults.away = null;
-  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "runner_lost" });
+  expect(await waitForOutcome(coordinator, id)).toMatchObject({ status: "failed", reason: "runner_lost" });
+});
+
+test("takes no run while its reports are not answered, and goes on when they are", async () => {
+  const coordinator = createMemoryCoordinator({ leaseMs: 3000 });
+  const { open, notices } = await setUp(coordinator);
+  const runner = await open();
+  const id = coordinator.submit({ command: "sleep 1000" });
+  await poll(() => coordinator.events(id).some(({ type }) => type === "execution_started")).toBe(true);
+  coordinator.faults.loseAnswer = (call) => call === "report";
+  await poll(() => runner.running).toBe(0);
+  expect(notices.join("\n")).toContain("the lease has expired");
+  const later = coordinator.submit(sh("echo hello"));
+  const polls = coordinator.calls.poll;
+  await poll(() => coordinator.calls.poll).toBeGreaterThan(polls + 1);
+  expect(coordinator.runs.get(later)).toMatchObject({ status: "pending", attempt: 0 });
+  coordinator.faults.loseAnswer = () => false;
+  expect(await waitForOutcome(coordinator, later)).toMatchObject({ status: "completed", text: "hello\n" });
 });
 
 test("a drain lets runs finish and takes no new ones", async () => {
@@ -329,7 +348,7 @@ test("ends a run without an outcome as lost, ships its events and kills its orph
     `${lines.map((line) => JSON.stringify(line)).join("\n")}\n{"attempt":1,"n":3,"at":"20`,
   );
   await open();
-  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "runner_lost" });
+  expect(await waitForOutcome(coordinator, id)).toMatchObject({ status: "failed", reason: "runner_lost" });
   expect(coordinator.events(id).map(({ type }) => type)).toEqual(["status", "execution_started", "execution_ended"]);
   expect(coordinator.events(id).at(-1)).toMatchObject({ execution: { interrupted: true } });
   expect(findOrphans([`dead-${id}`])).toEqual([]);

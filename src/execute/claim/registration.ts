@@ -124,6 +124,12 @@ export async function startRegistration(
     shortage = null;
     const free = activeRuns.freeSlots();
     if (free <= 0) return free;
+    // Its runs would be stopped with the others when the lease expires.
+    if (shipper.shipmentCount > 0 && hasLeaseExpired(shipper, latest.lease_ms / 2)) {
+      shortage = `takes no run until a report is answered; the last answer is ${Math.round(shipper.silentMs)} ms old`;
+      setTimeout(() => loop.onSlotFreed(), shortagePauseMs).unref();
+      return 0;
+    }
     const descriptors = countDescriptors();
     // runs taken a moment ago have not opened their files yet
     const room = Math.max(0, Math.min(roomForRuns(descriptors), maxRuns - activeRuns.running));

@@ -35,7 +35,7 @@ export async function settleInterrupted(
     const record = (event: RunEvent): void => void journal.append(redactor.value(event));
     const { run_id, attempt } = journal;
     const nested = await recoverNested(
-      { runs: directories.runs, run_id, attempt, owner, now, record, recorded: executions },
+      { runsDirectory: directories.runs, run_id, attempt, owner, now, record, recorded: executions },
       runnerDied,
     );
     for (const id of openExecutions(executions))

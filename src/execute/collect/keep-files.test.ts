@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-/** Two files. Calls `meanwhile` while the first is read. */
+/** Keeps two files and calls `meanwhile` while the first is being read. */
 function setUp(meanwhile: () => void) {
   for (const name of ["a", "b"]) writeFileSync(join(directory, name), name);
   const files = ["a", "b"].map((path) => ({

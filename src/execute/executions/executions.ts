@@ -7,6 +7,7 @@ import { interruptedEnd } from "../../model/interrupted-end.ts";
 import type { NewId } from "../../model/ids.ts";
 import type { Command, Limits, RunningProcess, StartCommand, StartOptions } from "../../model/process.ts";
 import { checkCommand } from "../../process/check-command.ts";
+import { isWithin } from "../../process/protected-paths.ts";
 import { withInitialUsage } from "../../process/disk-usage-watch.ts";
 import { executionEnd, executionStart } from "./execution-record.ts";
 import { nestedDirectories } from "../nested/nested-directories.ts";
@@ -84,7 +85,8 @@ export function createExecutions(options: ExecutionsOptions): Executions {
     const command = {
       ...requested,
       workingDirectory: requested.workingDirectory ?? options.dirs.work,
-      environment: { TMPDIR: options.dirs.tmp, HOME: options.dirs.home, ...requested.environment },
+      // the run's own TMPDIR is the one that a sandbox can write to
+      environment: { HOME: options.dirs.home, ...requested.environment, TMPDIR: options.dirs.tmp },
       limits: isHost ? hostLimits : { ...options.commandLimits, ...requested.limits },
     };
     checkCommand(command);
@@ -114,6 +116,8 @@ export function createExecutions(options: ExecutionsOptions): Executions {
         command,
         {
           ...startOptions,
+          ...(isWithin(command.workingDirectory, options.dirs.work) ? { workRoot: options.dirs.work } : {}),
+          temporaryDirectory: options.dirs.tmp,
           writable: [options.dirs.home, ...options.writable],
           show: nestedDirectories(options.ids),
           ids: { ...options.ids, DROVER_EXECUTION_ID: execution_id },

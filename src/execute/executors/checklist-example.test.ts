@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
-import { outcomeOf, poll, runnersOfEachTest } from "../../../test/fixtures/execute/registered.ts";
+import { waitForOutcome, poll, runnersOfEachTest } from "../../../test/fixtures/execute/registered.ts";
 import { start } from "../../process/start.ts";
 import { loadModuleExecutor } from "./module-executor.ts";
 
@@ -44,7 +44,7 @@ test("runs examples/executors/checklist.ts: with steps allowed, edited and denie
   // the third step's question is not asked again
   await poll(questionIds).toEqual(["step-1", "step-2", "step-3", "step-4"]);
   coordinator.answer(id, "step-4", { decision: "allow" });
-  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed", text: "4 steps" });
+  expect(await waitForOutcome(coordinator, id)).toMatchObject({ status: "completed", text: "4 steps" });
   expect([...run().uploads.values()].map(String)).toEqual(["wash\ndry slowly\nfold\n"]);
 });
 

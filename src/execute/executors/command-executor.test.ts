@@ -2,9 +2,9 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { invocationOf } from "../../../test/fixtures/execute/memory-port.ts";
+import { createInvocation } from "../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../test/fixtures/execute/open-context.ts";
-import type { RunContext } from "../../model/executor.ts";
+import type { Executor, RunContext } from "../../model/executor.ts";
 import { createCommandExecutor } from "./command-executor.ts";
 
 const closing: (() => Promise<unknown>)[] = [];
@@ -16,7 +16,8 @@ afterEach(async () => {
 async function run(
   source: string,
   more: Partial<RunContext> = {},
-  invocation = invocationOf("r1", { command: "true" }),
+  invocation = createInvocation("r1", { command: "true" }),
+  can: Partial<Executor["can"]> = { ask: true },
 ) {
   const directory = await mkdtemp(join(tmpdir(), "drover-command-"));
   closing.push(() => rm(directory, { recursive: true, force: true }));
@@ -27,6 +28,7 @@ async function run(
   const executor = createCommandExecutor({
     ...options,
     name: "program",
+    can,
     command: `${process.execPath} ${join(directory, "program.cjs")}`,
   });
   return { outcome: await executor.run(invocation, opened.context), events: opened.events, kept: opened.kept };
@@ -36,7 +38,7 @@ const firstLine =
   'require("node:readline").createInterface({ input: process.stdin }).once("line", (line) => { const invocation = JSON.parse(line);';
 
 test("passes the invocation on the first line and uses the result event as the outcome", async () => {
-  const invocation = invocationOf(
+  const invocation = createInvocation(
     "r1",
     { command: "true" },
     { parameters: { a: 'x\n"y"' }, prompt: "hi", executor_config: { k: 1 } },
@@ -76,7 +78,7 @@ test("passes events on, and reports other lines as errors without stopping", asy
   expect(events.filter(({ type }) => type === "status")).toEqual([]);
 });
 
-test("refuses a number that JSON cannot represent exactly: drops the event, or the data of a result", async () => {
+test("refuses a number that JavaScript cannot represent exactly: drops the event, or the data of a result", async () => {
   const result = '{"type":"result","status":"completed","reason":null,"error":null,"exit_code":0,"result_text":"t"';
   const { outcome, events } = await run(`
     console.log('{"type":"tool_use","tool_use_id":"1","name":"t","input":{"ids":[1,12345678901234567890]}}');
@@ -88,7 +90,7 @@ test("refuses a number that JSON cannot represent exactly: drops the event, or t
       type: "error",
       code: "event_inexact",
       message:
-        "An event was dropped: JSON cannot represent the number 12345678901234567890 at input.ids.1 exactly. Send it as a string.",
+        "An event was dropped: JavaScript cannot represent the number 12345678901234567890 at input.ids.1 exactly. Send it as a string.",
     },
     { type: "assistant", text: "12345678901234567890" },
     expect.objectContaining({ code: "result_inexact", message: expect.stringContaining("at result_data.id exactly") }),
@@ -132,6 +134,28 @@ test("passes answers and input to the program as lines", async () => {
   );
 });
 
+test("denies a question that the profile does not allow, and reports it", async () => {
+  const { outcome, events } = await run(
+    `require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+       const received = JSON.parse(line);
+       if (received.schema_version) console.log(JSON.stringify({ type: "permission_request", request_id: "q", tool: "shell", input: {} }));
+       else {
+         console.log(JSON.stringify({ type: "result", status: "completed", reason: null, error: null, exit_code: 0, result_text: received.answer.answer.decision, result_data: null }));
+         process.exit(0);
+       }
+     });`,
+    { ask: () => Promise.resolve({ decision: "allow" }) },
+    createInvocation("r1", { command: "true" }),
+    {},
+  );
+  expect(outcome).toMatchObject({ status: "completed", text: "deny" });
+  expect(events).toContainEqual({
+    type: "error",
+    code: "undeclared_ask",
+    message: "The executor program asks a question but does not declare can: { ask: true }.",
+  });
+});
+
 test("reports a missing program as an outcome", async () => {
   const opened = await openContext();
   closing.push(opened.close);
@@ -141,7 +165,7 @@ test("reports a missing program as an outcome", async () => {
     name: "x",
     command: "bin/nosuch",
   });
-  expect(await executor.run(invocationOf("r", { command: "true" }), opened.context)).toMatchObject({
+  expect(await executor.run(createInvocation("r", { command: "true" }), opened.context)).toMatchObject({
     status: "failed",
     reason: "command_not_found",
   });
@@ -155,12 +179,12 @@ test("collects the files of an autonomous agent's program", async () => {
   const withFile = await run(
     `require("node:fs").writeFileSync("made.txt", "made"); ${print({ result_text: "t" })}`,
     {},
-    invocationOf("r1", autonomous),
+    createInvocation("r1", autonomous),
   );
   expect(withFile).toMatchObject({ outcome: { status: "completed", text: "t" }, kept: ["made.txt"] });
-  const textOnly = await run(print({ result_text: "only said" }), {}, invocationOf("r1", autonomous));
+  const textOnly = await run(print({ result_text: "only said" }), {}, createInvocation("r1", autonomous));
   expect(textOnly).toMatchObject({ outcome: { status: "completed" }, kept: ["response.txt"] });
-  const silent = await run(print({}), {}, invocationOf("r1", autonomous));
+  const silent = await run(print({}), {}, createInvocation("r1", autonomous));
   expect(silent).toMatchObject({ outcome: { status: "failed", reason: "no_output" }, kept: [] });
   const procedural = await run('require("node:fs").writeFileSync("made.txt", "made");');
   expect(procedural).toMatchObject({ outcome: { status: "completed" }, kept: [] });

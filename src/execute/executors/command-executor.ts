@@ -8,6 +8,7 @@ import { failed } from "../../model/outcome.ts";
 import { toFailureReason } from "../executions/failure-reason.ts";
 import { emitOutput } from "../journal/output-events.ts";
 import { createStderrExcerpt } from "../executions/stderr-excerpt.ts";
+import { undeclaredQuestion } from "../supervise/questions.ts";
 import { toStopOutcome, getStopReason } from "../supervise/stop-outcome.ts";
 import { defineExecutor, RunFailure } from "../scaffold/define-executor.ts";
 import { toFailureOutcome } from "../scaffold/run-failure.ts";
@@ -59,7 +60,8 @@ async function runProgram(
   const command = resolveCommand(options.command, options);
   if (!command.ok) return failed("refused", `The executor's command cannot be run: ${command.message}.`);
   try {
-    const state = openCommandState(options.can ?? {}, context);
+    const { name, can = {} } = options;
+    const state = openCommandState(can, context);
     const savedState = await state.load();
     const running = await context.start({
       executable: command.executable,
@@ -67,7 +69,15 @@ async function runProgram(
       workingDirectory: context.dirs.work,
       environment: { DROVER_RUNNER_DIRECTORY: options.runnerDirectory },
     });
-    return await converse(running, { invocation, context, parse: await loadLineParser(), state, savedState });
+    return await converse(running, {
+      name,
+      can,
+      invocation,
+      context,
+      parse: await loadLineParser(),
+      state,
+      savedState,
+    });
   } catch (error) {
     if (error instanceof RequestError) return failed("refused", error.message);
     if (error instanceof RunFailure) return toFailureOutcome(error);
@@ -76,6 +86,8 @@ async function runProgram(
 }
 
 interface ConverseOptions {
+  name: string;
+  can: Partial<Executor["can"]>;
   invocation: Invocation;
   context: RunContext;
   parse: ParseLine;
@@ -110,6 +122,11 @@ async function converse(running: RunningProcess, options: ConverseOptions): Prom
       case "save":
         return send({ saved: await options.state.save(line.state) });
       case "permission_request":
+        if (!options.can.ask) {
+          const message = undeclaredQuestion(options.name);
+          await emit({ type: "error", code: "undeclared_ask", message });
+          return send({ answer: { request_id: line.request_id, answer: { decision: "deny", message } } });
+        }
         return void context.ask(line).then((answer) => send({ answer: { request_id: line.request_id, answer } }));
       case "usage":
         return context.usage(line.usage);
@@ -162,7 +179,7 @@ function parseLine(text: string, parse: ParseLine): ProgramLine | string {
 /** Drops only the data of a result, so that the run still ends with the status its program reported. */
 function inexactNumber({ path, text }: NonNullable<ReturnType<typeof findInexactNumber>>, isResult: boolean): RunEvent {
   const subject = isResult ? "The result's data" : "An event";
-  const message = `${subject} was dropped: JSON cannot represent the number ${text.slice(0, 100)} at ${path.join(".")} exactly. Send it as a string.`;
+  const message = `${subject} was dropped: JavaScript cannot represent the number ${text.slice(0, 100)} at ${path.join(".")} exactly. Send it as a string.`;
   return { type: "error", code: isResult ? "result_inexact" : "event_inexact", message };
 }
 

@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { afterAll, afterEach, beforeAll } from "vitest";
 import { describeContract } from "../../../test/contract/contract.ts";
 import { executorContract, type ExecutorSubject } from "../../../test/contract/executor.ts";
-import { invocationOf } from "../../../test/fixtures/execute/memory-port.ts";
+import { createInvocation } from "../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../test/fixtures/execute/open-context.ts";
 import { start } from "../../process/start.ts";
 import { createRedactor } from "../../redact/redactor.ts";
@@ -53,18 +53,18 @@ const resolveOptions = () => ({ runnerDirectory: directory, variables: { allowed
 function subject(executor: ExecutorSubject["executor"], prefix = ""): ExecutorSubject {
   const more = executor.can.ask
     ? {
-        asking: { invocation: invocationOf("r6", { command: "ask" }, { prompt: "ask" }), edited: { n: 42 } },
-        receivingInput: invocationOf("r7", { command: "hear" }, { prompt: "hear" }),
+        asking: { invocation: createInvocation("r6", { command: "ask" }, { prompt: "ask" }), edited: { n: 42 } },
+        receivingInput: createInvocation("r7", { command: "hear" }, { prompt: "hear" }),
       }
     : {};
   return {
     executor,
     ...more,
-    succeeding: invocationOf("r1", { command: `${prefix}ok` }),
-    failing: invocationOf("r2", { command: `${prefix}bad` }),
-    endless: invocationOf("r3", { command: `${prefix}endless` }),
-    stubborn: invocationOf("r4", { command: `${prefix}stubborn` }),
-    leaving: invocationOf("r5", { command: `${prefix}leaving` }),
+    succeeding: createInvocation("r1", { command: `${prefix}ok` }),
+    failing: createInvocation("r2", { command: `${prefix}bad` }),
+    endless: createInvocation("r3", { command: `${prefix}endless` }),
+    stubborn: createInvocation("r4", { command: `${prefix}stubborn` }),
+    leaving: createInvocation("r5", { command: `${prefix}leaving` }),
     async open() {
       const context = await openContext();
       opened.push(context);

@@ -3,7 +3,7 @@ import { rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { invocationOf } from "../../../test/fixtures/execute/memory-port.ts";
+import { createInvocation } from "../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../test/fixtures/execute/open-context.ts";
 import { RequestError } from "../../model/errors.ts";
 import { start } from "../../process/start.ts";
@@ -35,7 +35,10 @@ async function load(name: string, source: string) {
 async function run(executor: Awaited<ReturnType<typeof load>>["executor"]) {
   const opened = await openContext();
   closing.push(opened.close);
-  return { outcome: await executor.run(invocationOf("r", { command: "true" }), opened.context), events: opened.events };
+  return {
+    outcome: await executor.run(createInvocation("r", { command: "true" }), opened.context),
+    events: opened.events,
+  };
 }
 
 test("loads a JavaScript module unchanged, with the profile's config", async () => {
@@ -74,7 +77,7 @@ test("refuses an invalid command, also if the module has its own copy of Drover"
     start: () => Promise.reject(new RequestError({ code: "DROVER-USE-006", message: "a NUL byte" })),
   });
   closing.push(opened.close);
-  const outcome = await executor.run(invocationOf("r", { command: "true" }), opened.context);
+  const outcome = await executor.run(createInvocation("r", { command: "true" }), opened.context);
   expect(outcome).toMatchObject({ status: "failed", reason: "refused", message: "a NUL byte" });
 });
 
@@ -121,7 +124,7 @@ test("reports invalid events, usage, partials and questions with their type and 
     ask: (question) => Promise.reject(new Error(`asked ${JSON.stringify(question)}`)),
   });
   closing.push(opened.close);
-  const outcome = await executor.run(invocationOf("r", { command: "true" }), opened.context);
+  const outcome = await executor.run(createInvocation("r", { command: "true" }), opened.context);
   expect(outcome).toMatchObject({ status: "completed", text: "deny" });
   expect(passed).toEqual([]);
   expect(opened.events.map((event) => event.type === "error" && event.message)).toEqual([

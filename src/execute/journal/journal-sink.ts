@@ -3,16 +3,22 @@ import type { Journal } from "./journal.ts";
 
 export interface JournalSinkOptions {
   journal: Journal;
-  /** Called after each event, since there is something to ship. */
+  /** Called after an event that readers wait for. */
   notify: () => void;
+  /** Called after an event that can wait for the end of a short run. */
+  notifyLater: () => void;
   /** Called when the journal is full and takes no more events. */
   onFull: () => void;
   /** Called when the journal cannot be written. */
   onWriteError: () => void;
 }
 
+/** In a short run these follow each other, and the outcome, within milliseconds. One report then takes all of them. */
+const startsAndEnds: ReadonlySet<RunEvent["type"]> = new Set(["status", "execution_started", "execution_ended"]);
+
 /** Appends the events of a claimed run to its journal, from which they are shipped. */
-export function journalSink({ journal, notify, onFull, onWriteError }: JournalSinkOptions): (event: RunEvent) => void {
+export function journalSink(options: JournalSinkOptions): (event: RunEvent) => void {
+  const { journal, notify, notifyLater, onFull, onWriteError } = options;
   return (event) => {
     try {
       if (!journal.append(event)) onFull();
@@ -20,6 +26,7 @@ export function journalSink({ journal, notify, onFull, onWriteError }: JournalSi
       if (journal.writeError === null) throw error;
       onWriteError();
     }
-    notify();
+    if (startsAndEnds.has(event.type)) notifyLater();
+    else notify();
   };
 }

@@ -29,7 +29,7 @@ function setUp({ memoryBytes = 1_000_000, maxBytes = 100_000_000, wrap = (file: 
 }
 
 const line = (text: string): RunEvent => ({ type: "output", stream: "stdout", text });
-const done = { status: "completed", exit_code: 0, text: null } as const;
+const completed = { status: "completed", exit_code: 0, text: null } as const;
 
 /** Ships everything in batches, as a shipper would. */
 function shipAll(journal: Journal, maxBytes: number): { ns: number[]; batches: number } {
@@ -49,13 +49,13 @@ test("writes each event to the file at once, numbered without gaps, the outcome 
   journal.append(line("a"));
   expect(readFileSync(path, "utf8")).toContain('"n":1');
   journal.append(line("b"));
-  journal.finish(done);
+  journal.finish(completed);
   const lines = readFileSync(path, "utf8")
     .trim()
     .split("\n")
     .map((text) => JSON.parse(text) as { n?: number; outcome?: unknown; last_n?: number });
   expect(lines.map(({ n }) => n)).toEqual([1, 2, undefined]);
-  expect(lines.at(-1)).toMatchObject({ outcome: done, last_n: 2 });
+  expect(lines.at(-1)).toMatchObject({ outcome: completed, last_n: 2 });
 });
 
 test("reads events that do not fit into memory back from the file, in order and once", () => {
@@ -85,7 +85,7 @@ test("sends events again if the coordinator has fewer than it once acknowledged"
   expect(shipAll(journal, 1000).ns).toEqual(upTo(100).slice(40));
 });
 
-test("a full log takes no more output, but still records how the run ended", () => {
+test("a full log takes no more output, but still records the outcome", () => {
   const { journal } = setUp({ maxBytes: 100_000 });
   let appended = 0;
   while (journal.append(line("x".repeat(1000)))) appended++;
@@ -115,8 +115,8 @@ test("a disk failure fails the run, and its end is shipped from memory without a
   expect(journal.writeError).toBe(full);
   await expect(journal.sync()).rejects.toThrow("no space");
   journal.append({ type: "error", message: "stopped" });
-  journal.finish(done);
-  expect(journal.outcome).toEqual(done);
+  journal.finish(completed);
+  expect(journal.outcome).toEqual(completed);
   expect(shipAll(journal, 1000).ns).toEqual([1, 2]);
   expect(readFileSync(path, "utf8").trim().split("\n")).toHaveLength(1);
 });

@@ -21,7 +21,11 @@ function setUp({ delayMs = 1_000_000, maxBytes = Infinity } = {}) {
   };
 }
 
-const out = (text: string, stream: "stdout" | "stderr" = "stdout"): OutputEvent => ({ type: "output", stream, text });
+const outputEvent = (text: string, stream: "stdout" | "stderr" = "stdout"): OutputEvent => ({
+  type: "output",
+  stream,
+  text,
+});
 
 test("joins chunks of one stream and keeps the order of the streams", () => {
   const { events, push, end } = setUp();
@@ -30,14 +34,14 @@ test("joins chunks of one stream and keeps the order of the streams", () => {
   push("three\n", "stderr");
   push("four\n");
   end();
-  expect(events).toEqual([out("one\ntwo\n"), out("three\n", "stderr"), out("four\n")]);
+  expect(events).toEqual([outputEvent("one\ntwo\n"), outputEvent("three\n", "stderr"), outputEvent("four\n")]);
 });
 
 test("writes buffered output after the delay", async () => {
   const { events, push, end } = setUp({ delayMs: 10 });
   push("hi\n");
   expect(events).toEqual([]);
-  await poll(() => events).toEqual([out("hi\n")]);
+  await poll(() => events).toEqual([outputEvent("hi\n")]);
   end();
 });
 

@@ -14,9 +14,11 @@ afterEach(async () => {
 
 function setUp() {
   const sent: Delta[] = [];
-  const live = createPartialText(createRedactor({ variables: { TEST_API_KEY: canary } }), (delta) => sent.push(delta));
-  const say = (text: string) => live.push({ kind: "assistant", text });
-  return { live, say, text: () => sent.map(({ text }) => text).join("") };
+  const partialText = createPartialText(createRedactor({ variables: { TEST_API_KEY: canary } }), (delta) =>
+    sent.push(delta),
+  );
+  const pushText = (text: string) => partialText.push({ kind: "assistant", text });
+  return { partialText, pushText, text: () => sent.map(({ text }) => text).join("") };
 }
 
 test("redacts partial text before it leaves the runner", async () => {
@@ -48,23 +50,23 @@ test("redacts partial text before it leaves the runner", async () => {
 });
 
 test("redacts a secret although an event comes between its parts", () => {
-  const { live, say, text } = setUp();
-  say(`key ${canary.slice(0, 9)}`);
-  live.completeMessage({ type: "progress", percent: 50 });
-  say(`${canary.slice(9)} end\n`);
+  const { partialText, pushText, text } = setUp();
+  pushText(`key ${canary.slice(0, 9)}`);
+  partialText.completeMessage({ type: "progress", percent: 50 });
+  pushText(`${canary.slice(9)} end\n`);
   expect(text()).toBe("key [redacted:TEST_API_KEY] end\n");
 });
 
 test("drops text that was held back when the complete message arrives", () => {
-  const { live, say, text } = setUp();
-  say("ends with can");
-  live.completeMessage({ type: "assistant", text: "ends with can" });
-  say("next\n");
+  const { partialText, pushText, text } = setUp();
+  pushText("ends with can");
+  partialText.completeMessage({ type: "assistant", text: "ends with can" });
+  pushText("next\n");
   expect(text()).toBe("ends with next\n");
 });
 
 test("never splits a multi-byte character", () => {
-  const { say, text } = setUp();
-  for (const character of "héllo 🎉 日本\n") say(character);
+  const { pushText, text } = setUp();
+  for (const character of "héllo 🎉 日本\n") pushText(character);
   expect(text()).toBe("héllo 🎉 日本\n");
 });

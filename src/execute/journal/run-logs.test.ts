@@ -5,20 +5,21 @@ import { expect, it, onTestFinished } from "vitest";
 import { startLogSweep } from "./log-sweep.ts";
 import { createRunLog, findRunLogs } from "./run-logs.ts";
 
-function logsIn(directory: string, runner: string) {
+function logOptions(directory: string, runner: string) {
   return { directory, runner, now: () => new Date(), memoryBytes: 1000, maxBytes: 100_000 };
 }
 
 it("finds its own logs among those that other runners are creating or have just removed", () => {
   const directory = mkdtempSync(join(tmpdir(), "drover-logs-"));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
-  for (const runner of ["mine", "theirs"]) createRunLog(`of-${runner}`, 1, false, logsIn(directory, runner)).close();
+  for (const runner of ["mine", "theirs"])
+    createRunLog(`of-${runner}`, 1, false, logOptions(directory, runner)).close();
   const created = join(directory, "created.1.jsonl");
   writeFileSync(created, "");
   // listed, but gone when it is opened
   symlinkSync(join(directory, "nowhere"), join(directory, "removed.1.jsonl"));
 
-  const found = findRunLogs(logsIn(directory, "mine"));
+  const found = findRunLogs(logOptions(directory, "mine"));
   expect(found.map(({ journal }) => journal.run_id)).toEqual(["of-mine"]);
   for (const { journal } of found) journal.close();
   expect(existsSync(created)).toBe(true);
@@ -27,18 +28,18 @@ it("finds its own logs among those that other runners are creating or have just 
 it("does not ship a kept log again, and removes it when it is old", async () => {
   const directory = mkdtempSync(join(tmpdir(), "drover-logs-"));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
-  const logs = logsIn(directory, "mine");
-  const make = (run_id: string, stays: boolean) => {
+  const logs = logOptions(directory, "mine");
+  const createFinishedLog = (run_id: string, stays: boolean) => {
     const journal = createRunLog(run_id, 1, stays, logs);
     journal.append({ type: "assistant", text: "hello" });
     journal.finish({ status: "completed", exit_code: 0, text: null });
     return journal;
   };
-  await make("kept", true).markShipped();
-  await make("fresh", true).markShipped();
-  await make("procedural", false).markShipped();
-  make("unshipped", true).close();
-  // its runner died before it marked the log as shipped
+  await createFinishedLog("kept", true).markShipped();
+  await createFinishedLog("fresh", true).markShipped();
+  await createFinishedLog("procedural", false).markShipped();
+  createFinishedLog("unshipped", true).close();
+  // as if the runner died before it marked the log as shipped
   const found = findRunLogs(logs);
   expect(found.map(({ journal }) => journal.run_id)).toEqual(["unshipped"]);
   const { journal } = found[0]!;

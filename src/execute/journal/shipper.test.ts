@@ -21,7 +21,7 @@ afterEach(async () => {
 
 /** A shipper whose coordinator is a function. */
 function setUp(
-  respond: (request: ReportRequest, turn: number) => Promise<ReportResponse> | ReportResponse,
+  respond: (request: ReportRequest, requestNumber: number) => Promise<ReportResponse> | ReportResponse,
   heartbeatMs = 20,
   monotonic = () => performance.now(),
 ) {
@@ -61,7 +61,7 @@ function setUp(
 
 const emptyResponse: ReportResponse = { acked: [], fenced: [], abandon: [] };
 const output = (text: string) => ({ type: "output", stream: "stdout", text }) as const;
-const done = { status: "completed", exit_code: 0, text: null } as const;
+const completed = { status: "completed", exit_code: 0, text: null } as const;
 
 /** Acknowledges everything that was sent. */
 const acknowledgeAll = (request: ReportRequest): ReportResponse => ({
@@ -71,15 +71,15 @@ const acknowledgeAll = (request: ReportRequest): ReportResponse => ({
 
 test("a run is finished only when every event before its outcome is stored", async () => {
   let finishedAt = 0;
-  const { shipper, requests, createJournal } = setUp((request, turn) =>
-    turn < 4
+  const { shipper, requests, createJournal } = setUp((request, requestNumber) =>
+    requestNumber < 4
       ? { ...emptyResponse, acked: request.events.map(({ run_id }) => ({ run_id, attempt: 1, n: 1 })) }
       : acknowledgeAll(request),
   );
   const journal = createJournal("a");
   journal.append(output("x"));
   journal.append(output("y"));
-  journal.finish(done);
+  journal.finish(completed);
   shipper.add({ journal, onLost: () => undefined, onFinished: () => (finishedAt = requests.length) });
   shipper.notify();
   await poll(() => finishedAt).toBeGreaterThan(3);
@@ -88,8 +88,8 @@ test("a run is finished only when every event before its outcome is stored", asy
 
 test("sends events that arrive during a report together in the next one", async () => {
   const gate: { open?: () => void } = {};
-  const { shipper, requests, createJournal } = setUp(async (request, turn) => {
-    if (turn === 2) await new Promise<void>((resolve) => (gate.open = resolve));
+  const { shipper, requests, createJournal } = setUp(async (request, requestNumber) => {
+    if (requestNumber === 2) await new Promise<void>((resolve) => (gate.open = resolve));
     return acknowledgeAll(request);
   }, 10_000);
   await poll(() => requests.length).toBe(1);
@@ -107,6 +107,33 @@ test("sends events that arrive during a report together in the next one", async 
   expect(requests[2]!.events[0]!.events.map(({ n }) => n)).toEqual([2, 3]);
 });
 
+test("reports the start of a run with its end, and does not postpone it for further events", async () => {
+  const { shipper, requests, createJournal } = setUp(acknowledgeAll, 2 ** 30);
+  await poll(() => requests.length).toBe(1);
+  const short = createJournal("short");
+  let finished = false;
+  shipper.add({ journal: short, onLost: () => undefined, onFinished: () => (finished = true) });
+  short.append({ type: "status", status: "running" });
+  shipper.notifyLater();
+  short.finish(completed);
+  shipper.flush();
+  await poll(() => finished).toBe(true);
+  expect(requests).toHaveLength(2);
+  const long = createJournal("long");
+  shipper.add({ journal: long, onLost: () => undefined, onFinished: () => undefined });
+  while (requests.length === 2) {
+    long.append({ type: "status", status: "running" });
+    shipper.notifyLater();
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  expect(requests[2]!.held).toEqual([["long", 1]]);
+  const sent = requests.length;
+  long.append(output("x"));
+  shipper.notifyLater();
+  shipper.notify();
+  await poll(() => requests.length).toBeGreaterThan(sent);
+});
+
 test("sends heartbeats without events that list the runs in progress", async () => {
   const { shipper, requests, createJournal } = setUp(acknowledgeAll);
   shipper.add({ journal: createJournal("a"), onLost: () => undefined, onFinished: () => undefined });
@@ -119,7 +146,7 @@ test("limits the size of a report, and sends large results one by one", async ()
   for (const id of ["a", "b", "c"]) {
     const journal = createJournal(id);
     for (let i = 0; i < 10; i++) journal.append(output("x".repeat(150)));
-    journal.finish({ ...done, text: "y".repeat(900) });
+    journal.finish({ ...completed, text: "y".repeat(900) });
     shipper.add({ journal, onLost: () => undefined, onFinished: () => finished++ });
   }
   shipper.notify();
@@ -131,10 +158,10 @@ test("limits the size of a report, and sends large results one by one", async ()
 });
 
 test("makes a writer wait for a slow coordinator, but not for one that is away", async () => {
-  let away = false;
+  let isUnreachable = false;
   const gate: { open?: () => void } = {};
   const { shipper, createJournal, requests } = setUp(async (request) => {
-    if (away) throw new Error("away");
+    if (isUnreachable) throw new Error("away");
     await new Promise<void>((resolve) => (gate.open = resolve));
     return acknowledgeAll(request);
   });
@@ -142,13 +169,13 @@ test("makes a writer wait for a slow coordinator, but not for one that is away",
   const journal = createJournal("a");
   shipper.add({ journal, onLost: () => undefined, onFinished: () => undefined });
   for (let i = 0; i < 5; i++) journal.append(output("x".repeat(200)));
-  let waited = false;
-  const room = shipper.waitForJournalSpace(journal).then(() => (waited = true));
+  let hasSpace = false;
+  const wait = shipper.waitForJournalSpace(journal).then(() => (hasSpace = true));
   await new Promise((resolve) => setImmediate(resolve));
-  expect(waited).toBe(false);
-  away = true;
+  expect(hasSpace).toBe(false);
+  isUnreachable = true;
   gate.open?.();
-  await room;
+  await wait;
   await shipper.waitForJournalSpace(journal);
 });
 
@@ -156,10 +183,10 @@ test("does not consider the lease expired when a coordinator comes back after a 
   let now = 0;
   const refused = new PortError("away", "nobody there", Object.assign(new Error(), { code: "ECONNREFUSED" }));
   const { shipper, requests } = setUp(
-    (_request, turn) => {
-      if (turn === 1) return emptyResponse;
-      if (turn > 2) now = 60_900;
-      throw turn === 2 ? refused : new PortError("away", "no answer within 5000 ms");
+    (_request, requestNumber) => {
+      if (requestNumber === 1) return emptyResponse;
+      if (requestNumber > 2) now = 60_900;
+      throw requestNumber === 2 ? refused : new PortError("away", "no answer within 5000 ms");
     },
     20,
     () => now,
@@ -188,7 +215,7 @@ test("drops an event that the coordinator always refuses, and ships everything e
   for (const text of ["one", "poison", "two", "poison"]) bad.append(output(text));
   bad.finish({ status: "completed", exit_code: 0, text: "poison" });
   good.append(output("fine"));
-  good.finish(done);
+  good.finish(completed);
   for (const journal of [good, bad])
     shipper.add({ journal, onLost: () => undefined, onFinished: () => finished.push(journal.run_id) });
   await poll(() => [...finished].sort()).toEqual(["bad", "good"]);

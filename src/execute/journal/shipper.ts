@@ -23,6 +23,8 @@ export interface Shipper {
   add(shipment: Shipment): void;
   /** Schedules a report after a short delay, so that it can include other events. */
   notify(): void;
+  /** Schedules a report after a longer delay, in which a short run ends. */
+  notifyLater(): void;
   /** Reports at once, because a caller waits or the coordinator may count runs that this runner did not take. */
   flush(): void;
   partial(run_id: string, attempt: number, delta: Delta): void;
@@ -60,8 +62,10 @@ const maxPartials = 256;
 /** Practically forever: without shipments, only a notification triggers a report. */
 const idleWaitMs = 2 ** 30;
 
-/** How long events are batched. A very short run then fits into a single report. */
+/** How long events are batched. */
 const batchMs = 2;
+/** How long the start of a run waits for its end, which is reported at once. A run of a short command is then one report. */
+const shortRunMs = 25;
 
 /** Lists `initialShipments` as held from the first report on. */
 export function startShipper(options: ShipperOptions, initialShipments: readonly Shipment[] = []): Shipper {
@@ -77,21 +81,26 @@ export function startShipper(options: ShipperOptions, initialShipments: readonly
   let leaseStart = monotonic();
   let sentAt: number | null = null;
   let lastFailure: PortFailure | null = null;
-  let batchTimer: NodeJS.Timeout | null = null;
+  let batchTimer: { handle: NodeJS.Timeout; delayMs: number } | null = null;
   /** After a refusal, journals to ship event by event, to find and drop only the refused event. */
   let suspects: Shipment[] = [];
 
   const cancelBatch = (): void => {
-    if (batchTimer !== null) clearTimeout(batchTimer);
+    if (batchTimer !== null) clearTimeout(batchTimer.handle);
     batchTimer = null;
   };
   const flush = (): void => {
     cancelBatch();
     wakeup.notify();
   };
-  const notify = (): void => {
-    batchTimer ??= setTimeout(flush, batchMs);
+  /** Keeps a timer that is not longer, so that further events do not postpone the report. */
+  const reportAfter = (delayMs: number): void => {
+    if (batchTimer !== null && batchTimer.delayMs <= delayMs) return;
+    cancelBatch();
+    batchTimer = { handle: setTimeout(flush, delayMs), delayMs };
   };
+  const notify = (): void => reportAfter(batchMs);
+  const notifyLater = (): void => reportAfter(shortRunMs);
 
   const releaseWaiters = (): void => {
     const all = spaceWaiters;
@@ -205,9 +214,10 @@ export function startShipper(options: ShipperOptions, initialShipments: readonly
       // the poll that returned this run also renewed the lease
       if (shipments.size === 0) leaseStart = monotonic();
       shipments.set(attemptKey(shipment.journal), shipment);
-      notify();
+      notifyLater();
     },
     notify,
+    notifyLater,
     flush,
     partial(run_id, attempt, delta) {
       if (partials.length < maxPartials) partials.push({ run_id, attempt, delta });

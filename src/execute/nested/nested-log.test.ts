@@ -29,11 +29,11 @@ const owner = { pid: 1, start: "outer", host: "here" };
 const id = "01a1ed77-09ab-76ae-9d3e-aad11a2b46bf";
 
 function openLog() {
-  const runs = mkdtempSync(join(tmpdir(), "drover-nested-"));
-  directories.push(runs);
+  const runsDirectory = mkdtempSync(join(tmpdir(), "drover-nested-"));
+  directories.push(runsDirectory);
   const events: RunEvent[] = [];
   const record = (event: RunEvent): void => void events.push(event);
-  const options = { runs, run_id: "run", attempt: 2, owner, now: () => new Date(), record };
+  const options = { runsDirectory, run_id: "run", attempt: 2, owner, now: () => new Date(), record };
   return { events, options, log: openNestedLog(options) };
 }
 
@@ -218,7 +218,7 @@ test.each(["true", "mkdir -p a/b && touch a/b/c", "mkfifo p; ln -s / l", "mkdir 
     const { log, options } = openLog();
     spawnSync("sh", ["-c", script], { cwd: dirname(log.path) });
     await log.close();
-    expect(readdirSync(join(options.runs, "nested"))).toEqual([]);
+    expect(readdirSync(join(options.runsDirectory, "nested"))).toEqual([]);
   },
 );
 
@@ -259,7 +259,7 @@ test("recovers the unread reports of a killed Drover once, and adds the ends of 
   const { options } = openLog();
   const events: RunEvent[] = [];
   const record = (event: RunEvent): void => void events.push(event);
-  const path = join(options.runs, "nested", "run.2", "run.2");
+  const path = join(options.runsDirectory, "nested", "run.2", "run.2");
   const [a, b, c] = ["known-ended", "known-open", "never-read"];
   appendFileSync(
     path,

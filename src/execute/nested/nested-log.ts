@@ -12,7 +12,7 @@ export interface NestedLog {
 }
 
 export interface NestedLogOptions extends Omit<LogReaderOptions, "fd" | "startedAtMs" | "recorded"> {
-  runs: string;
+  runsDirectory: string;
 }
 
 /** How often the file is read during a run. Shorter runs are read once, at their end. */
@@ -23,7 +23,7 @@ const readEveryMs = 250;
  * opened. Loads the parser only if a command writes to the file.
  */
 export function openNestedLog(options: NestedLogOptions): NestedLog {
-  const path = nestedLogFile(options.runs, options.run_id, options.attempt);
+  const path = nestedLogFile(options.runsDirectory, options.run_id, options.attempt);
   const fd = createLog(path);
   const startedAtMs = options.now().getTime();
   let reader: LogReader | null = null;

@@ -4,7 +4,7 @@ import { removeLog } from "./nested-log.ts";
 import { createLogReader, type LogReaderOptions } from "./log-reader.ts";
 
 interface RecoverOptions extends Omit<LogReaderOptions, "fd" | "startedAtMs"> {
-  runs: string;
+  runsDirectory: string;
   recorded: ReadonlyMap<string, "open" | "ended">;
 }
 
@@ -14,12 +14,12 @@ interface RecoverOptions extends Omit<LogReaderOptions, "fd" | "startedAtMs"> {
  * in its place.
  */
 export async function recoverNested(
-  { runs, ...options }: RecoverOptions,
+  { runsDirectory, ...options }: RecoverOptions,
   reason: string,
 ): Promise<ReadonlySet<string>> {
   const prefix = `${options.run_id}.${options.attempt}.`;
   const recorded = new Map([...options.recorded].filter(([id]) => id.startsWith(prefix)));
-  const path = nestedLogFile(runs, options.run_id, options.attempt);
+  const path = nestedLogFile(runsDirectory, options.run_id, options.attempt);
   const fd = tryOpen(path);
   try {
     const stat = fd === null ? null : fstatSync(fd);

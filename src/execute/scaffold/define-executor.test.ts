@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { invocationOf } from "../../../test/fixtures/execute/memory-port.ts";
+import { createInvocation } from "../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../test/fixtures/execute/open-context.ts";
 import type { Agent } from "../../model/agent.ts";
 import type { Invocation } from "../../model/executor.ts";
@@ -19,7 +19,7 @@ async function open() {
 }
 
 const autonomous = (more: Partial<Invocation> = {}, agent: Partial<Agent> = {}): Invocation =>
-  invocationOf("r1", { type: "autonomous", ...agent }, more);
+  createInvocation("r1", { type: "autonomous", ...agent }, more);
 
 async function run(definition: Partial<ExecutorDefinition>, invocation = autonomous()) {
   const { context, events, kept, folder, alive } = await open();
@@ -174,7 +174,7 @@ test("keeps progress between 0 and 100 and never lowers it", async () => {
   ]);
 });
 
-test("fails a non-zero exit with the start and end of stderr, and keeps the files it made", async () => {
+test("fails a run whose program exits non-zero, with the start and end of stderr, and keeps its files", async () => {
   const { outcome, kept } = await run({
     async execute({ runCli }) {
       await runCli({ command: sh("echo made > made.txt; seq 100000 >&2; echo the cause >&2; exit 7") });

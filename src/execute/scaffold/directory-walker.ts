@@ -1,5 +1,5 @@
 import { BugError } from "../../model/errors.ts";
-import { type ConfinedDirectory, openConfinedDirectory } from "../../tools/confined-directory.ts";
+import { type ConfinedDirectory, openConfinedDirectory, openRealDirectory } from "../../tools/confined-directory.ts";
 
 /** Opens one directory below a root at a time and holds its parents open, so that a sibling is one step away. */
 export interface DirectoryWalker {
@@ -13,6 +13,11 @@ export interface EnterOptions {
   create?: boolean;
 }
 
+/** `real`: the root is a real path, and must still be one when it is opened. */
+export interface RootOptions {
+  real?: boolean;
+}
+
 /**
  * Opens a directory below `root` while `act` runs. Follows no link below `root`, and `root` must not be one, even if
  * other processes replace directories meanwhile.
@@ -21,9 +26,9 @@ export async function inDirectory<T>(
   root: string,
   parts: readonly Buffer[],
   act: (directory: ConfinedDirectory) => Promise<T>,
-  options: EnterOptions = {},
+  options: EnterOptions & RootOptions = {},
 ): Promise<T> {
-  const walker = openDirectoryWalker(root);
+  const walker = openDirectoryWalker(root, options);
   try {
     return await act(await walker.enter(parts, options));
   } finally {
@@ -53,7 +58,8 @@ export function pathParts(path: string): Buffer[] {
   return parts.filter((part) => part !== "" && part !== ".").map((part) => Buffer.from(part));
 }
 
-export function openDirectoryWalker(root: string): DirectoryWalker {
+export function openDirectoryWalker(root: string, { real = false }: RootOptions = {}): DirectoryWalker {
+  const openRoot = real ? openRealDirectory : openConfinedDirectory;
   /** The root, then the open directories below it; `names` are theirs. */
   const openDirectories: ConfinedDirectory[] = [];
   const names: Buffer[] = [];
@@ -73,7 +79,7 @@ export function openDirectoryWalker(root: string): DirectoryWalker {
       )
         commonDepth++;
       await closeBelow(commonDepth + 1);
-      if (openDirectories.length === 0) openDirectories.push(await openConfinedDirectory(root));
+      if (openDirectories.length === 0) openDirectories.push(await openRoot(root));
       for (const name of parts.slice(commonDepth)) {
         if (create) await makeIfMissing(openDirectories.at(-1)!, name);
         openDirectories.push(await openDirectories.at(-1)!.openDirectory(name));

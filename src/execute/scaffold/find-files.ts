@@ -5,6 +5,7 @@ import { type NameProblem, findNameProblem, printableName } from "./file-names.t
 import { openDirectoryWalker } from "./directory-walker.ts";
 
 export interface FindOptions {
+  /** A real path. */
   root: string;
   /** Only files changed at or after this time, on the kernel's clock for files, are found. */
   since: bigint;
@@ -54,7 +55,7 @@ export async function findFiles(options: FindOptions): Promise<FoundFiles> {
   const result: FoundFiles = { files: [], skipped: [], cut: false };
   const directories: Buffer[][] = [[]];
   const packages: Buffer[][] = [];
-  const walker = openDirectoryWalker(options.root);
+  const walker = openDirectoryWalker(options.root, { real: true });
   let remaining = maxEntries;
 
   async function checkEntry(directory: ConfinedDirectory, parts: Buffer[], isInstalled: boolean): Promise<void> {
@@ -120,7 +121,7 @@ export async function findFiles(options: FindOptions): Promise<FoundFiles> {
 
 /** Walks down from the root again, because a file may have been replaced since it was found. */
 async function openFile(root: string, parts: readonly Buffer[]): Promise<FileHandle> {
-  const walker = openDirectoryWalker(root);
+  const walker = openDirectoryWalker(root, { real: true });
   try {
     const directory = await walker.enter(parts.slice(0, -1));
     return await directory.openFile(parts.at(-1)!);

@@ -1,7 +1,8 @@
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import type { Invocation } from "../../model/executor.ts";
 import { removeTree } from "../workspace/remove-tree.ts";
 import { getWorkspaceKind } from "../workspace/workspace-kind.ts";
+import type { ConfinedDirectory } from "../../tools/confined-directory.ts";
 import { createFile, inDirectory } from "./directory-walker.ts";
 import { errorCode, vanishedCodes } from "./find-files.ts";
 import { RunFailure } from "./run-failure.ts";
@@ -15,6 +16,7 @@ export interface Inputs {
   remove(): Promise<void>;
 }
 
+/** `workDir` is a real path, so no link on the way to it is followed. */
 export function createInputs(invocation: Invocation, workDir: string): Inputs {
   const names = new Set<string>();
   const isUsersDirectory = getWorkspaceKind(invocation) !== "scratch";
@@ -30,10 +32,11 @@ export function createInputs(invocation: Invocation, workDir: string): Inputs {
       // delete an input of an earlier turn first, so that no link in its place is followed; never touch a user's file
       const isOwn = !isUsersDirectory || names.has(name);
       try {
-        await inDirectory(workDir, [], async (directory) => {
-          if (isOwn) await removeTree(dirname(workDir), path);
+        const write = async (directory: ConfinedDirectory): Promise<void> => {
+          if (isOwn) await removeTree("/", path);
           await createFile(directory, name, content, 0o600);
-        });
+        };
+        await inDirectory(workDir, [], write, { real: true });
       } catch (error) {
         if (errorCode(error) === "EEXIST")
           throw new RunFailure(
@@ -50,7 +53,7 @@ export function createInputs(invocation: Invocation, workDir: string): Inputs {
     async remove() {
       if (!isUsersDirectory) return;
       for (const name of names)
-        await removeTree(dirname(workDir), join(workDir, name)).catch((error: unknown) => {
+        await removeTree("/", join(workDir, name)).catch((error: unknown) => {
           // a process of the run replaced the directory
           if (!vanishedCodes.has(errorCode(error))) throw error;
         });

@@ -3,7 +3,7 @@ import { keepsFilesAfter } from "../collect/keep-files.ts";
 import { toStopOutcome, getStopReason } from "../supervise/stop-outcome.ts";
 import { chooseFiles } from "./choose-files.ts";
 import type { Done, ExecutorDefinition, Job } from "./definition.ts";
-import { findFiles } from "./find-files.ts";
+import { errorCode, findFiles, vanishedCodes } from "./find-files.ts";
 import type { Inputs } from "./inputs.ts";
 import { toFailureOutcome, RunFailure } from "./run-failure.ts";
 
@@ -22,7 +22,8 @@ export async function keepResult(done: Done, options: KeepOptions): Promise<Outc
   const { job } = options;
   const outcome = done.outcome ?? completed(done);
   if (outcome.status !== "completed" && outcome.status !== "failed") return outcome;
-  const files = options.since === null || isAbandoned(job.signal) ? [] : await collect(options, options.since);
+  const files =
+    options.since === null || isAbandoned(job.signal) ? [] : await collectResultFiles(options, options.since);
   if (isAbandoned(job.signal)) return withoutFiles(outcome, job.signal);
   if (outcome.status === "completed") {
     if (files.length === 0 && outcome.text) files.push(responseFile(outcome.text));
@@ -60,13 +61,16 @@ function withoutFiles(outcome: Extract<Outcome, { status: "completed" | "failed"
   return outcome.status === "completed" ? toStopOutcome(getStopReason(signal), outcome.text ?? undefined) : outcome;
 }
 
-async function collect({ job, inputs, collect: choose }: KeepOptions, since: bigint): Promise<FoundFile[]> {
+async function collectResultFiles({ job, inputs, collect: choose }: KeepOptions, since: bigint): Promise<FoundFile[]> {
   const search = await findFiles({
     root: job.workDir,
     since,
     inputs: inputs.names,
     maxEntries,
     signal: abandonedSignal(job.signal),
+  }).catch((error: unknown) => {
+    if (!vanishedCodes.has(errorCode(error))) throw error;
+    throw new RunFailure("refused", `${job.workDir} was replaced by a link or removed, so its files cannot be read.`);
   });
   if (isAbandoned(job.signal)) return [];
   const chosen = choose ? await choose(search.files, job) : search.files;

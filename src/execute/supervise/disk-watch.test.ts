@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
-import { outcomeOf, poll, runnersOfEachTest, sh } from "../../../test/fixtures/execute/registered.ts";
+import { waitForOutcome, poll, runnersOfEachTest, sh } from "../../../test/fixtures/execute/registered.ts";
 import { shellRunnersOfEachTest } from "../../../test/fixtures/execute/shell-runners.ts";
 import { watchDisk } from "./disk-watch.ts";
 import { defineExecutor } from "../scaffold/define-executor.ts";
@@ -147,5 +147,5 @@ test("watches a command that works in the runner's own directory", async () => {
   await open();
   const limits = { disk_bytes: 2_000_000 };
   const run = coordinator.submit({ ...sh("while :; do head -c 100000 /dev/zero >> grows; done"), limits });
-  expect(await outcomeOf(coordinator, run)).toMatchObject(overLimit("disk space"));
+  expect(await waitForOutcome(coordinator, run)).toMatchObject(overLimit("disk space"));
 });

@@ -39,9 +39,11 @@ export interface RunParts {
   questions: Questions;
   keeper: SessionKeeper;
   errors: ErrorOutcomes;
+  /** Calls this once the outcome is in the journal. It must not reject. */
+  afterOutcome(clean: () => Promise<void>): void;
 }
 
-/** Opens the run's directories, calls its executor, and closes everything again. */
+/** Opens the run's directories, calls its executor, and closes everything again but the temporary directory. */
 export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome> {
   const { options, stop, log, keeper, name } = parts;
   const { record } = log;
@@ -73,6 +75,9 @@ export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome
   });
   if (!opened.ok)
     return opened.reason === null ? toStopOutcome(getStopReason(signal)) : failed(opened.reason, opened.message);
+  const onNotRemoved = (error: unknown): void =>
+    options.onNotice(`the directories of run ${name} could not be released`, error);
+  parts.afterOutcome(() => opened.removeTmp().catch(onNotRemoved));
   if (invocation.agent.type === "autonomous") record(environmentEvent(options.startOptions));
   if (can.state && getWorkspaceKind(invocation) === "scratch") keeper.track(trackFiles(opened.dirs.work));
   let removeSession = !can.resume && !can.fork;
@@ -83,9 +88,7 @@ export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome
       removeSession &&= ended.status !== "parked";
     });
   } finally {
-    await opened
-      .close(removeSession)
-      .catch((error: unknown) => options.onNotice(`the directories of run ${name} could not be released`, error));
+    await opened.close(removeSession).catch(onNotRemoved);
   }
 }
 
@@ -105,7 +108,13 @@ async function executeInDirectories(
   const timeoutMs = chooseTimeoutMs(invocation.agent, options.limits);
   const { correlation, repoRoot } = findRunCheckout(claim, opened.dirs.work, options);
   const { run_id, attempt } = claim;
-  const nested = openNestedLog({ ...options, runs: options.directories.runs, run_id, attempt, record: log.record });
+  const nested = openNestedLog({
+    ...options,
+    runsDirectory: options.directories.runs,
+    run_id,
+    attempt,
+    record: log.record,
+  });
   const executions = createExecutions({
     ...options,
     options: options.startOptions,

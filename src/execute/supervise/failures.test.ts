@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { FixtureOptions } from "../../../test/fixtures/execute/open-runner.ts";
 import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
-import { outcomeOf, poll, runnersOfEachTest, sh } from "../../../test/fixtures/execute/registered.ts";
+import { waitForOutcome, poll, runnersOfEachTest, sh } from "../../../test/fixtures/execute/registered.ts";
 
 const { setUp } = runnersOfEachTest();
 
@@ -14,7 +14,7 @@ test("fails a run with internal if its log cannot be written", async () => {
   await open();
   await writeFile(join(folder, "logs"), "not a folder");
   const id = coordinator.submit({ command: "true" });
-  expect(await outcomeOf(coordinator, id)).toMatchObject({
+  expect(await waitForOutcome(coordinator, id)).toMatchObject({
     status: "failed",
     reason: "internal",
     message: expect.stringContaining("cannot be written"),
@@ -36,7 +36,7 @@ test("fails a run without a log even if its executor completes", async () => {
   await open();
   await writeFile(join(folder, "logs"), "not a folder");
   const id = coordinator.submit({});
-  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "internal" });
+  expect(await waitForOutcome(coordinator, id)).toMatchObject({ status: "failed", reason: "internal" });
 });
 
 test("redacts events and outcomes of an executor, whatever their shape", async () => {
@@ -52,7 +52,7 @@ test("redacts events and outcomes of an executor, whatever their shape", async (
   };
   await (await setUp(coordinator, { executor })).open();
   const id = coordinator.submit({});
-  await outcomeOf(coordinator, id);
+  await waitForOutcome(coordinator, id);
   expect(JSON.stringify(coordinator.events(id))).not.toContain(secret);
   expect(JSON.stringify(coordinator.runs.get(id)!.outcome)).not.toContain(secret);
 });
@@ -62,7 +62,7 @@ test("fails a run with limit_exceeded when its log reaches the maximum size", as
   const { open } = await setUp(coordinator, { logs: { maxBytes: 300_000 } });
   await open();
   const id = coordinator.submit({ command: "yes" });
-  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "limit_exceeded" });
+  expect(await waitForOutcome(coordinator, id)).toMatchObject({ status: "failed", reason: "limit_exceeded" });
   expect(coordinator.events(id).at(-1)).toMatchObject({ type: "execution_ended" });
 });
 
@@ -79,7 +79,7 @@ test("drops the parts of an outcome that are too large for a report, and records
   };
   await (await setUp(coordinator, { executor })).open();
   const id = coordinator.submit({});
-  expect(await outcomeOf(coordinator, id)).toEqual({ status: "completed", exit_code: 0, text: "fine" });
+  expect(await waitForOutcome(coordinator, id)).toEqual({ status: "completed", exit_code: 0, text: "fine" });
   expect(coordinator.events(id).flatMap((event) => (event.type === "error" ? [event.code] : []))).toEqual([
     "result_truncated",
   ]);
@@ -98,7 +98,7 @@ test("an executor that throws fails its run with a readable message, and the run
   const { open, notices } = await setUp(coordinator, { executor });
   await open();
   const id = coordinator.submit({ command: "true" });
-  const outcome = await outcomeOf(coordinator, id);
+  const outcome = await waitForOutcome(coordinator, id);
   expect(outcome).toMatchObject({ status: "failed", reason: "internal" });
   expect(JSON.stringify(outcome)).not.toContain("secret stack");
   expect(notices.join("\n")).toContain("secret stack");
@@ -114,7 +114,11 @@ test("runs on_finish once, before the result, and its failure does not change th
   await chmod(join(folder, "after.sh"), 0o755);
   await open();
   const id = coordinator.submit({ ...sh("exit 4"), on_finish: "./after.sh" });
-  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "exit_nonzero", exit_code: 4 });
+  expect(await waitForOutcome(coordinator, id)).toMatchObject({
+    status: "failed",
+    reason: "exit_nonzero",
+    exit_code: 4,
+  });
   expect(readFileSync(join(folder, "ending"), "utf8")).toBe("failed/exit_nonzero/4\n");
   expect(coordinator.events(id).filter(({ type }) => type === "execution_ended")).toHaveLength(2);
   expect(coordinator.events(id)).toContainEqual({
@@ -139,5 +143,5 @@ test("delivers a person's message to the executor of a run in progress", async (
   const id = coordinator.submit({}, { attended: true });
   await poll(() => coordinator.events(id).some(({ type }) => type === "assistant")).toBe(true);
   coordinator.order(id, { input: { text: "go on", seq: 1 } });
-  expect(await outcomeOf(coordinator, id)).toMatchObject({ text: "go on" });
+  expect(await waitForOutcome(coordinator, id)).toMatchObject({ text: "go on" });
 });

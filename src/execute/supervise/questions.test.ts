@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createMemoryCoordinator, type MemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
 import type { FixtureOptions } from "../../../test/fixtures/execute/open-runner.ts";
-import { outcomeOf, poll, runnersOfEachTest } from "../../../test/fixtures/execute/registered.ts";
+import { waitForOutcome, poll, runnersOfEachTest } from "../../../test/fixtures/execute/registered.ts";
 import type { Agent } from "../../model/agent.ts";
 import type { Answer, Executor, Invocation, Outcome, RunContext } from "../../model/executor.ts";
 
@@ -28,7 +28,7 @@ const ask = (context: RunContext, request_id = "q1", tool = "shell"): Promise<An
   context.ask({ request_id, tool, input: { a: 1 }, effect: "execute" });
 
 /** Asks once, and parks if the answer is `park`. */
-const asksOnce: Work = async (context) => {
+const createAskingExecutor: Work = async (context) => {
   await save(context);
   const answer = await ask(context);
   return answer.decision === "park" ? { status: "parked", why: "approval" } : answer;
@@ -46,12 +46,24 @@ async function start(work: Work, can: Partial<Executor["can"]> = {}, more: Parti
 const expectStatus = (coordinator: MemoryCoordinator, run_id: string, status: string) =>
   poll(() => coordinator.runs.get(run_id)!.status).toBe(status);
 const readAnswer = async (coordinator: MemoryCoordinator, run_id: string): Promise<unknown> => {
-  const outcome = await outcomeOf(coordinator, run_id);
+  const outcome = await waitForOutcome(coordinator, run_id);
   if (outcome.status !== "completed") throw new Error(JSON.stringify(outcome));
   return JSON.parse(outcome.text!);
 };
 const questionEvents = (coordinator: MemoryCoordinator, run_id: string) =>
   coordinator.events(run_id).filter(({ type }) => /^(?:permission|status)/.test(type));
+
+test("fails a question of an executor that does not declare it", async () => {
+  const { coordinator, submit } = await start((context) => ask(context), { ask: false });
+  const id = submit();
+  expect(await waitForOutcome(coordinator, id)).toMatchObject({ status: "failed" });
+  expect(coordinator.events(id)).toContainEqual({
+    type: "error",
+    code: "undeclared_ask",
+    message: "The executor asking asks a question but does not declare can: { ask: true }.",
+  });
+  expect(coordinator.events(id).map(({ type }) => type)).not.toContain("permission_request");
+});
 
 test("denies a question of an unattended run at once, with a message that explains how to attend it", async () => {
   const { coordinator, submit } = await start((context) => ask(context));
@@ -109,7 +121,7 @@ test("resumes the time limit once the question is answered", async () => {
   const id = submit({ timeout_seconds: 3 });
   await expectStatus(coordinator, id, "waiting");
   coordinator.answer(id, "q1", { decision: "allow" });
-  expect(await outcomeOf(coordinator, id)).toMatchObject({ reason: "timeout" });
+  expect(await waitForOutcome(coordinator, id)).toMatchObject({ reason: "timeout" });
 });
 
 test("keeps several questions open, and continues the run when the last is answered", async () => {
@@ -203,11 +215,11 @@ test("stops a waiting run at once", async () => {
   const id = submit();
   await expectStatus(coordinator, id, "waiting");
   coordinator.order(id, { stop: "approval_expired" });
-  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed", text: '{"decision":"stop"}' });
+  expect(await waitForOutcome(coordinator, id)).toMatchObject({ status: "completed", text: '{"decision":"stop"}' });
 });
 
 test("parks a run that waits too long, and continues it with the answer", async () => {
-  const { coordinator, submit, runner } = await start(asksOnce, parks);
+  const { coordinator, submit, runner } = await start(createAskingExecutor, parks);
   const id = submit({ park_after_seconds: 0.05 });
   await expectStatus(coordinator, id, "parked");
   expect(coordinator.runs.get(id)!.parked).toEqual({ status: "parked", why: "approval" });
@@ -247,7 +259,7 @@ test("a parked run does not run on_finish, and keeps its session's directories",
 });
 
 test.each(["drain", "stop"] as const)("%s parks a waiting run at once", async (how) => {
-  const { coordinator, submit, runner } = await start(asksOnce, parks);
+  const { coordinator, submit, runner } = await start(createAskingExecutor, parks);
   const id = submit();
   await expectStatus(coordinator, id, "waiting");
   await runner[how]();
@@ -286,7 +298,7 @@ test.each([
   "a run that parks for %s without being able to, or without a saved state, fails with %s",
   async (why, reason, can) => {
     const { coordinator, submit } = await start(() => Promise.resolve({ status: "parked", why }), can);
-    expect(await outcomeOf(coordinator, submit())).toMatchObject({ status: "failed", reason });
+    expect(await waitForOutcome(coordinator, submit())).toMatchObject({ status: "failed", reason });
   },
 );
 
@@ -299,7 +311,7 @@ test("a stop during parking wins", async () => {
   const id = submit();
   await expectStatus(coordinator, id, "waiting");
   coordinator.order(id, { stop: "user" });
-  expect(await outcomeOf(coordinator, id)).toEqual({ status: "cancelled", by: "user" });
+  expect(await waitForOutcome(coordinator, id)).toEqual({ status: "cancelled", by: "user" });
 });
 
 test.each([
@@ -329,7 +341,7 @@ test("stops a run at the daily budget if its executor cannot park", async () => 
   });
   const id = submit();
   coordinator.overBudget.add(id);
-  expect(await outcomeOf(coordinator, id)).toMatchObject({ reason: "budget_exceeded", message: "budget" });
+  expect(await waitForOutcome(coordinator, id)).toMatchObject({ reason: "budget_exceeded", message: "budget" });
 });
 
 test("delivers a person's messages in order, also while the run waits", async () => {
@@ -351,4 +363,16 @@ test("delivers a person's messages in order, also while the run waits", async ()
   coordinator.answer(id, "q1", { decision: "allow" });
   coordinator.order(id, { input: { text: "two", seq: 2 } });
   expect(await readAnswer(coordinator, id)).toEqual(["one", "two"]);
+});
+
+test("accepts an answer to a question whose request_id contains a secret, by the id that was recorded", async () => {
+  const secret = "canary-6f1d20b7e4";
+  const { coordinator, submit } = await start((context) => ask(context, `call-${secret}`));
+  const id = submit();
+  await expectStatus(coordinator, id, "waiting");
+  const asked = questionEvents(coordinator, id).find(({ type }) => type === "permission_request");
+  const request_id = asked?.type === "permission_request" ? asked.request_id : "";
+  expect(request_id).not.toContain(secret);
+  coordinator.answer(id, request_id, { decision: "allow" });
+  expect(await readAnswer(coordinator, id)).toEqual({ decision: "allow" });
 });

@@ -44,6 +44,10 @@ interface AskedQuestion {
   settle(answer: Answer): void;
 }
 
+export function undeclaredQuestion(executor: string): string {
+  return `The executor ${executor} asks a question but does not declare can: { ask: true }.`;
+}
+
 export function createQuestions(options: QuestionsOptions): Questions {
   const { invocation, signal, record, onNotice } = options;
   const granted = new Set(invocation.granted_tools);
@@ -125,8 +129,10 @@ export function createQuestions(options: QuestionsOptions): Questions {
   signal.addEventListener("abort", () => closeAll({ decision: "stop" }), { once: true });
 
   return {
-    async ask({ request_id, tool, input, effect, input_schema }) {
+    async ask({ request_id: id, tool, input, effect, input_schema }) {
       if (signal.aborted) return { decision: "stop" };
+      // people see the recorded id, and answer with it
+      const { request_id } = options.redact({ request_id: id });
       const question = {
         request_id,
         tool,

@@ -1,6 +1,6 @@
 import type { Claim } from "../../model/runner-port.ts";
-import type { RunContext } from "../../model/executor.ts";
-import type { Questions } from "./questions.ts";
+import type { Executor, RunContext } from "../../model/executor.ts";
+import { type Questions, undeclaredQuestion } from "./questions.ts";
 import type { Executions } from "../executions/executions.ts";
 import type { Journal } from "../journal/journal.ts";
 import { keepFiles, type UploadTimes } from "../collect/keep-files.ts";
@@ -13,6 +13,7 @@ import type { Upload } from "../collect/upload.ts";
 export interface ContextParts {
   claim: Claim;
   options: {
+    executor: Pick<Executor, "name" | "can">;
     runnerDirectory: string;
     uploads: UploadTimes;
     random: () => number;
@@ -66,6 +67,11 @@ export function createRunContext(parts: ContextParts): RunContext {
       partialText.push(delta);
     },
     async ask(question) {
+      if (!options.executor.can.ask) {
+        const message = undeclaredQuestion(options.executor.name);
+        log.record({ type: "error", code: "undeclared_ask", message });
+        throw new Error(message);
+      }
       return checkOpen("a question") ? parts.questions.ask(question) : { decision: "stop" };
     },
     input: parts.input,

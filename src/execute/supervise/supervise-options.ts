@@ -59,6 +59,7 @@ export interface RunProgress {
 export interface RunLinks {
   journal: Journal;
   notify(): void;
+  notifyLater(): void;
   flush(): void;
   onSlotFreed(): void;
   waitForJournalSpace(): Promise<void>;

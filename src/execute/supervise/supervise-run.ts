@@ -26,7 +26,7 @@ export interface SupervisedRun {
   budgetSpent(): void;
   /** Whether the run waits for a person. It takes no slot meanwhile. */
   readonly waiting: boolean;
-  /** Resolves when the run has ended and its outcome is in the journal. Never rejects. */
+  /** Resolves when the run's outcome is in the journal and its temporary directory is removed. Never rejects. */
   readonly ended: Promise<void>;
 }
 
@@ -42,6 +42,7 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
     sink: journalSink({
       journal,
       notify: links.notify,
+      notifyLater: links.notifyLater,
       onFull: () => stop.abort("output_limit"),
       onWriteError: () => stop.abort("shutdown"), // the outcome will be the write error, whatever the executor returns
     }),
@@ -86,6 +87,7 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
     onNotice: (message) => onNotice(`run ${name}: ${message}`),
   });
   const partialText = createPartialText(redactor, links.partial);
+  const cleanups: (() => Promise<void>)[] = [];
   const parts = {
     name,
     options,
@@ -98,6 +100,7 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
     questions,
     keeper,
     errors,
+    afterOutcome: (clean: () => Promise<void>) => void cleanups.push(clean),
   };
 
   async function run(): Promise<void> {
@@ -133,10 +136,16 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
     get waiting() {
       return questions.waiting;
     },
-    ended: run().catch((error: unknown) => {
-      journal.finish(errors.fromBug(error));
-      links.flush();
-    }),
+    ended: run()
+      .catch((error: unknown) => {
+        journal.finish(errors.fromBug(error));
+        links.flush();
+      })
+      .then(async () => {
+        // The report leaves first: it is built in the microtasks that follow the flush.
+        await new Promise((resolve) => setImmediate(resolve));
+        for (const clean of cleanups) await clean();
+      }),
   };
 }
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
 import type { FixtureOptions } from "../../../test/fixtures/execute/open-runner.ts";
-import { outcomeOf, poll, runnersOfEachTest, sh, textOf } from "../../../test/fixtures/execute/registered.ts";
+import { waitForOutcome, poll, runnersOfEachTest, sh, textOf } from "../../../test/fixtures/execute/registered.ts";
 import type { Executor, RunContext } from "../../model/executor.ts";
 import { findOrphans } from "../../process/orphans.ts";
 import { start } from "../../process/start.ts";
@@ -17,7 +17,7 @@ const createExecutor = (run: Executor["run"]): Executor => ({
   can: { resume: false, fork: false, ask: true, input: false },
   run,
 });
-/** A short grace period: these executors ignore a gentle stop anyway. */
+/** These executors ignore a graceful stop anyway. */
 const shortGrace: Partial<FixtureOptions> = {
   supervise: { startOptions: { isolation: "group", environment: { mode: "merge" }, graceMs: 50 }, settleTimeoutMs: 50 },
 };
@@ -29,7 +29,7 @@ test("gives up on an executor that never settles at its time limit, and drops it
   const { open, notices } = await setUp(coordinator, { executor, slots: 1, ...shortGrace });
   await open();
   const id = coordinator.submit({ timeout_seconds: 0.05 });
-  expect(await outcomeOf(coordinator, id)).toMatchObject({
+  expect(await waitForOutcome(coordinator, id)).toMatchObject({
     status: "failed",
     reason: "timeout",
     message: expect.stringContaining("The executor stubborn did not react to the stop"),
@@ -43,7 +43,7 @@ test("gives up on an executor that never settles at its time limit, and drops it
   await expect(context!.start({ executable: "true" })).rejects.toThrow("has ended");
   expect(notices.join("\n")).toContain("after it had ended");
   const next = coordinator.submit({ timeout_seconds: 0.05 });
-  await outcomeOf(coordinator, next);
+  await waitForOutcome(coordinator, next);
   expect(coordinator.events(id)).toHaveLength(before);
 });
 
@@ -58,7 +58,7 @@ test("a person's stop ends the run of an executor that never settles", async () 
   const id = coordinator.submit({});
   await poll(() => started).toBe(true);
   coordinator.order(id, { stop: "user" });
-  expect(await outcomeOf(coordinator, id)).toEqual({ status: "cancelled", by: "user" });
+  expect(await waitForOutcome(coordinator, id)).toEqual({ status: "cancelled", by: "user" });
 });
 
 test.each(["stop", "drain"] as const)("a runner's %s finishes although an executor never settles", async (how) => {
@@ -75,7 +75,7 @@ test.each(["stop", "drain"] as const)("a runner's %s finishes although an execut
 });
 
 /** Bodies of module executors that would block a runner if they ran in its process. */
-const hanging = {
+const hangingModules = {
   "never settles": "await new Promise(() => setInterval(() => undefined, 1000));",
   "blocks its thread": "for (;;);",
   "blocks in a system call": 'execFileSync("sleep", ["1000"]);',
@@ -113,14 +113,14 @@ const executionIds = (coordinator: ReturnType<typeof createMemoryCoordinator>, i
 const hasStarted = (coordinator: ReturnType<typeof createMemoryCoordinator>, id: string) =>
   poll(() => coordinator.events(id).some(({ type }) => type === "assistant")).toBe(true);
 
-test.each(Object.entries(hanging))(
+test.each(Object.entries(hangingModules))(
   "kills a module executor that %s, with everything it started",
   async (_what, body) => {
     const { coordinator } = await withModule(body);
     const id = coordinator.submit({});
     await hasStarted(coordinator, id);
     coordinator.order(id, { stop: "timeout" });
-    expect(await outcomeOf(coordinator, id)).toMatchObject({
+    expect(await waitForOutcome(coordinator, id)).toMatchObject({
       status: "failed",
       reason: "timeout",
       message: expect.stringContaining("The executor module did not react to the stop, so Drover killed it."),
@@ -132,7 +132,7 @@ test.each(Object.entries(hanging))(
 );
 
 test("drains although a module executor blocks its thread", async () => {
-  const { coordinator, runner } = await withModule(hanging["ignores SIGTERM as well"]);
+  const { coordinator, runner } = await withModule(hangingModules["ignores SIGTERM as well"]);
   const id = coordinator.submit({});
   await hasStarted(coordinator, id);
   await runner.drain();
@@ -176,12 +176,12 @@ test("a module executor that leaks timers and programs, or dies, affects no othe
     if (invocation.prompt === "die") await new Promise(() => undefined);`);
   const died = coordinator.submit({}, { prompt: "die" });
   const leaked = coordinator.submit({});
-  expect(await outcomeOf(coordinator, died)).toMatchObject({
+  expect(await waitForOutcome(coordinator, died)).toMatchObject({
     status: "failed",
     reason: "internal",
     message: expect.stringMatching(/The executor module stopped unexpectedly: [^]*uncaught/),
   });
-  expect(await outcomeOf(coordinator, leaked)).toMatchObject({ status: "completed", text: "done" });
+  expect(await waitForOutcome(coordinator, leaked)).toMatchObject({ status: "completed", text: "done" });
   expect(textOf(coordinator, leaked)).toBe("a note\n");
   expect(coordinator.events(leaked)).toContainEqual(expect.objectContaining({ code: "left_running" }));
   for (const id of [died, leaked]) expect(findOrphans(executionIds(coordinator, id))).toEqual([]);
@@ -197,7 +197,7 @@ test("stops, counts and records programs that an executor leaves running", async
   });
   await (await setUp(coordinator, { executor, ...shortGrace })).open();
   const id = coordinator.submit({});
-  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed", text: "done" });
+  expect(await waitForOutcome(coordinator, id)).toMatchObject({ status: "completed", text: "done" });
   const events = coordinator.events(id);
   const started = events.flatMap((event) => (event.type === "execution_started" ? [event.execution] : []));
   const ended = events.flatMap((event) => (event.type === "execution_ended" ? [event.execution] : []));
@@ -222,6 +222,6 @@ test("stops an on_finish command that does not end when the runner stops", async
   const started = () => coordinator.events(id).filter(({ type }) => type === "execution_started").length;
   await poll(started).toBe(2);
   await runner.stop();
-  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed" });
+  expect(await waitForOutcome(coordinator, id)).toMatchObject({ status: "completed" });
   expect(coordinator.events(id).filter(({ type }) => type === "execution_ended")).toHaveLength(2);
 });

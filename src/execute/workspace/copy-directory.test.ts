@@ -27,9 +27,9 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-/** Resolves in the same turn, so that the test acts before anything else is copied. */
-async function until(isThere: () => boolean): Promise<void> {
-  while (!isThere()) await new Promise((resolve) => setImmediate(resolve));
+/** Resolves in the same turn, so that the test continues before anything else is copied. */
+async function waitUntil(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
 }
 
 test("skips files that vanish during the copy", async () => {
@@ -39,7 +39,7 @@ test("skips files that vanish during the copy", async () => {
     join(directory, "to"),
     new AbortController().signal,
   );
-  await until(() => existsSync(join(directory, "to.copy", "in", names[3]!)));
+  await waitUntil(() => existsSync(join(directory, "to.copy", "in", names[3]!)));
   for (const name of names.slice(100)) rmSync(join(directory, "from", "in", name));
   expect(await copying).toBe(true);
   expect(readdirSync(join(directory, "to"))).toEqual(["in", "stays"]);
@@ -50,13 +50,13 @@ test("skips files that vanish during the copy", async () => {
 });
 
 test("stops copying at once and leaves nothing behind", async () => {
-  const stopping = new AbortController();
-  const copying = copyDirectory(directory, join(directory, "from"), join(directory, "to"), stopping.signal);
-  await until(() => existsSync(join(directory, "to.copy", "in", names[3]!)));
-  stopping.abort("user");
+  const abort = new AbortController();
+  const copying = copyDirectory(directory, join(directory, "from"), join(directory, "to"), abort.signal);
+  await waitUntil(() => existsSync(join(directory, "to.copy", "in", names[3]!)));
+  abort.abort("user");
   const ended = { copying: true, whole: false };
   void copying.finally(() => (ended.copying = false));
-  await until(() => {
+  await waitUntil(() => {
     ended.whole ||= existsSync(join(directory, "to.copy", "in", names.at(-1)!));
     return !ended.copying;
   });
@@ -71,15 +71,15 @@ test("copies modes, symlinks and names that are not UTF-8", async () => {
   mkdirSync(join(from, "closed", "below"), { recursive: true });
   writeFileSync(join(from, "closed", "program"), "#!/bin/sh\n", { mode: 0o755 });
   symlinkSync("../nowhere", join(from, "closed", "link"));
-  const odd = Buffer.from("odd-\xff", "latin1");
-  writeFileSync(Buffer.concat([Buffer.from(`${from}/closed/below/`), odd]), "odd");
+  const invalidName = Buffer.from("odd-\xff", "latin1");
+  writeFileSync(Buffer.concat([Buffer.from(`${from}/closed/below/`), invalidName]), "odd");
   chmodSync(join(from, "closed"), 0o555);
   const to = join(directory, "to");
   expect(await copyDirectory(directory, from, to, new AbortController().signal)).toBe(true);
   const readMode = (name: string): number => lstatSync(join(to, "closed", name)).mode & 0o777;
   expect([readMode(""), readMode("below"), readMode("program")]).toEqual([0o555, 0o755, 0o755]);
   expect(readlinkSync(join(to, "closed", "link"))).toBe("../nowhere");
-  expect(readdirSync(join(to, "closed", "below"), { encoding: "buffer" })).toEqual([odd]);
+  expect(readdirSync(join(to, "closed", "below"), { encoding: "buffer" })).toEqual([invalidName]);
   for (const path of [from, to]) chmodSync(join(path, "closed"), 0o755);
 });
 

@@ -19,7 +19,10 @@ afterEach(async () => {
   await rm(tmp, { recursive: true, force: true });
 });
 
-/** Locks and releases a directory several times. Fails if the file `busy` exists, which means that it is not alone. */
+/**
+ * Locks and releases a directory several times. Fails if the file `busy` exists, which means that another process holds
+ * it.
+ */
 const script = `
   const { lockDirectory } = require("./lock.cjs");
   const { closeSync, openSync, rmSync } = require("node:fs");
@@ -40,7 +43,7 @@ const script = `
   })();
 `;
 
-async function prepare(): Promise<(directory: string, times: number, holdMs: number) => ChildProcess> {
+async function buildLockScript(): Promise<(directory: string, times: number, holdMs: number) => ChildProcess> {
   await build({
     entryPoints: [resolve("src/execute/workspace/directory-lock.ts")],
     outfile: join(tmp, "lock.cjs"),
@@ -51,26 +54,26 @@ async function prepare(): Promise<(directory: string, times: number, holdMs: num
   });
   writeFileSync(join(tmp, "take.cjs"), script);
   return (directory, times, holdMs) => {
-    const words = [join(tmp, "take.cjs"), directory, String(times), String(holdMs)];
-    const child = spawn(process.execPath, words, { stdio: ["ignore", "inherit", "inherit"] });
+    const scriptArguments = [join(tmp, "take.cjs"), directory, String(times), String(holdMs)];
+    const child = spawn(process.execPath, scriptArguments, { stdio: ["ignore", "inherit", "inherit"] });
     started.push(child);
     return child;
   };
 }
 
 test("never gives one directory to two processes at once", async () => {
-  const take = await prepare();
-  const children = ["/p", "/p/below", "/p", "/p/below/deep"].map((directory) => take(directory, 8, 1));
+  const startHolder = await buildLockScript();
+  const children = ["/p", "/p/below", "/p", "/p/below/deep"].map((directory) => startHolder(directory, 8, 1));
   const codes = await Promise.all(children.map(async (child) => ((await once(child, "exit")) as [number | null])[0]));
   expect(codes).toEqual([0, 0, 0, 0]);
   expect(readdirSync(join(tmp, "locks"))).toEqual([]);
 });
 
 test("releases the directory of a killed process", async () => {
-  const take = await prepare();
-  const holder = take("/p", 1, 1_000_000);
+  const startHolder = await buildLockScript();
+  const holder = startHolder("/p", 1, 1_000_000);
   await expect.poll(() => readdirSync(tmp)).toContain("busy");
-  const next = take("/p", 1, 1);
+  const next = startHolder("/p", 1, 1);
   holder.kill("SIGKILL");
   await once(holder, "exit");
   await rm(join(tmp, "busy"));
@@ -78,25 +81,25 @@ test("releases the directory of a killed process", async () => {
 });
 
 let ids = 0;
-const optionsOn = (host: string, more: Partial<LockOptions> = {}): LockOptions => ({
+const optionsFor = (host: string, more: Partial<LockOptions> = {}): LockOptions => ({
   claimsDirectory: join(tmp, "locks"),
   owner: { pid: process.pid, start: "", host },
   isAlive: () => true,
   newId: () => `n${++ids}`.padStart(8, "0"),
   ...more,
 });
-const claims = () => readdirSync(join(tmp, "locks"));
+const listClaims = () => readdirSync(join(tmp, "locks"));
 
 /** Writes a claim file with an old mtime. */
-function leave(name: string, text: string, secondsAgo: number): void {
+function writeClaim(name: string, text: string, secondsAgo: number): void {
   mkdirSync(join(tmp, "locks"), { recursive: true });
   const path = join(tmp, "locks", name);
   writeFileSync(path, text);
-  const then = Date.now() / 1000 - secondsAgo;
-  utimesSync(path, then, then);
+  const modifiedAt = Date.now() / 1000 - secondsAgo;
+  utimesSync(path, modifiedAt, modifiedAt);
 }
 
-async function tryFor(ms: number, options: LockOptions) {
+async function lockWithin(ms: number, options: LockOptions) {
   return await lockDirectory("/p", "run", options, AbortSignal.timeout(ms), () => undefined);
 }
 
@@ -106,41 +109,49 @@ test.each([
   ["another JSON file", "0.json", '{"directory": 1}'],
   ["an unfinished temporary file", "0.json.aside", "{"],
 ])("ignores and removes %s that was left long ago", async (_title, name, text) => {
-  leave(name, text, 120);
-  const lock = await tryFor(100_000, optionsOn("here"));
+  writeClaim(name, text, 120);
+  const lock = await lockWithin(100_000, optionsFor("here"));
   expect(lock).not.toBeNull();
   await lock?.release();
-  expect(claims()).toEqual([]);
+  expect(listClaims()).toEqual([]);
 });
 
 test("waits for an unreadable claim while it is fresh", async () => {
-  leave("0.json", "", 0);
-  expect(await tryFor(300, optionsOn("here"))).toBeNull();
-  expect(claims()).toEqual(["0.json"]);
+  writeClaim("0.json", "", 0);
+  expect(await lockWithin(300, optionsFor("here"))).toBeNull();
+  expect(listClaims()).toEqual(["0.json"]);
 });
 
 test("respects a claim of another host only as long as it is refreshed", async () => {
-  const lasting = await tryFor(100_000, optionsOn("there", { staleMs: 5000 }));
+  const lasting = await lockWithin(100_000, optionsFor("there", { staleMs: 5000 }));
   expect(lasting).not.toBeNull();
-  expect(await tryFor(7000, optionsOn("here", { staleMs: 5000 }))).toBeNull();
+  expect(await lockWithin(7000, optionsFor("here", { staleMs: 5000 }))).toBeNull();
   await lasting?.release();
-  leave("0.json", JSON.stringify({ directory: "/p", run_id: "r", owner: { pid: 1, start: "", host: "gone" } }), 120);
-  const lock = await tryFor(100_000, optionsOn("here"));
+  writeClaim(
+    "0.json",
+    JSON.stringify({ directory: "/p", run_id: "r", owner: { pid: 1, start: "", host: "gone" } }),
+    120,
+  );
+  const lock = await lockWithin(100_000, optionsFor("here"));
   expect(lock).not.toBeNull();
   await lock?.release();
-  expect(claims()).toEqual([]);
+  expect(listClaims()).toEqual([]);
 });
 
 test("respects an old claim of this host while its owner is alive", async () => {
-  leave("0.json", JSON.stringify({ directory: "/p", run_id: "r", owner: { pid: 1, start: "", host: "here" } }), 120);
-  expect(await tryFor(300, optionsOn("here"))).toBeNull();
+  writeClaim(
+    "0.json",
+    JSON.stringify({ directory: "/p", run_id: "r", owner: { pid: 1, start: "", host: "here" } }),
+    120,
+  );
+  expect(await lockWithin(300, optionsFor("here"))).toBeNull();
 });
 
 test("removes its own claim if it cannot check another claim's owner", async () => {
-  leave("0.json", JSON.stringify({ directory: "/p", run_id: "r", owner: { pid: 1, start: "", host: "here" } }), 0);
+  writeClaim("0.json", JSON.stringify({ directory: "/p", run_id: "r", owner: { pid: 1, start: "", host: "here" } }), 0);
   const isAlive = (): boolean => {
     throw new Error("no way to tell");
   };
-  await expect(tryFor(100_000, optionsOn("here", { isAlive }))).rejects.toThrow("no way to tell");
-  expect(claims()).toEqual(["0.json"]);
+  await expect(lockWithin(100_000, optionsFor("here", { isAlive }))).rejects.toThrow("no way to tell");
+  expect(listClaims()).toEqual(["0.json"]);
 });

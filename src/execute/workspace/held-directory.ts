@@ -13,6 +13,7 @@ import {
 } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { relative, sep } from "node:path";
+import { O_PATH } from "../../process/working-directory.ts";
 
 /** A file or directory held by a descriptor, which stays the same whatever happens to its path. */
 export interface HeldEntry {
@@ -44,8 +45,6 @@ export interface Entry {
 
 const { O_DIRECTORY, O_NOFOLLOW } = constants;
 const hasDescriptorPaths = existsSync("/proc/self/fd");
-/** Linux only, and missing in Node's constants. Needs no permission on the directory itself. */
-const O_PATH = 0o10000000;
 const slash = Buffer.from("/");
 
 type OpenStep = (directory: HeldDirectory, name: Buffer) => HeldDirectory;

@@ -1,5 +1,5 @@
 import { realpath, stat } from "node:fs/promises";
-import { dirname, isAbsolute, join } from "node:path";
+import { basename, dirname, isAbsolute, join } from "node:path";
 import type { Invocation, RunContext } from "../../model/executor.ts";
 import type { SessionFile } from "../../model/session-state.ts";
 import type { FailureReason } from "../../model/states.ts";
@@ -52,8 +52,13 @@ export type OpenDirectoriesResult =
       ok: true;
       dirs: RunContext["dirs"];
       written: RunDirectories;
-      /** With `removeSession`, also removes the session's directories, because no later run can continue it. */
+      /**
+       * Lets other runs use the work directory. With `removeSession`, also removes the session's directories, because no
+       * later run can continue it.
+       */
       close(removeSession: boolean): Promise<void>;
+      /** Removes the temporary directory. After a crash, `settleInterrupted` removes it. */
+      removeTmp(): Promise<void>;
     }
   | { ok: false; reason: FailureReason; message: string }
   /** The run was stopped while it waited for its directory or copied one. */
@@ -69,7 +74,10 @@ export interface OpenOptions {
   onWaiting: (holder: { directory: string; run_id: string }) => void;
 }
 
-/** Opens the directories of one run. Refuses a work directory that the operator did not allow. */
+/**
+ * Opens the directories of one run. Refuses a work directory that the operator did not allow. `dirs.work` is a real path:
+ * a process starts only if it still is one (`StartOptions.workRoot`).
+ */
 export async function openDirectories(invocation: Invocation, options: OpenOptions): Promise<OpenDirectoriesResult> {
   const { directories } = options;
   const home = await openHome(invocation, options);
@@ -94,12 +102,12 @@ export async function openDirectories(invocation: Invocation, options: OpenOptio
     },
     async close(removeSession) {
       await work.lock?.release();
-      await tmp.remove();
       if (!removeSession || getWorkspaceKind(invocation) === "plain") return;
       if (isScratch) await removeSessionDirectory(directories.scratch, invocation.session_id, directories.owner());
       if (directories.sessionHomes !== null)
         await removeSessionDirectory(directories.sessionHomes, invocation.session_id, directories.owner());
     },
+    removeTmp: tmp.remove,
   };
 }
 
@@ -109,19 +117,23 @@ type WorkDirectory = { ok: true; path: string; lock?: DirectoryLock } | Exclude<
 async function openWorkDirectory(invocation: Invocation, options: OpenOptions): Promise<WorkDirectory> {
   const { directories } = options;
   const kind = getWorkspaceKind(invocation);
-  if (kind === "scratch")
-    return openSessionDirectory(invocation, {
+  if (kind === "scratch") {
+    const opened = await openSessionDirectory(invocation, {
       root: directories.scratch,
       owner: directories.owner(),
       label: "work directory",
       signal: options.signal,
       ...restoreOption(options.saved, restoreFiles),
     });
+    return opened.ok ? { ok: true, path: await realSessionPath(opened.path) } : opened;
+  }
   const { project_dir } = invocation;
   const work: AllowedDirectory =
-    project_dir === null ? { ok: true, path: directories.projectDir } : await checkAllowed(project_dir, directories);
+    project_dir === null
+      ? { ok: true, path: (await findRealPath(directories.projectDir)) ?? directories.projectDir }
+      : await checkAllowed(project_dir, directories);
   if (!work.ok || kind === "plain") return work;
-  const path = await realpath(work.path);
+  const { path } = work;
   const lock = await lockDirectory(path, invocation.run_id, options.lockOptions, options.signal, options.onWaiting);
   if (!lock) return { ok: false, reason: null };
   // The run that held the directory may have replaced it by a symlink to a directory that is not allowed.
@@ -129,6 +141,12 @@ async function openWorkDirectory(invocation: Invocation, options: OpenOptions): 
   await lock.release();
   const message = `The directory ${path} was replaced or removed while the run waited for it. Retry the run if it is in its place again.`;
   return { ok: false, reason: "refused", message };
+}
+
+/** Resolves only the operator's part of the path: a run could replace the rest by a symlink. */
+async function realSessionPath(path: string): Promise<string> {
+  const root = dirname(path);
+  return join(await realpath(dirname(root)), basename(root), basename(path));
 }
 
 /** Restores the saved files if the directory is missing or older than they are. */

@@ -26,14 +26,14 @@ beforeEach(() => {
 afterEach(() => removeTree(tmpdir(), directory));
 
 /** Creates nested directories as a program does, by changing into each of them. */
-function nest(depth: number, name: string): void {
+function createNested(depth: number, name: string): void {
   const step = `fs.mkdirSync(${JSON.stringify(name)}); process.chdir(${JSON.stringify(name)}); fs.writeFileSync("file", "");`;
   execFileSync(process.execPath, ["-e", `for (let at = 0; at < ${depth}; at += 1) { ${step} }`], { cwd: tree });
 }
 
 test("removes directories nested deeper than the longest path", async () => {
-  nest(3000, "d");
-  nest(40, "n".repeat(250));
+  createNested(3000, "d");
+  createNested(40, "n".repeat(250));
   await removeTree(directory, tree);
   expect(existsSync(tree)).toBe(false);
 });
@@ -50,15 +50,15 @@ test("removes read-only directories, and follows no symlink", async () => {
 });
 
 /** A Perl script that nests directories deeper than the longest path. */
-const deep = (name: string, each = ""): string => `for (1..600) { mkdir ${name}; ${each} chdir ${name} }`;
+const nestScript = (name: string, each = ""): string => `for (1..600) { mkdir ${name}; ${each} chdir ${name} }`;
 /** Perl scripts that create the leftovers of programs. */
 const leftovers: Record<string, string> = {
-  "deep directories beside names like those that Drover moves them to": `for (1..9) { mkdir ".removing-$_"; mkdir ".removing-$_/x" } ${deep('"deeper-and"')}`,
-  "deep directories whose names are not UTF-8": deep('"\\xff\\xfe-deeper"'),
-  "deep directories with a newline in their names": deep('"deeper\\nand"'),
-  "many deep directories": `for my $n ("a".."e") { ${deep('"$n-deeper-and"')} chdir $ENV{TOP} }`,
-  "deep directories without permissions": `${deep('"deeper-and"')} for (1..600) { chmod 0, "."; chdir ".." }`,
-  "deep directories full of symlinks": deep('"deeper-and"', 'symlink "/", "root"; symlink "..", "up";'),
+  "deep directories beside names like those that Drover moves them to": `for (1..9) { mkdir ".removing-$_"; mkdir ".removing-$_/x" } ${nestScript('"deeper-and"')}`,
+  "deep directories whose names are not UTF-8": nestScript('"\\xff\\xfe-deeper"'),
+  "deep directories with a newline in their names": nestScript('"deeper\\nand"'),
+  "many deep directories": `for my $n ("a".."e") { ${nestScript('"$n-deeper-and"')} chdir $ENV{TOP} }`,
+  "deep directories without permissions": `${nestScript('"deeper-and"')} for (1..600) { chmod 0, "."; chdir ".." }`,
+  "deep directories full of symlinks": nestScript('"deeper-and"', 'symlink "/", "root"; symlink "..", "up";'),
   "pipes, sockets and a device": `use IO::Socket::UNIX; system("mkfifo p"); chdir $ENV{TOP};
     IO::Socket::UNIX->new(Local => "s", Listen => 1); system("mknod c c 1 3 2>/dev/null")`,
   "thousands of files": 'for (1..3000) { open(my $f, ">", "f$_"); close $f }',

@@ -19,7 +19,7 @@ const { setUp, closing } = shellRunnersOfEachTest();
 const isRoot = process.getuid?.() === 0;
 
 /** Runs each part of the prompt as a process, and writes a file after each, as clients do. */
-const inParts = defineExecutor({
+const partsExecutor = defineExecutor({
   name: "in-parts",
   can: { resume: true, fork: true },
   async execute(job) {
@@ -31,7 +31,7 @@ const inParts = defineExecutor({
   },
 });
 
-/** Ways in which a run can replace its temporary directory, or one above it, to affect `$OUT`. */
+/** Ways in which a run can replace its temporary directory or a parent of it, so that `$OUT` is affected. */
 const attacks: Record<string, string> = {
   "a link to another directory": 'rm -rf "$TMPDIR"; ln -s "$OUT" "$TMPDIR"',
   "a relative link": 'rm -rf "$TMPDIR"; ln -s "$(realpath --relative-to="$TMPDIR/.." "$OUT")" "$TMPDIR"',
@@ -56,7 +56,7 @@ const attacks: Record<string, string> = {
 
 describe.each(Object.entries(attacks))("a temporary directory replaced by %s", (_, attack) => {
   test("is created again for the next process, and its removal touches nothing outside", async () => {
-    const { fixture, supervise, runner, folder, submit, ended } = await setUp({ executor: inParts });
+    const { fixture, supervise, runner, folder, submit, ended } = await setUp({ executor: partsExecutor });
     const outside = join(folder, "outside");
     mkdirSync(join(outside, "folder", "below"), { recursive: true });
     for (const name of ["kept", "folder/kept", "folder/below/kept"]) writeFileSync(join(outside, name), "as it was");

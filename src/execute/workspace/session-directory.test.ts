@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { invocationOf } from "../../../test/fixtures/execute/memory-port.ts";
+import { createInvocation } from "../../../test/fixtures/execute/memory-port.ts";
 import { openSessionDirectory } from "./session-directory.ts";
 
 let stateDirectory: string;
@@ -20,9 +20,12 @@ afterEach(() => rmSync(stateDirectory, { recursive: true, force: true }));
 const owner = { runner_id: "r", store_id: "s" };
 const options = (signal: AbortSignal) => ({ root, owner, label: "work directory", signal });
 const fork = (session_id: string, signal = new AbortController().signal) =>
-  openSessionDirectory(invocationOf("run", {}, { mode: "fork", session_id, forked_from: "origin" }), options(signal));
+  openSessionDirectory(
+    createInvocation("run", {}, { mode: "fork", session_id, forked_from: "origin" }),
+    options(signal),
+  );
 const resume = (signal = new AbortController().signal) =>
-  openSessionDirectory(invocationOf("run", {}, { mode: "resume", session_id: "origin" }), options(signal));
+  openSessionDirectory(createInvocation("run", {}, { mode: "resume", session_id: "origin" }), options(signal));
 
 test("a resume waits until all copies of its session are done", async () => {
   const order: string[] = [];
@@ -39,7 +42,7 @@ test("a stop ends the wait, and other sessions do not wait", async () => {
   stop.abort();
   expect(await waiting).toEqual({ ok: false, reason: null });
   const other = openSessionDirectory(
-    invocationOf("run", {}, { mode: "start", session_id: "other" }),
+    createInvocation("run", {}, { mode: "start", session_id: "other" }),
     options(new AbortController().signal),
   );
   expect(await Promise.race([other.then(() => "other"), forked.then(() => "forked")])).toBe("other");

@@ -11,7 +11,7 @@ const { closing, setUp } = shellRunnersOfEachTest();
 
 test("removes the directories of deleted sessions, except those in use", async () => {
   const { folder, coordinator, submit, ended, subtypes } = await setUp({ times: { sweepMs: 50 } }, true);
-  const names = (root: string) => foldersIn(join(folder, root));
+  const listFolders = (root: string) => foldersIn(join(folder, root));
   const kept = submit("mkdir -p ro/in; chmod 500 ro; touch ~/x; echo ok");
   const deleted = submit("mkdir -p ro/in; chmod 500 ro; touch ~/x; echo ok");
   await ended(kept);
@@ -21,11 +21,11 @@ test("removes the directories of deleted sessions, except those in use", async (
   await markSession(join(folder, "work"), "s9", { store_id: "store" });
   mkdirSync(join(folder, "work", "s9.copy"));
   coordinator.goneSessions.add(deleted).add(running);
-  await poll(() => names("work")).toEqual([kept, running].sort());
-  await poll(() => names("homes")).toEqual([kept, running].sort());
+  await poll(() => listFolders("work")).toEqual([kept, running].sort());
+  await poll(() => listFolders("homes")).toEqual([kept, running].sort());
   coordinator.order(running, { stop: "user" });
   await ended(running);
-  await poll(() => names("work")).toEqual([kept]);
+  await poll(() => listFolders("work")).toEqual([kept]);
 });
 
 test("removes nothing while the coordinator is away", async () => {

@@ -34,7 +34,7 @@ beforeEach(async () => {
   state = join(directory, "state");
   outside = join(directory, "outside");
   mkdirSync(state);
-  // the same names as in the state, so that a path through the symlink leads to an existing entry
+  // has the same names as the state, so that a path through the symlink leads to an existing entry
   mkdirSync(join(outside, "in", "deep"), { recursive: true });
   for (const name of ["kept", "in/kept", "in/deep/kept"]) writeFileSync(join(outside, name), "as it was");
   symlinkSync("kept", join(outside, "in", "link"));
@@ -45,10 +45,10 @@ beforeEach(async () => {
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-/** Named as the directory of marks, so that it can be exchanged in every test. */
+/** Has the name of the directory of marks, so that every test can exchange it. */
 const swapped = (): string => join(state, "homes.owners");
 
-/** Puts a new symlink beside a directory, because Drover may have removed the one before. */
+/** Puts a new symlink beside a directory, because Drover may have removed the previous one. */
 function replaceBoth(round = -1): void {
   const steps = [
     () => renameSync(join(directory, "link"), join(directory, `before-${round}`)),
@@ -64,7 +64,7 @@ function replaceBoth(round = -1): void {
   }
 }
 
-const outsideNow = (): string[] => readdirSync(outside, { recursive: true, encoding: "utf8" }).sort();
+const listOutside = (): string[] => readdirSync(outside, { recursive: true, encoding: "utf8" }).sort();
 const files = (...paths: string[]): AsyncIterable<SessionFile> =>
   (async function* () {
     for (const path of paths) yield { path, type: "executable" as const, bytes: Buffer.from("restored") };
@@ -72,7 +72,7 @@ const files = (...paths: string[]): AsyncIterable<SessionFile> =>
     yield { path: "in/to-kept", type: "link" as const, bytes: Buffer.from("kept") };
   })();
 
-/** What Drover does in directories that runs can write to. `at` is exchanged for a symlink meanwhile. */
+/** The operations of Drover in directories that runs can write to. `at` is exchanged for a symlink meanwhile. */
 const actions: Record<string, (at: string, round: number) => Promise<unknown>> = {
   "creates a directory": async (at, round) => makePrivateDirectory(state, join(at, `new-${round}`, "below")),
   "removes a symlink in the way of a directory": async (at) => removeNonDirectories(state, join(at, "in", "link")),
@@ -80,16 +80,16 @@ const actions: Record<string, (at: string, round: number) => Promise<unknown>> =
 };
 
 describe.skipIf(!canSwap)("while another process exchanges a directory for a symlink", () => {
-  test.each(Object.entries(actions))("%s, and changes nothing outside", async (_, act) => {
-    const before = outsideNow();
+  test.each(Object.entries(actions))("%s, and changes nothing outside", async (_, action) => {
+    const before = listOutside();
     await whileSwapping(swapped(), join(directory, "link"), async () => {
       for (let round = 0; round < rounds; round += 1) {
         replaceBoth(round);
         // may be refused while the symlink is there
-        await act(swapped(), round).catch((error: unknown) => expect(error).toHaveProperty("code"));
+        await action(swapped(), round).catch((error: unknown) => expect(error).toHaveProperty("code"));
       }
     });
-    expect(outsideNow()).toEqual(before);
+    expect(listOutside()).toEqual(before);
     expect(readFileSync(join(outside, "kept"), "utf8")).toBe("as it was");
   });
 
@@ -114,7 +114,7 @@ describe.skipIf(!canSwap)("while another process exchanges a directory for a sym
     const work = join(state, "above", "work");
     const target = { ".": outside, work: outside, "work/in": join(outside, "in") }[name]!;
     mkdirSync(join(outside, "work", "in"), { recursive: true });
-    const before = outsideNow();
+    const before = listOutside();
     const link = join(directory, "link");
     for (let round = 0; round < 10; round += 1) {
       await removeTree(directory, join(state, "above"));
@@ -128,7 +128,7 @@ describe.skipIf(!canSwap)("while another process exchanges a directory for a sym
         await restoreFiles(held, files(...names)).catch((error: unknown) => expect(error).toHaveProperty("code"));
         held.close();
       });
-      expect(outsideNow()).toEqual(before);
+      expect(listOutside()).toEqual(before);
     }
   });
 });

@@ -3,12 +3,16 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { poll } from "../../../test/fixtures/execute/registered.ts";
@@ -28,12 +32,14 @@ test("a session without a project works in a private directory, and its resume f
 });
 
 test("removes the directories of a session that no run can continue", async () => {
-  const once: Executor = { ...shell, can: { ...shell.can, resume: false, fork: false } };
-  const cannot = await setUp({ executor: once }, true);
-  const reviewed = cannot.submit("echo code > note; echo done");
-  expect(await cannot.ended(reviewed)).toMatchObject({ status: "completed", text: "done\n" });
-  expect(cannot.coordinator.events(reviewed)).toContainEqual(expect.objectContaining({ type: "file", path: "note" }));
-  const refusing = defineExecutor({
+  const singleTurn: Executor = { ...shell, can: { ...shell.can, resume: false, fork: false } };
+  const withoutResume = await setUp({ executor: singleTurn }, true);
+  const reviewed = withoutResume.submit("echo code > note; echo done");
+  expect(await withoutResume.ended(reviewed)).toMatchObject({ status: "completed", text: "done\n" });
+  expect(withoutResume.coordinator.events(reviewed)).toContainEqual(
+    expect.objectContaining({ type: "file", path: "note" }),
+  );
+  const refusingExecutor = defineExecutor({
     name: "refusing",
     can: { resume: true, fork: true },
     async execute({ workDir }) {
@@ -41,14 +47,30 @@ test("removes the directories of a session that no run can continue", async () =
       throw new RunFailure("refused", "no");
     },
   });
-  const refused = await setUp({ executor: refusing }, true);
-  expect(await refused.ended(refused.submit("x"))).toMatchObject({ status: "failed", reason: "refused" });
-  for (const { folder } of [cannot, refused])
+  const withRefusals = await setUp({ executor: refusingExecutor }, true);
+  expect(await withRefusals.ended(withRefusals.submit("x"))).toMatchObject({ status: "failed", reason: "refused" });
+  for (const { folder } of [withoutResume, withRefusals])
     for (const root of ["work", "homes"]) {
       expect(foldersIn(join(folder, root))).toEqual([]);
       const [owner] = readdirSync(join(folder, `${root}.owners`));
       expect(readdirSync(join(folder, `${root}.owners`, owner!))).toEqual([]);
     }
+});
+
+test("a run's outcome does not wait for the removal of its temporary directory", async () => {
+  const foldersAtEnd: string[][] = [];
+  const { folder, submit, ended, runner } = await setUp({
+    supervise: {
+      onProgress(progress) {
+        if (progress.ended !== null) foldersAtEnd.push(foldersIn(join(folder, "tmp")));
+      },
+    },
+  });
+  const run_id = submit('mkdir "$TMPDIR/below"; echo x > "$TMPDIR/below/file"; echo done');
+  expect(await ended(run_id)).toMatchObject({ status: "completed" });
+  expect(foldersAtEnd).toEqual([[`${run_id}.1`]]);
+  await runner.stop();
+  expect(foldersIn(join(folder, "tmp"))).toEqual([]);
 });
 
 test("a start does not see files of an earlier attempt", async () => {
@@ -100,13 +122,13 @@ test("does not count copied files as results of a fork", async () => {
 });
 
 test("HOME is the operator's, or the session's own if the profile sets home: session", async () => {
-  const users = await setUp();
-  expect((await users.ended(users.submit("echo $HOME"))).text).toBe(`${users.folder}\n`);
-  const own = await setUp({}, true);
-  const first = own.submit("echo $HOME; echo kept > ~/x");
-  expect((await own.ended(first)).text).toBe(`${join(own.folder, "homes", first)}\n`);
-  const second = own.submit("cat ~/x", { mode: "resume", session_id: first, executor_session_id: "x" });
-  expect((await own.ended(second)).text).toBe("kept\n");
+  const withUserHome = await setUp();
+  expect((await withUserHome.ended(withUserHome.submit("echo $HOME"))).text).toBe(`${withUserHome.folder}\n`);
+  const withSessionHome = await setUp({}, true);
+  const first = withSessionHome.submit("echo $HOME; echo kept > ~/x");
+  expect((await withSessionHome.ended(first)).text).toBe(`${join(withSessionHome.folder, "homes", first)}\n`);
+  const second = withSessionHome.submit("cat ~/x", { mode: "resume", session_id: first, executor_session_id: "x" });
+  expect((await withSessionHome.ended(second)).text).toBe("kept\n");
 });
 
 test.each(["../evil", "..", "a/b", "", ".hidden", "x".repeat(200)])(
@@ -164,11 +186,11 @@ test("runs in sibling directories do not wait, and waiting does not count toward
   for (const name of ["p", "p2"]) mkdirSync(join(folder, name));
   const first = submit("sleep 5; echo ok", { project_dir: join(folder, "p") });
   await poll(() => subtypes(first)).toContain("environment");
-  const beside = submit("echo ok", { project_dir: join(folder, "p2") });
+  const unrelated = submit("echo ok", { project_dir: join(folder, "p2") });
   const second = submit("echo ok", { project_dir: join(folder, "p") }, { timeout_seconds: 4 });
-  expect(await ended(beside)).toMatchObject({ status: "completed" });
+  expect(await ended(unrelated)).toMatchObject({ status: "completed" });
   expect(await ended(second)).toMatchObject({ status: "completed" });
-  expect(subtypes(beside)).not.toContain(waiting);
+  expect(subtypes(unrelated)).not.toContain(waiting);
   expect(subtypes(second)).toContain(waiting);
 });
 
@@ -221,3 +243,29 @@ test("a procedural run neither waits for a lock nor takes one", async () => {
   expect(existsSync(join(folder, "locks"))).toBe(false);
   expect(subtypes(run_id)).toEqual([]);
 });
+
+test.each(["scratch", "in_place", "plain"] as const)(
+  "starts nothing in a symlink that took the place of the work directory since it was checked (%s)",
+  async (kind) => {
+    const target = mkdtempSync(join(tmpdir(), "drover-target-"));
+    const replacingExecutor = defineExecutor({
+      name: "replacing",
+      can: { resume: true, fork: true },
+      async execute({ workDir, runCli }) {
+        renameSync(workDir, `${workDir}-before`);
+        symlinkSync(target, workDir);
+        return (await runCli({ command: ["/bin/sh", "-c", "touch made"] })).stdout;
+      },
+    });
+    const { folder, submit, ended } = await setUp({ executor: replacingExecutor });
+    mkdirSync(join(folder, "p"));
+    const agent = kind === "plain" ? ({ type: "procedural", command: "true" } as const) : { workspace: kind };
+    const run_id = submit("x", { project_dir: join(folder, "p") }, agent);
+    expect(await ended(run_id)).toMatchObject({
+      status: "failed",
+      message: expect.stringContaining("was replaced by a link or removed"),
+    });
+    expect(readdirSync(target)).toEqual([]);
+    rmSync(target, { recursive: true });
+  },
+);

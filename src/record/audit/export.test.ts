@@ -105,6 +105,8 @@ it("distinguishes a running execution from one whose process died, and the sweep
   ]);
   const found = await findInterruptedExecutions(store);
   expect(found.map(({ start }) => start.execution_id)).toEqual([ids.dead]);
+  // a process that passes itself does not look for itself
+  expect(await findInterruptedExecutions(store, owners.dead)).toEqual([]);
 
   const { run_id } = found[0] ?? { run_id: "" };
   await store.apply([
@@ -131,18 +133,18 @@ it("filters by time, pages through many executions, and waits for a slow writer"
   await add(timeAfter(ids[0] ?? ""), started(ids, 2));
   await add(timeAfter(last), started([last], 1201));
   let writing = 0;
-  const got: string[] = [];
+  const received: string[] = [];
   const { executions } = await exportAudit(
     { directory, since: timeAfter(ids[0] ?? ""), until: timeAfter(last) },
     async (line) => {
       expect((writing += 1)).toBe(1);
       await new Promise(setImmediate);
       writing -= 1;
-      got.push(JSON.parse(line).executionId);
+      received.push(JSON.parse(line).executionId);
     },
   );
   expect(executions).toBe(1199);
-  expect(got).toEqual(ids);
+  expect(received).toEqual(ids);
 });
 
 it("writes a line for each refused write of a runner, with what that runner had started", async () => {

@@ -179,7 +179,7 @@ async function createTrail(runs: number): Promise<string> {
   return directory;
 }
 
-/** Opens, writes and closes, like a separate process. */
+/** Opens, writes and closes the record, like a separate process. */
 async function write(directory: string, runs: number): Promise<void> {
   const store = await scratch.open(directory);
   await recordRuns(store, runs);

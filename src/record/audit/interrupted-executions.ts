@@ -1,8 +1,15 @@
 import type { Execution, Store } from "../../model/store.ts";
-import { ownerIsAlive } from "./owner.ts";
+import { type Owner, ownerIsAlive } from "./owner.ts";
 
-/** Executions whose Drover died before it could write their end. Costs one small query if there are none. */
-export async function findInterruptedExecutions(store: Pick<Store, "read">): Promise<Execution[]> {
+/**
+ * Executions whose Drover died before it could write their end. Costs one small query if there are none. A process that
+ * records executions passes itself, so that its own cost nothing more.
+ */
+export async function findInterruptedExecutions(
+  store: Pick<Store, "read">,
+  self: Owner | null = null,
+): Promise<Execution[]> {
+  const isAlive = (owner: Owner): boolean => (self !== null && isSameOwner(owner, self)) || ownerIsAlive(owner);
   const interrupted: Execution[] = [];
   let before: string | undefined;
   for (;;) {
@@ -10,10 +17,14 @@ export async function findInterruptedExecutions(store: Pick<Store, "read">): Pro
       { open: true },
       { limit: pageSize, ...(before === undefined ? {} : { before }) },
     );
-    interrupted.push(...page.filter((execution) => !ownerIsAlive(execution.start.owner)));
+    interrupted.push(...page.filter((execution) => !isAlive(execution.start.owner)));
     before = page.at(-1)?.start.execution_id;
     if (before === undefined || page.length < pageSize) return interrupted;
   }
 }
 
 const pageSize = 500;
+
+function isSameOwner(one: Owner, other: Owner): boolean {
+  return one.pid === other.pid && one.start === other.start && one.host === other.host;
+}

@@ -27,14 +27,14 @@ eachEngine("audit retention", (record) => {
   it("finds and removes rows in batches", async () => {
     const { store } = record;
     const at = record.now().toISOString();
-    const [counted, mac] = [
+    const [numbers, mac] = [
       "with recursive n(i) as (select 1 union all select i + 1 from n where i < 2500)",
       Buffer.alloc(32),
     ];
     await store.engine.write(function* () {
-      yield write(`${counted} insert into audit_batches select i, i, 1, ?, ? from n`, at, mac);
+      yield write(`${numbers} insert into audit_batches select i, i, 1, ?, ? from n`, at, mac);
       yield write(
-        `${counted} insert into audit_rows (no, batch_no, kind, at, body, mac) select i, i, 'fenced', ?, '{}', ? from n`,
+        `${numbers} insert into audit_rows (no, batch_no, kind, at, body, mac) select i, i, 'fenced', ?, '{}', ? from n`,
         at,
         mac,
       );

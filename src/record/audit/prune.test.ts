@@ -13,7 +13,7 @@ const [january, february, march] = [new Date("2026-01-01"), new Date("2026-02-01
 it("removes old batches, records that, and leaves a chain that verifies", async () => {
   const { store, directory, setNow } = await storeAt(january);
   await recordRuns(store, 5);
-  const noted = (await verifyAudit({ directory })).head;
+  const recordedHead = (await verifyAudit({ directory })).head;
   setNow(march);
   await recordRuns(store, 3);
   expect(await pruneAudit(store, february)).toEqual({ rows: 10 });
@@ -25,8 +25,9 @@ it("removes old batches, records that, and leaves a chain that verifies", async 
   });
   const pruneRows = store.connection.sql("select body from audit_rows where kind = 'prune'").all();
   expect(pruneRows.map((row) => JSON.parse(String(row["body"])))).toMatchObject([{ last_no: 10, rows: 10 }]);
-  // The head recorded at the boundary is still in the chain. An older one can no longer be confirmed, and verify says so.
-  expect(await verifyAudit({ directory, head: noted })).toMatchObject({ ok: true });
+  // The head recorded at the boundary is still in the chain. An older one can no longer be confirmed, and verify
+  // reports that.
+  expect(await verifyAudit({ directory, head: recordedHead })).toMatchObject({ ok: true });
   expect(await verifyAudit({ directory, head: `2:${"a".repeat(64)}` })).toMatchObject({
     ok: false,
     first_bad: { what: expect.stringContaining("retention") },

@@ -29,7 +29,7 @@ it("accepts a new trail and a used one, and returns its length", async () => {
 });
 
 it("accepts batches of many rows", async () => {
-  const { directory } = await createTrail({ runs: 40, together: true });
+  const { directory } = await createTrail({ runs: 40, concurrently: true });
   const result = await verifyAudit({ directory });
   expect(result).toMatchObject({ ok: true, rows: 80 });
   expect(result.batches).toBeLessThan(80);
@@ -48,7 +48,7 @@ describe("names the first bad row when", () => {
     });
   }
 
-  it("a text is turned into a blob, or into bytes that are not valid text", async () => {
+  it("a text value is turned into a blob, or into bytes that are not valid text", async () => {
     for (const assignment of ["body = cast(body as blob)", "body = cast(x'ff' as text)"]) {
       const { directory } = await createTrail({ runs: 4 }, (db) =>
         db.exec(`update audit_rows set ${assignment} where no = 3`),
@@ -67,7 +67,7 @@ describe("names the first bad row when", () => {
   });
 
   it("one row in the middle of a batch is changed", async () => {
-    const { directory } = await createTrail({ runs: 10, together: true }, (db) =>
+    const { directory } = await createTrail({ runs: 10, concurrently: true }, (db) =>
       flip(db, "audit_rows", "body", "no = 7"),
     );
     expect(await verifyAudit({ directory })).toMatchObject({ ok: false, first_bad: { row_no: 7 } });
@@ -190,12 +190,12 @@ it("accepts a database that is ahead of audit.head, and a head from the middle o
 
 /** A closed trail of start and end rows. `tamper` changes it with plain SQL. */
 async function createTrail(
-  { runs, together = false }: { runs: number; together?: boolean },
+  { runs, concurrently = false }: { runs: number; concurrently?: boolean },
   tamper?: (db: Database) => void,
 ) {
   const directory = scratch.newDirectory();
   const store = await scratch.open(directory);
-  await recordRuns(store, runs, together);
+  await recordRuns(store, runs, concurrently);
   await store.close();
   if (tamper !== undefined) change(directory, tamper);
   return { directory };
@@ -234,7 +234,7 @@ function flipFirst(bytes: Buffer): Buffer {
 function rewrite(db: Database, key: Uint8Array): void {
   const mac = hmacWith(key);
   let before: Uint8Array = genesis;
-  // The columns of the schema.
+  // The selected columns match the types.
   const batches = db
     .prepare("select batch_no, first_no, count, at from audit_batches order by batch_no")
     .all() as unknown as AuditBatch[];
@@ -253,9 +253,9 @@ function rewrite(db: Database, key: Uint8Array): void {
   }
 }
 
-/** Builds the index with another condition than the one that the schema shows. */
+/** Builds the index with an additional condition, and then hides that condition from the schema. */
 function rebuildIndex(db: Database, name: string, condition: string): void {
-  // of the driver, not of our part of it
+  // The driver has enableDefensive, but our Database type does not declare it.
   (db as Database & { enableDefensive(active: boolean): void }).enableDefensive(false);
   const [row] = db.prepare("select sql from sqlite_master where name = ?").all(name) as { sql: string }[];
   db.exec(`drop index ${name}; ${row!.sql} ${condition}; pragma writable_schema = on`);

@@ -15,7 +15,9 @@ it("closes the store only after pending contents are written", async () => {
   };
   const ended: string[] = [];
   const announced = { sha256: hashBytes(bytes), size: bytes.length };
-  const put = store.blobs.put(content(), announced, new AbortController().signal).then((how) => ended.push(how));
+  const put = store.blobs
+    .put(content(), announced, new AbortController().signal)
+    .then((outcome) => ended.push(outcome));
   const closed = store.close().then(() => ended.push("closed"));
   // Long enough for a store to close that does not wait.
   for (let turn = 0; turn < 100; turn += 1) await new Promise((resolve) => setImmediate(resolve));

@@ -4,7 +4,7 @@ import { Readable } from "node:stream";
 import { expect, it } from "vitest";
 import { runWithFiles, hashBytes } from "../../../test/fixtures/record/files.ts";
 import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
-import { agentNamed, drive } from "../../../test/fixtures/dispatch/drive.ts";
+import { createAgent, drive } from "../../../test/fixtures/dispatch/drive.ts";
 import type { SqliteStore } from "../open.ts";
 import { pruneDispatch } from "../retention-dispatch.ts";
 import { pruneBlobs } from "./prune-blobs.ts";
@@ -38,7 +38,7 @@ it("keeps uploads of a running run, and removes them when it ends without referr
   const store = await open(newDirectory());
   const d = drive(store, () => new Date());
   const bytes = text("brought");
-  const run_id = await d.submit({}, agentNamed("keeper"));
+  const run_id = await d.submit({}, createAgent("keeper"));
   const runner = await d.register("r");
   await d.claim(runner);
   await put(store, bytes);

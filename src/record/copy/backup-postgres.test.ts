@@ -32,7 +32,7 @@ describe("a backup", () => {
       "The secret does not match",
     );
     expect(await movableStore.rowsThere()).toEqual([]);
-    const restored = await restoreRecord(movableStore.place, join(movableStore.folder, "file"), {
+    const restored = await restoreRecord(movableStore.fleetOptions, join(movableStore.folder, "file"), {
       now: movableStore.now,
     });
     expect(restored).toEqual({
@@ -40,7 +40,7 @@ describe("a backup", () => {
       audit: await verifyAudit({ directory: movableStore.directory, head }),
       revoked_tokens: 0,
     });
-    const restoredStore = await openPostgresStore(movableStore.place);
+    const restoredStore = await openPostgresStore(movableStore.fleetOptions);
     expect(await restoredStore.read.files(run_id)).toMatchObject([{ size: 1 }, { size: 0 }, { size: 3_000_000 }]);
     expect((await restoredStore.blobs.open(hashBytes(Buffer.alloc(0))))?.size).toBe(0);
     await restoredStore.close();
@@ -52,13 +52,13 @@ describe("a backup", () => {
     copy.exec("update audit_rows set at = 'x' where no = 3");
     copy.close();
     await expect(
-      restoreRecord(movableStore.place, join(movableStore.folder, "file"), { now: movableStore.now }),
+      restoreRecord(movableStore.fleetOptions, join(movableStore.folder, "file"), { now: movableStore.now }),
     ).rejects.toThrow("its audit chain is broken");
     await expect(
-      restoreRecord(movableStore.place, databaseFile(movableStore.directory), { now: movableStore.now }),
+      restoreRecord(movableStore.fleetOptions, databaseFile(movableStore.directory), { now: movableStore.now }),
     ).rejects.toThrow("cannot be restored");
     await expect(
-      restoreRecord(movableStore.place, join(movableStore.folder, "none"), { now: movableStore.now }),
+      restoreRecord(movableStore.fleetOptions, join(movableStore.folder, "none"), { now: movableStore.now }),
     ).rejects.toThrow("does not exist");
     expect(await movableStore.rowsThere()).toEqual([]);
   });
@@ -74,23 +74,32 @@ describe("a backup", () => {
       copy.exec(`${undo}; pragma user_version = ${version}`);
       copy.close();
       const before = readFileSync(file);
-      const { audit } = await restoreRecord(movableStore.place, file, { now: movableStore.now });
+      const copyDirectory = join(movableStore.folder, "new", "record");
+      let copies: string[] = [];
+      const { audit } = await restoreRecord(movableStore.fleetOptions, file, {
+        now: movableStore.now,
+        copyDirectory,
+        beforePublish: () => void (copies = readdirSync(copyDirectory)),
+      });
       expect(audit).toMatchObject({ ok: true });
+      // the copy has the key in it
+      expect(copies).toEqual([expect.stringMatching(/^drover-restore-/)]);
+      expect(readdirSync(copyDirectory)).toEqual([]);
       expect(
         (await restoreRecord({ directory: join(movableStore.folder, "back") }, file, { now: movableStore.now })).audit,
       ).toEqual(audit);
       expect(readFileSync(file).equals(before)).toBe(true);
-      const back = openDatabase(databaseFile(join(movableStore.folder, "back")), {});
-      expect(back.prepare("pragma user_version").get()).toEqual({ user_version: schemaVersion });
-      back.close();
+      const restoredDatabase = openDatabase(databaseFile(join(movableStore.folder, "back")), {});
+      expect(restoredDatabase.prepare("pragma user_version").get()).toEqual({ user_version: schemaVersion });
+      restoredDatabase.close();
     });
 
   it("of PostgreSQL, from before and after an upgrade, can be restored into either engine", async () => {
     await movableStore.move();
     await movableStore.inDatabase(`${undoIndexes.postgres}; update schema_version set version = 1`);
     // A backup migrates the record first.
-    await backupRecord(movableStore.place, join(movableStore.folder, "file"), movableStore.now);
-    const location = { ...movableStore.place, url: await movableStore.emptyDatabase() };
+    await backupRecord(movableStore.fleetOptions, join(movableStore.folder, "file"), movableStore.now);
+    const location = { ...movableStore.fleetOptions, url: await movableStore.emptyDatabase() };
     const { audit } = await restoreRecord(location, join(movableStore.folder, "file"), { now: movableStore.now });
     expect(audit).toMatchObject({ ok: true });
     expect(
@@ -111,16 +120,16 @@ describe("a backup", () => {
     const other = { url: movableStore.url, secret: Buffer.alloc(32, 1) };
     await expect(backupRecord(other, file, movableStore.now)).rejects.toMatchObject({ code: "DROVER-AUD-001" });
     await movableStore.inDatabase("update blob_parts set bytes = set_byte(bytes, 0, get_byte(bytes, 0) # 1)");
-    await expect(backupRecord(movableStore.place, file, movableStore.now)).rejects.toThrow(
+    await expect(backupRecord(movableStore.fleetOptions, file, movableStore.now)).rejects.toThrow(
       "have changed since they were stored",
     );
     expect(readdirSync(movableStore.folder)).toEqual(["state"]);
     writeFileSync(file, "mine");
-    await expect(backupRecord(movableStore.place, file, movableStore.now)).rejects.toThrow("already exists");
+    await expect(backupRecord(movableStore.fleetOptions, file, movableStore.now)).rejects.toThrow("already exists");
     expect(readFileSync(file, "utf8")).toBe("mine");
     await expect(
       backupRecord(
-        { ...movableStore.place, url: await movableStore.emptyDatabase() },
+        { ...movableStore.fleetOptions, url: await movableStore.emptyDatabase() },
         join(movableStore.folder, "two"),
         movableStore.now,
       ),
@@ -129,7 +138,7 @@ describe("a backup", () => {
 
   it("of PostgreSQL is a consistent snapshot while others write", async () => {
     const { audit } = await movableStore.move();
-    const store = await openPostgresStore(movableStore.place);
+    const store = await openPostgresStore(movableStore.fleetOptions);
     let writing = true;
     const written: string[] = [];
     const writes = (async () => {
@@ -137,22 +146,22 @@ describe("a backup", () => {
     })();
     await expect.poll(() => written.length).toBeGreaterThan(3);
     const before = [...written];
-    await backupRecord(movableStore.place, join(movableStore.folder, "file"), movableStore.now);
+    await backupRecord(movableStore.fleetOptions, join(movableStore.folder, "file"), movableStore.now);
     writing = false;
     await writes;
     await store.close();
-    const { audit: then } = await restoreRecord(
+    const { audit: restoredAudit } = await restoreRecord(
       { directory: join(movableStore.folder, "back") },
       join(movableStore.folder, "file"),
       {
         now: movableStore.now,
       },
     );
-    expect(then).toMatchObject({ ok: true });
-    expect(then.rows).toBeGreaterThanOrEqual(audit.rows + 2 * before.length);
-    expect(await verifyPostgres(movableStore.place, then.head)).toMatchObject({ ok: true });
-    const back = await openStore({ directory: join(movableStore.folder, "back"), now: () => new Date() });
-    for (const run_id of before) expect(await back.read.events(run_id, 0, 10)).toHaveLength(3);
-    await back.close();
+    expect(restoredAudit).toMatchObject({ ok: true });
+    expect(restoredAudit.rows).toBeGreaterThanOrEqual(audit.rows + 2 * before.length);
+    expect(await verifyPostgres(movableStore.fleetOptions, restoredAudit.head)).toMatchObject({ ok: true });
+    const restoredStore = await openStore({ directory: join(movableStore.folder, "back"), now: () => new Date() });
+    for (const run_id of before) expect(await restoredStore.read.events(run_id, 0, 10)).toHaveLength(3);
+    await restoredStore.close();
   });
 });

@@ -87,7 +87,7 @@ it("copies a record to PostgreSQL and back unchanged, and either engine can cont
   expect(await verifyAudit({ directory: join(root, "back"), head: audit.head })).toMatchObject({ ok: true });
 });
 
-/** Everything a reader sees of it, including the bytes of files. */
+/** Returns everything that can be read from it, including the bytes of files. */
 async function readAll({ read, blobs, storeId }: RecordStore) {
   const runs = await read.runs({}, { limit: 10_000 });
   const files = [];
@@ -108,7 +108,7 @@ async function readAll({ read, blobs, storeId }: RecordStore) {
     sessions: await read.sessions({}, { limit: 10_000 }),
     versions: await read.versions("f1"),
     tokens: await read.tokens({ limit: 100 }),
-    // Uploaded by a running run.
+    // Uploaded by a run that is still active.
     unnamed: String(await buffer((await blobs.open(hashBytes(Buffer.from("not named yet"))))!.stream)),
     files,
   };

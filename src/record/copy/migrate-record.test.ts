@@ -131,11 +131,11 @@ it("never overwrites a record, not even on a second run", async () => {
     code: "DROVER-USE-001",
     message: expect.stringContaining("is not empty"),
   });
-  await backupRecord(movableStore.place, join(movableStore.folder, "file"), movableStore.now);
+  await backupRecord(movableStore.fleetOptions, join(movableStore.folder, "file"), movableStore.now);
   await expect(
-    restoreRecord(movableStore.place, join(movableStore.folder, "file"), { now: movableStore.now }),
+    restoreRecord(movableStore.fleetOptions, join(movableStore.folder, "file"), { now: movableStore.now }),
   ).rejects.toThrow("already contains a record");
-  expect(await verifyPostgres(movableStore.place, undefined)).toEqual(audit);
+  expect(await verifyPostgres(movableStore.fleetOptions, undefined)).toEqual(audit);
 });
 
 it("copies files whose contents were already lost, and counts them", async () => {
@@ -151,8 +151,8 @@ it("copies damage that the chain has recorded", async () => {
   await store.close();
   const { audit } = await movableStore.move();
   expect(audit).toMatchObject({ ok: false, first_bad: { told: true, row_no: 61 } });
-  expect(await verifyPostgres(movableStore.place, undefined)).toEqual(audit);
-  await backupRecord(movableStore.place, join(movableStore.folder, "file"), movableStore.now);
+  expect(await verifyPostgres(movableStore.fleetOptions, undefined)).toEqual(audit);
+  await backupRecord(movableStore.fleetOptions, join(movableStore.folder, "file"), movableStore.now);
   const { audit: restored } = await restoreRecord(
     { directory: join(movableStore.folder, "back") },
     join(movableStore.folder, "file"),

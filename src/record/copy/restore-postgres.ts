@@ -1,6 +1,5 @@
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { RequestError } from "../../model/errors.ts";
 import { createHeadCheck } from "../audit/head-checks.ts";
 import { notRestorable, readExtras, type RestoreResult, type RestoreOptions } from "../backup-file.ts";
@@ -8,6 +7,7 @@ import { revokeRestoredTokens } from "../revoke-restored-tokens.ts";
 import { connect } from "../sqlite/connection.ts";
 import { migrate } from "../sqlite/migrations/migrate.ts";
 import { schemaVersion } from "../sqlite/migrations/version.ts";
+import { createRecordDirectory } from "../state-directory.ts";
 import { copyRecord } from "./copy-record.ts";
 import { fillPostgres } from "./postgres-record.ts";
 import { withBackup } from "./sqlite-record.ts";
@@ -17,11 +17,11 @@ import { verifyCopy } from "./verify-copy.ts";
 export async function restoreIntoPostgres(
   { url, secret }: { url: string; secret: Uint8Array },
   file: string,
-  { now, keepTokens = false, beforePublish }: RestoreOptions,
+  { now, keepTokens = false, copyDirectory = dirname(file), beforePublish }: RestoreOptions,
 ): Promise<RestoreResult> {
   const { version, audit_key, audit_head, made_at } = readExtras(file);
   if (audit_key !== null && Buffer.compare(audit_key, secret) !== 0) throw wrongSecret(file);
-  return withCurrentSchema(file, version, (source) =>
+  return withCurrentSchema(file, version, copyDirectory, (source) =>
     withBackup(source, (from) =>
       fillPostgres(url, now, async (to) => {
         await copyRecord(from, to);
@@ -37,9 +37,15 @@ export async function restoreIntoPostgres(
 }
 
 /** Migrates an older backup in a temporary copy, so that the file itself stays unchanged. */
-async function withCurrentSchema<T>(file: string, version: number, work: (file: string) => Promise<T>): Promise<T> {
+async function withCurrentSchema<T>(
+  file: string,
+  version: number,
+  copyDirectory: string,
+  work: (file: string) => Promise<T>,
+): Promise<T> {
   if (version === schemaVersion) return work(file);
-  const directory = mkdtempSync(join(tmpdir(), "drover-restore-"));
+  createRecordDirectory(copyDirectory);
+  const directory = mkdtempSync(join(copyDirectory, "drover-restore-"));
   try {
     const copy = join(directory, "copy");
     copyFileSync(file, copy);

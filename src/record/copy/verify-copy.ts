@@ -5,9 +5,9 @@ import type { SourceRecord } from "./record-copy.ts";
 
 /** Verifies the chain of an uncommitted copy in PostgreSQL, so that a broken copy is never committed. */
 export function verifyCopy(
-  copy: SourceRecord,
+  target: SourceRecord,
   secret: Uint8Array,
   checks: readonly HeadCheck[],
 ): Promise<VerifyResult> {
-  return verifyChain({ snapshot: (work) => copy.runWork(work()) }, walkStatements, verifyingMac(secret), checks);
+  return verifyChain({ snapshot: (work) => target.runWork(work()) }, walkStatements, verifyingMac(secret), checks);
 }

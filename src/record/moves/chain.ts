@@ -1,5 +1,6 @@
 import type { ResultEvent } from "../../model/event.ts";
-import { fillTemplate, resolveValues } from "../../model/json-values.ts";
+import { fillTemplate, resolveValues, valueAt, type ValueSource } from "../../model/json-values.ts";
+import { hasRedactionMark } from "../../model/redaction-mark.ts";
 import { first, write, type Work } from "../query.ts";
 import { textOrNull, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
@@ -44,12 +45,16 @@ export function* storeChain(
   };
   const depth = Number(row["depth"] ?? 0) + 1;
   const { values, missing } = resolveValues(chain.parameters ?? {}, document);
+  const removed = run.sealed === 1 ? findRedacted(chain.parameters ?? {}, document) : [];
+  const list = (sources: CopiedValue[]): string => sources.map(({ name, from }) => `${from} for ${name}`).join(", ");
   const fault =
     depth > maxChainLength
       ? `${maxChainLength} runs have followed each other through on_finish, which is the limit.`
       : missing.length > 0
-        ? `The finished run has no value at ${missing.map(({ name, from }) => `${from} for ${name}`).join(", ")}.`
-        : null;
+        ? `The finished run has no value at ${list(missing)}.`
+        : removed.length > 0
+          ? `The secrets of the finished run were removed: ${list(removed)}.`
+          : null;
   yield write(
     insertChain,
     run.run_no,
@@ -60,4 +65,21 @@ export function* storeChain(
     depth,
   );
   yield* storeEvent(tx, run, null, at, { type: "system", subtype: "on_finish", data: { agent_name: chain.agent } });
+}
+
+interface CopiedValue {
+  name: string;
+  from: string;
+}
+
+/** Finds copied parameters with a mark in place of a secret. Other parts of the document may quote marks. */
+function findRedacted(
+  sources: Readonly<Record<string, ValueSource>>,
+  { parameters }: { parameters: unknown },
+): CopiedValue[] {
+  return Object.entries(sources).flatMap(([name, source]) => {
+    if (typeof source !== "object" || source === null || !("from" in source)) return [];
+    const copied = valueAt({ parameters }, source.from);
+    return hasRedactionMark(JSON.stringify(copied) ?? "") ? [{ name, from: source.from }] : [];
+  });
 }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { agentNamed } from "../../../test/fixtures/dispatch/drive.ts";
+import { createAgent } from "../../../test/fixtures/dispatch/drive.ts";
 import { eachEngine, type EachRecord } from "../../../test/fixtures/record/each-engine.ts";
 import { executionEnded, executionStarted, recordRuns, sampleId } from "../../../test/fixtures/record/sample.ts";
 import { pruneAudit } from "../audit/prune.ts";
@@ -33,14 +33,14 @@ eachEngine("the executions of an attempt that is over", (record) => {
     await store.apply([{ op: "leave_runner", ...lost.runner }]);
     const forgotten = await startRun(record, "b");
     await d.beat(await d.register("b"), [], null);
-    const given = await startRun(record, "c");
-    await d.finish(given.runner, given.run_id, 1, { give_back: "at_no_cost" });
+    const givenBack = await startRun(record, "c");
+    await d.finish(givenBack.runner, givenBack.run_id, 1, { give_back: "at_no_cost" });
     const stopped = await startRun(record, "d");
     await store.apply([{ op: "stop_runs", run_ids: [stopped.run_id], reason: "user", by: "ann" }]);
     await store.apply([{ op: "leave_runner", ...stopped.runner }]);
-    for (const { execution_id } of [lost, forgotten, given, stopped])
+    for (const { execution_id } of [lost, forgotten, givenBack, stopped])
       expect((await store.read.execution(execution_id))?.end).toMatchObject({ interrupted: true });
-    expect(await d.statuses(...[lost, forgotten, given, stopped].map(({ run_id }) => run_id))).toEqual([
+    expect(await d.statuses(...[lost, forgotten, givenBack, stopped].map(({ run_id }) => run_id))).toEqual([
       "pending",
       "failed",
       "pending",
@@ -50,7 +50,7 @@ eachEngine("the executions of an attempt that is over", (record) => {
 
   it("are ended even if they started in the same transaction, and never twice", async () => {
     const { d, store } = record;
-    const run_id = await d.submit({}, agentNamed("often", { max_attempts: 2 }));
+    const run_id = await d.submit({}, createAgent("often", { max_attempts: 2 }));
     const runner = await d.register("r");
     await d.claim(runner);
     const [open, ended] = [sampleId(), sampleId()];
@@ -75,7 +75,7 @@ eachEngine("the executions of an attempt that is over", (record) => {
     const before = () => new Date(record.now().getTime() - 365 * day);
     record.advance(400 * day);
     expect(await pruneAudit(store, before())).toEqual({ rows: 0 });
-    // Ended by a runner that does not report what it had started.
+    // The runner ends the run without reporting the end of the execution.
     expect(await d.finish(runner, run_id, 1)).toMatchObject({ ok: true });
     expect(await store.read.execution(execution_id)).toMatchObject({ end: null });
     expect(await pruneAudit(store, before())).toEqual({ rows: 1 });

@@ -1,12 +1,12 @@
 import { expect, it } from "vitest";
-import { agentNamed, output } from "../../../test/fixtures/dispatch/drive.ts";
+import { createAgent, output } from "../../../test/fixtures/dispatch/drive.ts";
 import { eachEngine, type EachRecord, captureQueries } from "../../../test/fixtures/record/each-engine.ts";
 import { exportFrom } from "../audit/export.ts";
 import type { Query } from "../query.ts";
 import { pruneDispatch } from "../retention-dispatch.ts";
 import { appendEvents } from "./append-events.ts";
 
-const chat = agentNamed("chat", { type: "autonomous", command: null });
+const chat = createAgent("chat", { type: "autonomous", command: null });
 const request = { type: "permission_request", request_id: "q", tool: "shell", input: { command: "ls" } } as const;
 
 async function askQuestion({ d }: EachRecord) {
@@ -57,14 +57,14 @@ eachEngine("an answer", (record) => {
 
   it("costs nothing without questions: an attended run takes as many statements as any other", async () => {
     const { d, store, now } = record;
-    const statements = async (attended: boolean): Promise<number> => {
+    const countStatements = async (attended: boolean): Promise<number> => {
       const runner = await d.register(`r${attended}`);
       const run_id = await d.submit({ session_id: `s${attended}`, attended }, chat);
       await d.claim(runner);
       const tx = {
         now: now(),
         audit: [],
-        changes: { runs: new Set<string>(), claimable: [], ordered: new Set<string>() },
+        changes: { runs: new Set<string>(), claimable: [], runnersWithOrders: new Set<string>() },
       };
       const events = [{ n: 1, at: now().toISOString(), event: output("x") }];
       const queries: Query[] = [];
@@ -72,8 +72,8 @@ eachEngine("an answer", (record) => {
       await store.engine.write(() => captureQueries(appendEvents(tx, op), queries));
       return queries.length;
     };
-    const plain = await statements(false);
+    const plain = await countStatements(false);
     expect(plain).toBe(3);
-    expect(await statements(true)).toBe(plain);
+    expect(await countStatements(true)).toBe(plain);
   });
 });

@@ -46,6 +46,7 @@ export function* claimRuns(tx: Transaction, op: ClaimRuns): Work<DispatchResult>
     claims: yield* findClaims(tx, runner, op, claim_no, newest),
     orders: hasOrders ? yield* readOpenOrders(runner.storedId) : [],
     draining: runner.status === "draining",
+    ...(claim_no < newest ? { closed: true } : {}),
   };
 }
 
@@ -109,7 +110,7 @@ function* takeRuns(tx: Transaction, runner: StoredRunner, want: number, claim_no
     if (skippedCount === 0 || claims.length === want) return claims;
     blocked += skippedCount;
     if (blocked < maxBlocked) continue;
-    tx.changes.ordered.add(fromColumn(runner.storedId));
+    tx.changes.runnersWithOrders.add(fromColumn(runner.storedId));
     return claims;
   }
 }

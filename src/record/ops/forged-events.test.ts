@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { agentNamed, type Driven, output } from "../../../test/fixtures/dispatch/drive.ts";
+import { createAgent, type DrivenRunner, output } from "../../../test/fixtures/dispatch/drive.ts";
 import { eachEngine, type EachRecord } from "../../../test/fixtures/record/each-engine.ts";
 import { executionEnded, executionStarted, recordRuns, sampleId } from "../../../test/fixtures/record/sample.ts";
 import type { RunEvent } from "../../model/event.ts";
@@ -8,23 +8,23 @@ import { exportFrom } from "../audit/export.ts";
 const refusal = { type: "error", code: "refused_execution" };
 
 eachEngine("a runner may only report executions of its own attempt", (record) => {
-  const forgeries: [string, (record: EachRecord) => Promise<Forged>][] = [
-    ["the end of another run's execution", async (r) => endForged(await startOtherRun(r), await startOwnRun(r))],
-    ["the end of an execution of a finished run", async (r) => endForged(await finished(r), await startOwnRun(r))],
-    ["the end of an exec", async (r) => endForged((await recordRuns(r.store, 1))[0]!, await startOwnRun(r))],
-    ["the end of another run on the same runner", sibling],
-    ["the end of an earlier attempt's execution", earlierAttempt],
-    ["an end without a start", async (r) => endForged(sampleId(), await startOwnRun(r))],
+  const forgeries: [string, (record: EachRecord) => Promise<Forgery>][] = [
+    ["the end of another run's execution", async (r) => forgeEnd(await startOtherRun(r), await startOwnRun(r))],
+    ["the end of an execution of a finished run", async (r) => forgeEnd(await finishOtherRun(r), await startOwnRun(r))],
+    ["the end of an exec", async (r) => forgeEnd((await recordRuns(r.store, 1))[0]!, await startOwnRun(r))],
+    ["the end of another run on the same runner", forgeSiblingEnd],
+    ["the end of an earlier attempt's execution", forgeEarlierAttempt],
+    ["an end without a start", async (r) => forgeEnd(sampleId(), await startOwnRun(r))],
     [
       "a start with the id of another run's execution",
-      async (r) => startForged(await startOtherRun(r), await startOwnRun(r)),
+      async (r) => forgeStart(await startOtherRun(r), await startOwnRun(r)),
     ],
     [
       "a start with the id of an exec",
-      async (r) => startForged((await recordRuns(r.store, 1))[0]!, await startOwnRun(r)),
+      async (r) => forgeStart((await recordRuns(r.store, 1))[0]!, await startOwnRun(r)),
     ],
-    ["a start with the id of its own run", async (r) => startOwnRun(r).then((own) => startForged(own.run_id, own))],
-    ["a start with an empty id", async (r) => startForged("", await startOwnRun(r))],
+    ["a start with the id of its own run", async (r) => startOwnRun(r).then((own) => forgeStart(own.run_id, own))],
+    ["a start with an empty id", async (r) => forgeStart("", await startOwnRun(r))],
   ];
 
   it.each(forgeries)("refuses %s, records that in the log and the audit, and keeps the rest", async (_, forge) => {
@@ -85,7 +85,7 @@ eachEngine("a runner may only report executions of its own attempt", (record) =>
 
   it("refuses a forged end that comes with the finish, and still ends the run", async () => {
     const { d, store } = record;
-    const victim = await finished(record);
+    const victim = await finishOtherRun(record);
     const { runner, run_id, n } = await startOwnRun(record);
     const at = record.now().toISOString();
     const events = [{ n, at, event: executionEnded(victim, { exit_code: 66 }) }];
@@ -125,7 +125,7 @@ eachEngine("a runner may only report executions of its own attempt", (record) =>
 eachEngine("the audit of refused writes", (record) => {
   const fencedRows = () => record.rows("select run_id, attempt, body from audit_rows where kind = 'fenced'");
   const at = new Date().toISOString();
-  const append = (runner: Driven, run_id: string, attempt: number, ...events: RunEvent[]) => ({
+  const append = (runner: DrivenRunner, run_id: string, attempt: number, ...events: RunEvent[]) => ({
     op: "append_events" as const,
     run_id,
     attempt,
@@ -187,27 +187,27 @@ eachEngine("the audit of refused writes", (record) => {
 });
 
 interface HeldRun {
-  runner: Driven;
+  runner: DrivenRunner;
   run_id: string;
   attempt: number;
   /** Number of its next event. */
   n: number;
 }
 
-interface Forged extends HeldRun {
+interface Forgery extends HeldRun {
   execution_id: string;
   event: RunEvent;
 }
 
-function endForged(execution_id: string, own: HeldRun): Forged {
+function forgeEnd(execution_id: string, own: HeldRun): Forgery {
   return { ...own, execution_id, event: executionEnded(execution_id, { exit_code: 66 }) };
 }
 
-function startForged(execution_id: string, own: HeldRun): Forged {
+function forgeStart(execution_id: string, own: HeldRun): Forgery {
   return { ...own, execution_id, event: executionStarted(sampleId(), { execution_id }) };
 }
 
-async function startOwnRun({ d }: EachRecord, name = "mine", agent = agentNamed("echo")): Promise<HeldRun> {
+async function startOwnRun({ d }: EachRecord, name = "mine", agent = createAgent("echo")): Promise<HeldRun> {
   const run_id = await d.submit({ demands: { runner_id: name } }, agent);
   const runner = await d.register(name);
   await d.claim(runner);
@@ -223,17 +223,17 @@ async function startOtherRun(record: EachRecord, name = "theirs"): Promise<strin
 }
 
 /** The end of another run that the same runner holds. */
-async function sibling(record: EachRecord): Promise<Forged> {
+async function forgeSiblingEnd(record: EachRecord): Promise<Forgery> {
   const { d } = record;
   const [run_id, other] = [await d.submit(), await d.submit()];
   const runner = await d.register("mine");
   await d.claim(runner, 2);
   const id = sampleId();
   await d.append(runner, other, 1, 1, executionStarted(id));
-  return endForged(id, { runner, run_id, attempt: 1, n: 1 });
+  return forgeEnd(id, { runner, run_id, attempt: 1, n: 1 });
 }
 
-async function finished(record: EachRecord): Promise<string> {
+async function finishOtherRun(record: EachRecord): Promise<string> {
   const { runner, run_id } = await startOwnRun(record, "theirs");
   const id = sampleId();
   await record.d.append(runner, run_id, 1, 1, executionStarted(id), executionEnded(id));
@@ -241,13 +241,13 @@ async function finished(record: EachRecord): Promise<string> {
   return id;
 }
 
-async function earlierAttempt(record: EachRecord): Promise<Forged> {
+async function forgeEarlierAttempt(record: EachRecord): Promise<Forgery> {
   const { d, store } = record;
-  const own = await startOwnRun(record, "mine", agentNamed("often", { max_attempts: 3 }));
+  const own = await startOwnRun(record, "mine", createAgent("often", { max_attempts: 3 }));
   const id = sampleId();
   await d.append(own.runner, own.run_id, 1, 1, executionStarted(id));
   await d.finish(own.runner, own.run_id, 1, { give_back: "at_no_cost" });
   await d.claim(own.runner);
   expect((await store.read.run(own.run_id))?.attempt).toBe(2);
-  return endForged(id, { ...own, attempt: 2, n: 1 });
+  return forgeEnd(id, { ...own, attempt: 2, n: 1 });
 }

@@ -31,7 +31,7 @@ export function* sendOrder(tx: Transaction, run: StoredRun, body: OrderBody): Wo
   const [numbered] = yield first(nextNo, run.runner_id);
   if (numbered === undefined) return false;
   yield write(insertOrder, run.runner_id, Number(numbered["order_no"]), run.run_no, run.attempt, JSON.stringify(body));
-  tx.changes.ordered.add(fromColumn(run.runner_id));
+  tx.changes.runnersWithOrders.add(fromColumn(run.runner_id));
   return true;
 }
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { agentNamed } from "../../../test/fixtures/dispatch/drive.ts";
+import { createAgent } from "../../../test/fixtures/dispatch/drive.ts";
 import { eachEngine, captureQueries } from "../../../test/fixtures/record/each-engine.ts";
 import type { Query } from "../query.ts";
 import { claimRuns } from "./claim-runs.ts";
@@ -12,7 +12,7 @@ eachEngine("one operation", (record) => {
     const run_ids = [];
     for (let i = 0; i < 10; i += 1) run_ids.push(await d.submit({ session_id: `s${i}` }));
     const queries: Query[] = [];
-    const changes = { runs: new Set<string>(), claimable: [], ordered: new Set<string>() };
+    const changes = { runs: new Set<string>(), claimable: [], runnersWithOrders: new Set<string>() };
     const tx = { now: now(), audit: [], changes };
     const op = { op: "stop_runs", run_ids, reason: "user", by: "ann" } as const;
     expect(await store.engine.write(() => captureQueries(stopRuns(tx, op), queries))).toMatchObject({
@@ -23,7 +23,7 @@ eachEngine("one operation", (record) => {
 
   it("releases the agent's cap and the session of a stopped run", async () => {
     const { d, store } = record;
-    const chat = agentNamed("chat", { type: "autonomous", command: null, max_concurrent: 1 });
+    const chat = createAgent("chat", { type: "autonomous", command: null, max_concurrent: 1 });
     const first = await d.submit({ session_id: "s" }, chat);
     const second = await d.submit({ session_id: "s", mode: "resume" }, chat);
     const claimableAgain: unknown[] = [];
@@ -41,17 +41,19 @@ eachEngine("one operation", (record) => {
       const tx = () => ({
         now: now(),
         audit: [],
-        changes: { runs: new Set<string>(), claimable: [], ordered: new Set<string>() },
+        changes: { runs: new Set<string>(), claimable: [], runnersWithOrders: new Set<string>() },
       });
-      const [claims, beats]: Query[][] = [[], []];
+      const [claimQueries, heartbeatQueries]: Query[][] = [[], []];
       const claim = { op: "claim_runs", ...runner, claim_id: "c", want: 50, ack_order: 0, lease_ms: 10_000 } as const;
-      const claimed = await store.engine.write(() => captureQueries(claimRuns(tx(), claim), claims!));
+      const claimed = await store.engine.write(() => captureQueries(claimRuns(tx(), claim), claimQueries!));
       if (!("claims" in claimed)) throw new Error("nothing was claimed");
       expect(claimed.claims).toHaveLength(runs);
       const held = claimed.claims.map(({ run_id, attempt }): [string, number] => [run_id, attempt]);
       const beat = { op: "heartbeat", ...runner, held, as_of_claim: null, lease_ms: 10_000 } as const;
-      await store.engine.write(() => captureQueries(heartbeat(tx(), beat), beats!));
-      return [claims!, beats!].map((queries) => queries.filter(({ returns }) => returns !== "none").length);
+      await store.engine.write(() => captureQueries(heartbeat(tx(), beat), heartbeatQueries!));
+      return [claimQueries!, heartbeatQueries!].map(
+        (queries) => queries.filter(({ returns }) => returns !== "none").length,
+      );
     };
     expect(await countQueries(10)).toEqual(await countQueries(1));
   });

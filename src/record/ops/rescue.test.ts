@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { agentNamed } from "../../../test/fixtures/dispatch/drive.ts";
+import { createAgent } from "../../../test/fixtures/dispatch/drive.ts";
 import { eachEngine, type EachRecord, captureQueries } from "../../../test/fixtures/record/each-engine.ts";
 import type { Query } from "../query.ts";
 import { rescue } from "./rescue.ts";
@@ -7,10 +7,10 @@ import { rescue } from "./rescue.ts";
 const op = { op: "rescue", unmatched_ms: 300_000, limit: 500 } as const;
 
 eachEngine("rescue", (record) => {
-  it("takes no more queries when many runners were lost, and finds their runs by index", async () => {
-    await loseRun(record, 1);
+  it("needs no more queries for many lost runners than for one, and finds their runs by index", async () => {
+    await loseRunners(record, 1);
     const few = await recordQueries(record);
-    await loseRun(record, 30);
+    await loseRunners(record, 30);
     const many = await recordQueries(record);
     expect(many.length).toBe(few.length);
     const held = many.find(({ text }) => text.includes("runs_by_runner"));
@@ -24,7 +24,7 @@ eachEngine("rescue", (record) => {
     const runs: string[] = [];
     for (const name of ["a", "b", "c"]) {
       const runner = await d.register(name);
-      for (let i = 0; i < 3; i += 1) runs.push(await d.submit({}, agentNamed("often", { max_attempts: 2 })));
+      for (let i = 0; i < 3; i += 1) runs.push(await d.submit({}, createAgent("often", { max_attempts: 2 })));
       await d.claim(runner, 3);
     }
     record.advance(10_001);
@@ -43,19 +43,19 @@ eachEngine("rescue", (record) => {
 
   it("takes few queries for each run that it releases", async () => {
     const { d } = record;
-    await loseRun(record, 1);
+    await loseRunners(record, 1);
     const before = (await recordQueries(record)).length;
     const runner = await d.register("r");
     for (let i = 0; i < 10; i += 1) await d.submit({ session_id: `s${i}` });
     await d.claim(runner, 10);
     record.advance(10_001);
     const queries = await recordQueries(record);
-    const waits = queries.filter(({ returns }) => returns !== "none");
-    expect(waits.length - before).toBeLessThanOrEqual(10);
+    const awaitedQueries = queries.filter(({ returns }) => returns !== "none");
+    expect(awaitedQueries.length - before).toBeLessThanOrEqual(10);
   });
 });
 
-async function loseRun({ d, store, advance }: EachRecord, count: number): Promise<void> {
+async function loseRunners({ d, store, advance }: EachRecord, count: number): Promise<void> {
   for (let i = 0; i < count; i += 1) await d.register(`lost ${count} ${i}`);
   advance(10_001);
   await store.apply([op]);
@@ -64,7 +64,11 @@ async function loseRun({ d, store, advance }: EachRecord, count: number): Promis
 /** The queries of one more rescue. */
 async function recordQueries({ store, now }: EachRecord): Promise<Query[]> {
   const queries: Query[] = [];
-  const tx = { now: now(), audit: [], changes: { runs: new Set<string>(), claimable: [], ordered: new Set<string>() } };
+  const tx = {
+    now: now(),
+    audit: [],
+    changes: { runs: new Set<string>(), claimable: [], runnersWithOrders: new Set<string>() },
+  };
   await store.engine.write(() => captureQueries(rescue(tx, op), queries));
   return queries;
 }

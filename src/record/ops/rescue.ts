@@ -135,6 +135,6 @@ function* postponeCheck(demandId: number): Work<void> {
 export function* drainRunner(tx: Transaction, op: DrainRunner): Work<DispatchResult> {
   const [drained] = yield first(setDraining, op.draining ? "draining" : "online", toColumn(op.runner_id));
   if (drained === undefined) return { ok: false, conflict: "unknown_runner" };
-  tx.changes.ordered.add(op.runner_id);
+  tx.changes.runnersWithOrders.add(op.runner_id);
   return { ok: true, op: "drain_runner" };
 }

@@ -59,10 +59,15 @@ export function* findByIdempotencyKey({
 }
 
 /** Stores everything a run needs before it can be claimed: agent, session, demand and idempotency key. */
-export function* storeSubmission(tx: Transaction, op: CreateRun, agent: Agent, waits: boolean): Work<SubmittedColumns> {
+export function* storeSubmission(
+  tx: Transaction,
+  op: CreateRun,
+  agent: Agent,
+  waitsForSchedule: boolean,
+): Work<SubmittedColumns> {
   const { run } = op;
   if (run.status !== submittedEvent.status) throw new BugError("a submitted run must be created as pending");
-  const blockedBy = (yield* storeSession(run, agent)) ?? (waits ? "schedule" : null);
+  const blockedBy = (yield* storeSession(run, agent)) ?? (waitsForSchedule ? "schedule" : null);
   if (op.idempotency !== undefined) {
     const { subject, key, fingerprint } = op.idempotency;
     yield write(insertKey, toColumn(subject), toColumn(key), toColumn(fingerprint), run.run_id, tx.now.toISOString());
@@ -104,12 +109,20 @@ export function worksInPlace({ project_dir }: Run, { type, workspace }: Agent): 
 
 /** Stores each distinct agent definition once, however many runs use it. */
 export function* storeAgentRev(agent: Agent): Work<number> {
-  const body = canonicalJson(agent);
-  const hash = sha256(Buffer.from(body));
+  const hash = agentHashes.get(agent) ?? hashAgent(agent);
   const [existing] = yield first(selectRev, hash);
   if (existing !== undefined) return Number(existing["agent_rev_id"]);
-  const [inserted] = yield first(insertRev, hash, agent.max_attempts, agent.type, body);
+  const [inserted] = yield first(insertRev, hash, agent.max_attempts, agent.type, canonicalJson(agent));
   return Number(inserted?.["agent_rev_id"]);
+}
+
+/** Parsed definitions never change, and most runs share one. Each is hashed only once. */
+const agentHashes = new WeakMap<Agent, Uint8Array>();
+
+function hashAgent(agent: Agent): Uint8Array {
+  const hash = sha256(Buffer.from(canonicalJson(agent)));
+  agentHashes.set(agent, hash);
+  return hash;
 }
 
 /**
@@ -130,7 +143,7 @@ export function buildSessionRow(run: Run, agent: Agent): Record<(typeof sessionC
   const created_at = toColumn(run.created_at);
   return {
     session_id,
-    // A procedural run cannot be continued, so its session is bound to itself.
+    // Equal ids mark a procedural session (see isProcedural), which cannot be continued.
     executor_session_id: agent.type === "procedural" ? session_id : null,
     agent_name: toColumn(run.agent_name),
     created_by: toColumn(run.created_by),

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { agentNamed } from "../../../test/fixtures/dispatch/drive.ts";
+import { createAgent } from "../../../test/fixtures/dispatch/drive.ts";
 import { eachEngine, type EachRecord } from "../../../test/fixtures/record/each-engine.ts";
 import { sampleId } from "../../../test/fixtures/record/sample.ts";
 import type { Agent } from "../../model/agent.ts";
@@ -38,25 +38,25 @@ async function addWebhook({ store, now }: EachRecord, changes: Partial<Webhook> 
   expect(put).toEqual({ ok: true, op: "put_webhook" });
 }
 
-/** A run that is started and finished. */
+/** Starts a run and finishes it. */
 async function endRun(
   { d }: EachRecord,
-  agent: Agent = agentNamed("echo"),
-  how: "completed" | "failed" = "completed",
+  agent: Agent = createAgent("echo"),
+  status: "completed" | "failed" = "completed",
   more: Partial<CreateRun> = {},
   data: unknown = null,
 ): Promise<string> {
   const run_id = await d.submit({}, agent, more);
   const runner = await d.register("r");
   await d.claim(runner);
-  expect(await d.finish(runner, run_id, 1, { result: result(how, data) })).toMatchObject({ ok: true });
+  expect(await d.finish(runner, run_id, 1, { result: result(status, data) })).toMatchObject({ ok: true });
   return run_id;
 }
 
 eachEngine("lists of hooks and webhooks", (record) => {
   const addHook = (name: string, created_by: string, prompt = "") => {
     const at = record.now().toISOString();
-    const given = {
+    const definition = {
       name,
       prompt,
       agent_name: "echo",
@@ -66,7 +66,7 @@ eachEngine("lists of hooks and webhooks", (record) => {
       events: null,
     } as const;
     const hook = {
-      ...given,
+      ...definition,
       attended: null,
       max_body_kb: 1,
       enabled: true,
@@ -122,7 +122,7 @@ eachEngine("lists of hooks and webhooks", (record) => {
 });
 
 eachEngine("deliveries", (record) => {
-  const all = (status?: "pending" | "delivered" | "failed") =>
+  const listDeliveries = (status?: "pending" | "delivered" | "failed") =>
     record.store.read.deliveries(status === undefined ? {} : { status }, { limit: 50 });
 
   it("are stored when a run ends, for the webhooks that subscribed to it", async () => {
@@ -132,8 +132,8 @@ eachEngine("deliveries", (record) => {
     await addWebhook(record, { name: "anns", created_by: "ann", everyones: false });
     await addWebhook(record, { name: "bobs", created_by: "bob", everyones: false });
     await addWebhook(record, { name: "by-name", scope: "named" });
-    const [first, second] = [await endRun(record), await endRun(record, agentNamed("echo"), "failed")];
-    const sent = (await all()).items.map(({ webhook, run_id, event }) => [webhook, run_id, event]);
+    const [first, second] = [await endRun(record), await endRun(record, createAgent("echo"), "failed")];
+    const sent = (await listDeliveries()).items.map(({ webhook, run_id, event }) => [webhook, run_id, event]);
     const { created_by } = (await record.store.read.run(first))!;
     const ownWebhook = { ann: "anns", bob: "bobs" }[created_by];
     expect(sent.filter(([webhook]) => webhook !== ownWebhook).toSorted()).toEqual(
@@ -144,7 +144,7 @@ eachEngine("deliveries", (record) => {
       ].toSorted(),
     );
     expect(sent.filter(([webhook]) => webhook === ownWebhook)).toHaveLength(ownWebhook === undefined ? 0 : 2);
-    const named = await endRun(record, agentNamed("echo"), "completed", { webhooks: ["by-name", "gone"] });
+    const named = await endRun(record, createAgent("echo"), "completed", { webhooks: ["by-name", "gone"] });
     expect((await record.store.read.deliveries({ webhook: "by-name" }, { limit: 5 })).items).toMatchObject([
       { run_id: named },
     ]);
@@ -159,17 +159,17 @@ eachEngine("deliveries", (record) => {
     await record.d.claim(runner);
     record.advance(10_001);
     await record.store.apply([{ op: "rescue", unmatched_ms: 300_000, limit: 10 }]);
-    const parked = await record.d.submit({}, agentNamed("think", { type: "autonomous", command: null }));
+    const parked = await record.d.submit({}, createAgent("think", { type: "autonomous", command: null }));
     const again = await record.d.register("r");
     await record.d.claim(again);
     await record.d.finish(again, parked, 1, { parked: { why: "usage_limit", until: "2026-03-02T00:00:00.000Z" } });
-    expect((await all()).items.map(({ run_id, event }) => [run_id, event])).toEqual([
+    expect((await listDeliveries()).items.map(({ run_id, event }) => [run_id, event])).toEqual([
       [parked, "parked"],
       [lost, "failed"],
       [stopped, "cancelled"],
     ]);
-    const [given] = await record.store.apply([claim]);
-    expect(given).toMatchObject({
+    const [claimed] = await record.store.apply([claim]);
+    expect(claimed).toMatchObject({
       deliveries: [
         { state: { status: "cancelled" } },
         { state: { status: "failed", reason: "runner_lost" } },
@@ -182,46 +182,48 @@ eachEngine("deliveries", (record) => {
     await addWebhook(record);
     const run_id = await endRun(record);
     const [[one], [two]] = await Promise.all([record.store.apply([claim]), record.store.apply([claim])]);
-    const given = [one, two].flatMap((answer) => (answer.ok ? answer.deliveries : []));
-    expect(given).toMatchObject([{ attempt: 1, run: { run_id }, secret: "sealed", event: "completed" }]);
+    const claimed = [one, two].flatMap((answer) => (answer.ok ? answer.deliveries : []));
+    expect(claimed).toMatchObject([{ attempt: 1, run: { run_id }, secret: "sealed", event: "completed" }]);
     record.advance(lease_ms - 1);
     expect(await record.store.apply([claim])).toMatchObject([{ deliveries: [] }]);
     record.advance(1);
     expect(await record.store.apply([claim])).toMatchObject([{ deliveries: [{ attempt: 2 }] }]);
-    const { delivery_id } = given[0]!;
-    const late = { op: "settle_delivery", delivery_id, response_status: 200, response: "ok" } as const;
+    const { delivery_id } = claimed[0]!;
+    const settle = { op: "settle_delivery", delivery_id, response_status: 200, response: "ok" } as const;
     // The first holder answers after the delivery was handed to the second.
-    expect(await record.store.apply([{ ...late, attempt: 1, outcome: { delivered: true } }])).toEqual([
+    expect(await record.store.apply([{ ...settle, attempt: 1, outcome: { delivered: true } }])).toEqual([
       { ok: false, conflict: "stale" },
     ]);
-    expect(await record.store.apply([{ ...late, attempt: 2, outcome: { delivered: true } }])).toMatchObject([
+    expect(await record.store.apply([{ ...settle, attempt: 2, outcome: { delivered: true } }])).toMatchObject([
       { status: "delivered" },
     ]);
-    expect((await all()).items).toMatchObject([{ status: "delivered", response_status: 200, next_attempt_at: null }]);
+    expect((await listDeliveries()).items).toMatchObject([
+      { status: "delivered", response_status: 200, next_attempt_at: null },
+    ]);
   });
 
   it("are retried for a day, then fail, and can be sent again for another day", async () => {
     await addWebhook(record);
     await endRun(record);
-    const fail = async (retry_in_ms: number) => {
-      const [given] = await record.store.apply([claim]);
-      const { delivery_id, attempt } = (given.ok ? given.deliveries : [])[0]!;
+    const failDelivery = async (retry_in_ms: number) => {
+      const [claimed] = await record.store.apply([claim]);
+      const { delivery_id, attempt } = (claimed.ok ? claimed.deliveries : [])[0]!;
       const outcome = { delivered: false, error: "refused", retry_in_ms } as const;
       const [settled] = await record.store.apply([
         { op: "settle_delivery", delivery_id, attempt, outcome, response_status: 500, response: "no" },
       ]);
       return { delivery_id, settled };
     };
-    expect((await fail(1000)).settled).toMatchObject({ status: "pending" });
+    expect((await failDelivery(1000)).settled).toMatchObject({ status: "pending" });
     expect(await record.store.read.triggers_due(record.now())).toEqual({ deliveries: false, chains: false });
     record.advance(1000);
-    const { delivery_id, settled } = await fail(deliveryWindowMs);
+    const { delivery_id, settled } = await failDelivery(deliveryWindowMs);
     expect(settled).toMatchObject({ status: "failed" });
-    expect((await all("failed")).items).toMatchObject([{ attempts: 2, error: "refused", response: "no" }]);
+    expect((await listDeliveries("failed")).items).toMatchObject([{ attempts: 2, error: "refused", response: "no" }]);
     expect(await record.store.apply([claim])).toMatchObject([{ deliveries: [] }]);
     expect(await record.store.apply([{ op: "redeliver", delivery_id }])).toMatchObject([{ ok: true }]);
     expect(await record.store.read.triggers_due(record.now())).toEqual({ deliveries: true, chains: false });
-    expect((await fail(deliveryWindowMs)).settled).toMatchObject({ status: "pending" });
+    expect((await failDelivery(deliveryWindowMs)).settled).toMatchObject({ status: "pending" });
   });
 
   it("of a busy webhook, or beyond its share, do not delay the others", async () => {
@@ -248,11 +250,11 @@ eachEngine("deliveries", (record) => {
     await addWebhook(record, { name: "other" });
     await endRun(record);
     await record.store.apply([{ op: "delete_webhook", name: "other" }]);
-    expect((await all()).items).toHaveLength(1);
+    expect((await listDeliveries()).items).toHaveLength(1);
     record.advance(40 * 86_400_000);
     await record.d.submit({});
     await pruneDispatch(record.store, new Date(record.now().getTime() - 86_400_000));
-    expect((await all()).items).toEqual([]);
+    expect((await listDeliveries()).items).toEqual([]);
   });
 
   it("are listed in pages, newest first", async () => {
@@ -278,23 +280,23 @@ eachEngine("a delivery to a hook", (record) => {
   const settles = (...keys: string[]) => ({ settles: { hook: "h", keys, until: record.now().getTime() + 1000 } });
 
   it("creates one run, whichever of its keys is repeated", async () => {
-    await record.d.submit({}, agentNamed("echo"), settles("a", "b"));
+    await record.d.submit({}, createAgent("echo"), settles("a", "b"));
     for (const keys of [["a"], ["c", "b"], ["a", "b"]])
-      await expect(record.d.submit({}, agentNamed("echo"), settles(...keys))).rejects.toThrow("repeated");
-    await record.d.submit({}, agentNamed("echo"), settles("c"));
+      await expect(record.d.submit({}, createAgent("echo"), settles(...keys))).rejects.toThrow("repeated");
+    await record.d.submit({}, createAgent("echo"), settles("c"));
     expect(await record.store.read.runs({}, { limit: 9 })).toHaveLength(2);
   });
 
   it("creates one run if two arrive at once", async () => {
     const results = await Promise.allSettled([
-      record.d.submit({}, agentNamed("echo"), settles("k")),
-      record.d.submit({}, agentNamed("echo"), settles("k")),
+      record.d.submit({}, createAgent("echo"), settles("k")),
+      record.d.submit({}, createAgent("echo"), settles("k")),
     ]);
     expect(results.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
   });
 
   it("is forgotten after its retention", async () => {
-    await record.d.submit({}, agentNamed("echo"), settles("k"));
+    await record.d.submit({}, createAgent("echo"), settles("k"));
     record.advance(999);
     await pruneDispatch(record.store, new Date(0));
     expect(await record.rows("select key from hook_keys")).toHaveLength(1);
@@ -311,10 +313,11 @@ eachEngine("a chain", (record) => {
     parameters: { what: { from: "/result_data/files/0" }, style: "strict", text: { from: "/result_text" } },
     prompt: "Look at {{/result_data/files}} of {{/agent_name}}.",
   };
-  const changer = (changes: object = {}) => agentNamed("change", { on_finish: { ...on_finish, ...changes } });
+  const createChangeAgent = (changes: object = {}) =>
+    createAgent("change", { on_finish: { ...on_finish, ...changes } });
 
   it("is stored when the run ends, with values from its result", async () => {
-    const run_id = await endRun(record, changer(), "completed", {}, { files: ["a.ts", "b.ts"] });
+    const run_id = await endRun(record, createChangeAgent(), "completed", {}, { files: ["a.ts", "b.ts"] });
     expect(await record.store.read.pending_chains(9)).toMatchObject([
       {
         parent_run_id: run_id,
@@ -329,13 +332,13 @@ eachEngine("a chain", (record) => {
   });
 
   it("follows only the outcome it names; `always` includes cancelled runs", async () => {
-    await endRun(record, changer(), "failed");
-    await endRun(record, changer({ when: "failed", parameters: {} }));
+    await endRun(record, createChangeAgent(), "failed");
+    await endRun(record, createChangeAgent({ when: "failed", parameters: {} }));
     expect(await record.store.read.pending_chains(9)).toEqual([]);
-    const failed = await endRun(record, changer({ when: "failed", parameters: {} }), "failed");
-    const stopped = await record.d.submit({}, changer({ when: "always", parameters: {} }));
+    const failed = await endRun(record, createChangeAgent({ when: "failed", parameters: {} }), "failed");
+    const stopped = await record.d.submit({}, createChangeAgent({ when: "always", parameters: {} }));
     await record.store.apply([{ op: "stop_runs", run_ids: [stopped], reason: "user", by: "ann" }]);
-    const lost = await record.d.submit({}, changer({ when: "failed", parameters: {} }));
+    const lost = await record.d.submit({}, createChangeAgent({ when: "failed", parameters: {} }));
     await record.d.claim(await record.d.register("l"));
     record.advance(10_001);
     await record.store.apply([{ op: "rescue", unmatched_ms: 300_000, limit: 10 }]);
@@ -344,18 +347,18 @@ eachEngine("a chain", (record) => {
   });
 
   it("becomes one run, however often it is submitted", async () => {
-    const run_id = await endRun(record, changer({ parameters: {} }));
+    const run_id = await endRun(record, createChangeAgent({ parameters: {} }));
     const settles = { settles: { chain_of: run_id } };
     const child = { parent_run_id: run_id, trigger_type: "agent" as const };
-    await record.d.submit(child, agentNamed("review"), settles);
-    await expect(record.d.submit(child, agentNamed("review"), settles)).rejects.toThrow("repeated");
+    await record.d.submit(child, createAgent("review"), settles);
+    await expect(record.d.submit(child, createAgent("review"), settles)).rejects.toThrow("repeated");
     expect(await record.store.read.pending_chains(9)).toEqual([]);
     expect(await record.store.read.runs({ parent_run_id: run_id }, { limit: 9 })).toHaveLength(1);
   });
 
   it("creates a failed child if it cannot be submitted, and the run keeps its result", async () => {
     await addWebhook(record, { events: ["failed"] });
-    const run_id = await endRun(record, changer());
+    const run_id = await endRun(record, createChangeAgent());
     const fault = (await record.store.read.pending_chains(9))[0]?.fault ?? "";
     expect(fault).toContain("/result_data/files/0 for what");
     const run = newRun({
@@ -366,9 +369,9 @@ eachEngine("a chain", (record) => {
       parent_run_id: run_id,
       trigger_type: "agent",
     });
-    const refuse = { op: "refuse_chain", parent_run_id: run_id, run, why: fault } as const;
-    expect(await record.store.apply([refuse])).toMatchObject([{ ok: true }]);
-    expect(await record.store.apply([refuse])).toEqual([{ ok: false, conflict: "repeated" }]);
+    const refusal = { op: "refuse_chain", parent_run_id: run_id, run, why: fault } as const;
+    expect(await record.store.apply([refusal])).toMatchObject([{ ok: true }]);
+    expect(await record.store.apply([refusal])).toEqual([{ ok: false, conflict: "repeated" }]);
     expect(await record.store.read.run(run.run_id)).toMatchObject({
       status: "failed",
       reason: "refused",
@@ -380,7 +383,7 @@ eachEngine("a chain", (record) => {
   });
 
   it("stops after eight runs", async () => {
-    const looping = changer({ agent: "change", parameters: {} });
+    const looping = createChangeAgent({ agent: "change", parameters: {} });
     let run_id = await endRun(record, looping);
     for (let at = 0; at < 8; at += 1) {
       expect(await record.store.read.pending_chains(9)).toMatchObject([{ parent_run_id: run_id, fault: null }]);

@@ -48,8 +48,8 @@ it("removes unreferenced contents after an hour, and partial uploads", async () 
   await makeOld("blob_parts");
   await put(young);
   expect(await prune()).toEqual({ blobs: 1 });
-  const there = await Promise.all([used, unused, young].map((bytes) => store.blobs.open(hashBytes(bytes))));
-  expect(there.map((blob) => blob?.size)).toEqual([10, undefined, 10]);
+  const opened = await Promise.all([used, unused, young].map((bytes) => store.blobs.open(hashBytes(bytes))));
+  expect(opened.map((blob) => blob?.size)).toEqual([10, undefined, 10]);
   expect(await count("blob_parts")).toBe(2);
 });
 

@@ -10,7 +10,7 @@ import { connect } from "./connection.ts";
 const database = ownDatabase();
 
 /** Collects the changes from here on. The first one a new store reports is that anything may have changed. */
-async function listen(store: RecordStore): Promise<Change[]> {
+async function collectChanges(store: RecordStore): Promise<Change[]> {
   const received: Change[] = [];
   store.changes((change) => received.push(change));
   await expect.poll(() => received.length).toBe(1);
@@ -20,13 +20,15 @@ async function listen(store: RecordStore): Promise<Change[]> {
 
 test("notifies other stores of a commit, with the names of what changed", async () => {
   const other = await database.open();
-  const received = await listen(other);
+  const received = await collectChanges(other);
   const one = await database.open();
   const run = sampleRun({ run_id: sampleId() });
   await one.apply([create(run)]);
   await expect
     .poll(() => received)
-    .toEqual([{ runs: new Set([run.run_id]), claimable: [], resumed: [], ordered: new Set(), foreign: false }]);
+    .toEqual([
+      { runs: new Set([run.run_id]), claimable: [], resumed: [], runnersWithOrders: new Set(), foreign: false },
+    ]);
 });
 
 test("delivers a broadcast to other stores, but not to its sender", async () => {
@@ -40,12 +42,12 @@ test("delivers a broadcast to other stores, but not to its sender", async () => 
 
 test("reports that anything may have changed when there are too many changes to list", async () => {
   const other = await database.open();
-  const received = await listen(other);
+  const received = await collectChanges(other);
   const one = await database.open();
   await one.apply(Array.from({ length: 400 }, () => create()));
   await expect
     .poll(() => received)
-    .toEqual([{ runs: null, claimable: [], resumed: [], ordered: new Set(), foreign: false }]);
+    .toEqual([{ runs: null, claimable: [], resumed: [], runnersWithOrders: new Set(), foreign: false }]);
 });
 
 test("orders cursors by commit even with several writers, so that a follower misses nothing", async () => {
@@ -78,7 +80,7 @@ test("orders cursors by commit even with several writers, so that a follower mis
 
 test("tolerates foreign notifications on its channel", async () => {
   const store = await database.open();
-  const received = await listen(store);
+  const received = await collectChanges(store);
   const other = await connect(database.url);
   database.afterwards(() => other.end());
   for (const text of ["not JSON", "5", "null", '{"no":"x"}', "{}"])
@@ -89,7 +91,7 @@ test("tolerates foreign notifications on its channel", async () => {
 
 test("counts a commit without changes too", async () => {
   const [store, other] = [await database.open(), await database.open()];
-  const received = await listen(other);
+  const received = await collectChanges(other);
   await store.apply([create()]);
   await store.engine.write(function* () {
     yield write("delete from idempotency");

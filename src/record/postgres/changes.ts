@@ -39,7 +39,7 @@ export const liveChannel = "drover_live";
 /** PostgreSQL limits the length of a notification. */
 const maxNoticeBytes = 7900;
 
-const unknownChange: Change = { runs: null, claimable: [], ordered: new Set(), foreign: true };
+const unknownChange: Change = { runs: null, claimable: [], runnersWithOrders: new Set(), foreign: true };
 
 /**
  * Receives the commits of other coordinators as notifications over a dedicated connection. Each has a number, so a lost one
@@ -60,13 +60,13 @@ export function openChanges(url: string, instanceId: string, onError: (error: un
       return () => listeners.delete(listener);
     },
     publish: (changes) => notifyListeners({ ...changes, foreign: false }),
-    notice(no, { runs, claimable, resumed, ordered, schedules }) {
+    notice(no, { runs, claimable, resumed, runnersWithOrders, schedules }) {
       const base: Notice = {
         from: instanceId,
         no,
         runs: [...runs],
         claimable: countDemands(claimable),
-        ordered: [...ordered],
+        ordered: [...runnersWithOrders],
         ...(schedules ? { schedules } : {}),
       };
       const complete = resumed === undefined ? base : { ...base, resumed: countDemands(resumed) };
@@ -138,7 +138,7 @@ export function openChanges(url: string, instanceId: string, onError: (error: un
       const change = {
         runs: runs && new Set(runs),
         claimable: repeatDemands(claimable ?? []),
-        ordered: new Set(ordered),
+        runnersWithOrders: new Set(ordered),
       };
       notifyListeners({
         ...change,

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { create, ownDatabase, secret } from "../../../test/fixtures/record/postgres-stores.ts";
 import { sampleId, sampleRun } from "../../../test/fixtures/record/sample.ts";
-import { wireTo } from "../../../test/fixtures/record/wire.ts";
+import { openWire } from "../../../test/fixtures/record/wire.ts";
 import { connect } from "./connection.ts";
 import { openLink } from "./link.ts";
 import { openPostgresStore } from "./open.ts";
@@ -10,7 +10,7 @@ import { commit, lockForWriting, wasCommitted } from "./write-lock.ts";
 const database = ownDatabase();
 
 test("reconnects after a broken connection and does what was requested meanwhile exactly once", async () => {
-  const { url, cut } = await wireTo(database);
+  const { url, cut } = await openWire(database);
   const store = await database.open(url);
   const runs = Array.from({ length: 40 }, () => sampleRun({ run_id: sampleId() }));
   const pending = runs.map((run) => store.apply([create(run)]));
@@ -21,7 +21,7 @@ test("reconnects after a broken connection and does what was requested meanwhile
 });
 
 test("does not repeat a commit whose acknowledgement was lost", async () => {
-  const { url, swallowAnswers, cut } = await wireTo(database);
+  const { url, swallowAnswers, cut } = await openWire(database);
   const store = await database.open(url);
   await store.apply([create()]);
   const watcher = await connect(database.url);
@@ -39,7 +39,7 @@ test("does not repeat a commit whose acknowledgement was lost", async () => {
 });
 
 test("repeats a commit that never arrived, although its number is the same", async () => {
-  const { url, cutBeforeCommit } = await wireTo(database);
+  const { url, cutBeforeCommit } = await openWire(database);
   const store = await database.open(url);
   await store.apply([create()]);
   for (let round = 0; round < 3; round += 1) {
@@ -51,7 +51,7 @@ test("repeats a commit that never arrived, although its number is the same", asy
 });
 
 test("treats an unresponsive server as gone", async () => {
-  const { url, swallowAnswers } = await wireTo(database);
+  const { url, swallowAnswers } = await openWire(database);
   await (await database.open()).close();
   const client = await connect(url, { responseMs: 3000 });
   database.afterwards(() => client.end());
@@ -76,11 +76,11 @@ test("a connection that is closed in the middle of statements soon disappears fr
   database.afterwards(() => (holding.end(), watching.end()));
   await holding.exec("begin; lock table uploads in access exclusive mode");
   for (const statements of [1, 3]) {
-    const left = await connect(database.url);
-    const pending = Array.from({ length: statements }, () => left.exec("select * from uploads"));
-    if (statements > 1) left.end();
+    const abandoned = await connect(database.url);
+    const pending = Array.from({ length: statements }, () => abandoned.exec("select * from uploads"));
+    if (statements > 1) abandoned.end();
     else await expect.poll(() => watching.exec(waitingForLocks)).toEqual([{ n: 1 }]);
-    left.end();
+    abandoned.end();
     expect((await Promise.allSettled(pending)).map(({ status }) => status)).toEqual(pending.map(() => "rejected"));
   }
 });
@@ -89,7 +89,7 @@ const waitingForLocks =
   "select count(*) as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
 
 test("a connection that no longer reads the server's responses soon disappears from the server too", async () => {
-  const { url, stall } = await wireTo(database);
+  const { url, stall } = await openWire(database);
   const store = await database.open();
   const hanging = await connect(url, { idleInTransactionMs: 500 });
   database.afterwards(() => hanging.end());
@@ -103,8 +103,8 @@ test("retries a refused connection", async () => {
   const name = `${new URL(database.url).pathname.slice(1)}_later`;
   const link = openLink({ url: database.url.replace(/[^/]+$/, name), outageWaitMs: 1000 });
   database.afterwards(() => link.close());
-  const look = () => link.use((client) => client.exec("select 1 as one"));
-  await expect(look()).rejects.toMatchObject({ code: "DROVER-STA-006" });
+  const selectOne = () => link.use((client) => client.exec("select 1 as one"));
+  await expect(selectOne()).rejects.toMatchObject({ code: "DROVER-STA-006" });
   const admin = await connect(database.url);
   database.afterwards(() => admin.end());
   await admin.exec(`create database ${name}`);
@@ -112,7 +112,7 @@ test("retries a refused connection", async () => {
     link.close();
     await admin.exec(`drop database ${name} with (force)`);
   });
-  expect(await look()).toEqual([{ one: 1 }]);
+  expect(await selectOne()).toEqual([{ one: 1 }]);
 });
 
 test("identifies a commit by its mark, not by its number or its slot", async () => {
@@ -132,7 +132,7 @@ test("identifies a commit by its mark, not by its number or its slot", async () 
 });
 
 test("retries work that took longer than the wait before its connection broke", async () => {
-  const { url, cut } = await wireTo(database);
+  const { url, cut } = await openWire(database);
   const store = await openPostgresStore({ url, secret, outageWaitMs: 300 });
   database.afterwards(() => store.close());
   const holder = await connect(database.url);

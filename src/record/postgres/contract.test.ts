@@ -19,11 +19,11 @@ const secret = Buffer.alloc(32, 7);
 
 storeContract("PostgreSQL", async () => {
   const database = await emptyRecord(secret);
-  const again = () => openPostgresStore({ url: database.url, secret });
-  const store = await again();
+  const reopen = () => openPostgresStore({ url: database.url, secret });
+  const store = await reopen();
   return {
     store,
-    again,
+    again: reopen,
     async dispose() {
       await store.close();
       await database.drop();

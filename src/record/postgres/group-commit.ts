@@ -115,7 +115,7 @@ export function groupCommit(options: Options): GroupCommit {
   }
 
   async function applyAll(connection: Connection, callers: Caller[], now: Date): Promise<CommitResult> {
-    const changes: ChangeSet = { runs: new Set(), claimable: [], ordered: new Set() };
+    const changes: ChangeSet = { runs: new Set(), claimable: [], runnersWithOrders: new Set() };
     const entries: AuditEntry[] = [];
     const tx = { now, audit: entries, changes };
     const results = await runOps(connection, callers, tx, options.applyOp);

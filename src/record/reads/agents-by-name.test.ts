@@ -14,7 +14,7 @@ import { databaseFile } from "../../model/state-layout.ts";
 import { readAgents } from "./agents.ts";
 import { schemaVersion as sqliteVersion } from "../sqlite/migrations/version.ts";
 
-/** The queries for the agents of this name. */
+/** Returns the queries that read the agents of this name. */
 function queriesFor(name: string): Query[] {
   const work = readAgents(name);
   const queries: Query[] = [];
@@ -59,7 +59,7 @@ describe("agents of one name, on PostgreSQL", () => {
   });
   afterEach(() => database.drop());
 
-  /** Runs any SQL in our schema. */
+  /** Runs any SQL in the schema of the record. */
   async function withClient<T>(work: (client: Awaited<ReturnType<typeof connect>>) => Promise<T>): Promise<T> {
     const client = await connect(database.url);
     try {

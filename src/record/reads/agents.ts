@@ -1,7 +1,7 @@
 import type { Agent } from "../../model/agent.ts";
 import type { AgentPosition } from "../../model/agent-position.ts";
 import { compareAgentPositions, toAgentPosition } from "../../model/agent-position.ts";
-import type { ListedAgent } from "../../model/dispatch-ops.ts";
+import type { ListedAgent, RunnerRow } from "../../model/dispatch-ops.ts";
 import { getText } from "../ops/runner-row.ts";
 import { all, type Row, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
@@ -10,7 +10,7 @@ import { countThatFits } from "./events.ts";
 const fromApi = `from agents`;
 const fromRunners = `from runner_agents a join runners using (runner_id)`;
 const apiColumns = `select name, owner, body`;
-const runnerColumns = `select a.name, a.body, a.runner_id, runners.owner`;
+const runnerColumns = `select a.name, a.body, a.runner_id, runners.owner, runners.status`;
 const selectByName = [
   `${apiColumns} ${fromApi} where name = ?`,
   `${runnerColumns} ${fromRunners} where a.name = ? order by a.runner_id`,
@@ -70,5 +70,7 @@ function toListedAgent(row: Row): ListedAgent {
     source: fromRunner ? "runner" : "api",
     runner_id: fromRunner ? getText(row, "runner_id") : null,
     owner: getText(row, "owner"),
+    // The column holds one of the three statuses.
+    ...(fromRunner ? { runner_status: String(row["status"]) as RunnerRow["status"] } : {}),
   };
 }

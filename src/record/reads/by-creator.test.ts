@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { agentNamed } from "../../../test/fixtures/dispatch/drive.ts";
+import { createAgent } from "../../../test/fixtures/dispatch/drive.ts";
 import { eachEngine, fromEndToEnd, captureQueries } from "../../../test/fixtures/record/each-engine.ts";
 import { pickRuns } from "../ops/pick-runs.ts";
 import { findRunner } from "../ops/runner-row.ts";
@@ -8,17 +8,17 @@ import { readRuns } from "./runs.ts";
 import { readSessions } from "./sessions.ts";
 
 eachEngine("among many runs", (record) => {
-  const chat = agentNamed("chat", { type: "autonomous", command: null });
-  async function explainQueries<T>(work: () => Work<T>, about: RegExp): Promise<string> {
+  const chat = createAgent("chat", { type: "autonomous", command: null });
+  async function explainQueries<T>(work: () => Work<T>, pattern: RegExp): Promise<string> {
     const queries: Query[] = [];
     await record.store.engine.read(() => captureQueries(work(), queries));
     const plans = queries
-      .filter(({ text }) => about.test(text))
+      .filter(({ text }) => pattern.test(text))
       .map(({ text, values }) => record.plan(text, ...values));
     return (await Promise.all(plans)).join("\n");
   }
 
-  it("those of one person are found by an index, and so are their sessions", async () => {
+  it("one person's runs are found by an index, and so are their sessions", async () => {
     const { d, store } = record;
     for (const who of ["ann", "bob", "ann"])
       await d.submit({ created_by: who, session_id: `${who} ${Math.random()}` }, chat);
@@ -43,7 +43,7 @@ eachEngine("among many runs", (record) => {
 
   it("sessions are filtered and paged by any combination of conditions", async () => {
     const { d, store } = record;
-    const other = agentNamed("other", { type: "autonomous", command: null });
+    const other = createAgent("other", { type: "autonomous", command: null });
     for (const [session_id, created_by, agent] of [
       ["a", "ann", chat],
       ["b", "bob", chat],
@@ -51,13 +51,13 @@ eachEngine("among many runs", (record) => {
       ["d", "ann", chat],
     ] as const)
       await d.submit({ session_id, created_by }, agent);
-    const found = async (...filter: Parameters<typeof store.read.sessions>) =>
+    const findSessions = async (...filter: Parameters<typeof store.read.sessions>) =>
       (await store.read.sessions(...filter)).map(({ session_id }) => session_id).join("");
-    expect(await found({}, { limit: 10 })).toBe("dcba");
-    expect(await found({}, { limit: 2, before: "d" })).toBe("cb");
-    expect(await found({ created_by: "ann" }, { limit: 10 })).toBe("dca");
-    expect(await found({ agent_name: "chat" }, { limit: 10, before: "d" })).toBe("ba");
-    expect(await found({ agent_name: "chat", created_by: "ann" }, { limit: 10, before: "d" })).toBe("a");
+    expect(await findSessions({}, { limit: 10 })).toBe("dcba");
+    expect(await findSessions({}, { limit: 2, before: "d" })).toBe("cb");
+    expect(await findSessions({ created_by: "ann" }, { limit: 10 })).toBe("dca");
+    expect(await findSessions({ agent_name: "chat" }, { limit: 10, before: "d" })).toBe("ba");
+    expect(await findSessions({ agent_name: "chat", created_by: "ann" }, { limit: 10, before: "d" })).toBe("a");
   });
 
   it("runs and sessions are found by the end of their id, alone and together with other conditions", async () => {
@@ -91,7 +91,7 @@ eachEngine("among many runs", (record) => {
 
   it("pending runs of one agent are found by an index, past all others", async () => {
     const { d } = record;
-    for (const name of ["other", "mine", "other", "mine"]) await d.submit({}, agentNamed(name));
+    for (const name of ["other", "mine", "other", "mine"]) await d.submit({}, createAgent(name));
     await d.register("r", { only_agent: "mine" });
     const plan = await explainQueries(function* () {
       return yield* pickRuns((yield* findRunner("r"))!, 5);

@@ -25,22 +25,22 @@ eachEngine("pages of events", (record) => {
       },
     });
     const last = await store.read.last_position(run_id);
-    const ofRun = await pages((after) => store.read.events(run_id, after, 1000), "seq");
-    expect(ofRun.flat().map(({ seq }) => seq)).toEqual(Array.from({ length: last }, (_, index) => index + 1));
-    const ofAll = await pages((after) => store.read.feed(after, 1000), "cursor");
-    expect(ofAll.flat()).toEqual(ofRun.flat());
-    for (const page of [...ofRun, ...ofAll])
+    const runPages = await readPages((after) => store.read.events(run_id, after, 1000), "seq");
+    expect(runPages.flat().map(({ seq }) => seq)).toEqual(Array.from({ length: last }, (_, index) => index + 1));
+    const feedPages = await readPages((after) => store.read.feed(after, 1000), "cursor");
+    expect(feedPages.flat()).toEqual(runPages.flat());
+    for (const page of [...runPages, ...feedPages])
       if (page.length > 1) expect(JSON.stringify(page.map(({ event }) => event)).length).toBeLessThan(600_000);
-    expect(ofRun.at(-1)).toHaveLength(1);
+    expect(runPages.at(-1)).toHaveLength(1);
     expect((await store.read.run(run_id))?.result_data).toEqual({ text: "y".repeat(3_000_000) });
   });
 });
 
-async function pages(
+async function readPages(
   read: (after: number) => Promise<StoredEvent[]>,
-  place: "seq" | "cursor",
+  position: "seq" | "cursor",
 ): Promise<StoredEvent[][]> {
   const all: StoredEvent[][] = [];
-  for (let page = await read(0); page.length > 0; page = await read(page.at(-1)![place])) all.push(page);
+  for (let page = await read(0); page.length > 0; page = await read(page.at(-1)![position])) all.push(page);
   return all;
 }

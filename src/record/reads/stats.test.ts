@@ -40,11 +40,11 @@ eachEngine("statistics", (record) => {
     for (const created_by of ["ann", "bob"]) await readStats(engine, { since, until, created_by });
     expect(await readStats(engine, { since, until })).toMatchObject({ now: { pending: 1 } });
     // There are few runners, and they are always read completely.
-    const about = queries.filter(
+    const relevantQueries = queries.filter(
       ({ text }) => /from (runs|run_counts|usage_days|demands)\b/.test(text) && !/runners/.test(text),
     );
-    expect(about.length).toBeGreaterThan(10);
-    for (const { text, values } of about) {
+    expect(relevantQueries.length).toBeGreaterThan(10);
+    for (const { text, values } of relevantQueries) {
       const plan = await record.plan(text, ...values);
       expect(plan, text).not.toMatch(fromEndToEnd);
       if (/from runs\b/.test(text))

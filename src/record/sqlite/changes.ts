@@ -25,7 +25,8 @@ export function openChanges(connection: Connection): Changes {
       const hasChanged = lastVersion !== null && version !== lastVersion;
       lastVersion = version;
       if (!hasChanged) return;
-      for (const listener of listeners) listener({ runs: null, claimable: [], ordered: new Set(), foreign: true });
+      for (const listener of listeners)
+        listener({ runs: null, claimable: [], runnersWithOrders: new Set(), foreign: true });
     },
   };
 }

@@ -106,7 +106,7 @@ export function groupCommit(options: Options): GroupCommit {
 
   /** Runs inside an open transaction. */
   function commit(callers: Caller[]): void {
-    const changes: ChangeSet = { runs: new Set<string>(), claimable: [], ordered: new Set<string>() };
+    const changes: ChangeSet = { runs: new Set<string>(), claimable: [], runnersWithOrders: new Set<string>() };
     try {
       const entries: AuditEntry[] = [];
       const tx = { now: options.now(), audit: entries, changes };

@@ -10,19 +10,19 @@ test("above the limit, reads only a caller's oldest body, one after the other", 
   const [first, second, third] = [enter("ann"), enter("ann"), enter("ann")];
   expect(first.add(100 * kilobyte)).toBeUndefined();
   expect(second.add(100 * kilobyte)).toBeUndefined();
-  const thirds = third.add(150 * kilobyte);
-  const seconds = second.add(kilobyte);
+  const thirdWait = third.add(150 * kilobyte);
+  const secondWait = second.add(kilobyte);
   expect(first.add(500 * kilobyte)).toBeUndefined();
   expect(enter("bob").add(200 * kilobyte)).toBeUndefined();
-  const went: string[] = [];
-  void seconds?.then(() => went.push("second"));
-  void thirds?.then(() => went.push("third"));
+  const resumed: string[] = [];
+  void secondWait?.then(() => resumed.push("second"));
+  void thirdWait?.then(() => resumed.push("third"));
   await Promise.resolve();
-  expect(went).toEqual([]);
+  expect(resumed).toEqual([]);
   first.release();
   first.release();
-  await Promise.all([seconds, thirds]);
-  expect(went.toSorted()).toEqual(["second", "third"]);
+  await Promise.all([secondWait, thirdWait]);
+  expect(resumed.toSorted()).toEqual(["second", "third"]);
   // The first body is no longer counted.
   expect(enter("ann").add(65 * kilobyte)).toBeDefined();
   second.release();
@@ -59,7 +59,7 @@ test("unfinished bodies of runners delay no other caller, and their own requests
     const answer = new Promise<string>((resolve) =>
       socket.once("data", (bytes) => resolve(String(bytes).slice(9, 12))),
     );
-    // All but the last byte.
+    // Sends all but the last byte.
     socket.write(head + body.slice(0, -1));
     return { socket, answer };
   };

@@ -19,9 +19,9 @@ export function inexactNumber(path: Path, text: string): Refusal {
   return new Refusal(
     400,
     "DROVER-PAR-005",
-    `${formatPath(path)}: ${text} cannot be represented exactly as a JSON number.`,
+    `${formatPath(path)}: JavaScript cannot represent the number ${text} exactly.`,
     {
-      faults: [{ path: formatPath(path), message: `${text} is not exact as a JSON number` }],
+      faults: [{ path: formatPath(path), message: `${text} cannot be represented exactly` }],
       next: "Send it as a string.",
     },
   );

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import { agentNamed } from "../../../test/fixtures/dispatch/drive.ts";
+import { createAgent } from "../../../test/fixtures/dispatch/drive.ts";
 import type { Agent } from "../../model/agent.ts";
 import type { FlatAgent } from "../../wire/client.ts";
 import { agentTools, toSubmission } from "./agent-tools.ts";
 import { toolName } from "./tool-name.ts";
 
-const flat = (name: string, changes: Partial<Agent> = {}, runner_id: string | null = null): FlatAgent => ({
-  ...agentNamed(name, { expose: "tool", ...changes }),
+const createFlatAgent = (name: string, changes: Partial<Agent> = {}, runner_id: string | null = null): FlatAgent => ({
+  ...createAgent(name, { expose: "tool", ...changes }),
   source: runner_id === null ? "file" : "runner",
   runner_id,
 });
@@ -23,12 +23,12 @@ test("tool names are valid for model APIs and unique per agent", () => {
 
 test("only exposed agents are tools, and a file's agent hides runners' agents of the same name", () => {
   const tools = agentTools([
-    flat("both"),
-    flat("both", {}, "r1"),
-    flat("hidden", { expose: undefined }),
-    flat("one", {}, "r1"),
-    flat("two", {}, "r1"),
-    flat("two", {}, "r2"),
+    createFlatAgent("both"),
+    createFlatAgent("both", {}, "r1"),
+    createFlatAgent("hidden", { expose: undefined }),
+    createFlatAgent("one", {}, "r1"),
+    createFlatAgent("two", {}, "r1"),
+    createFlatAgent("two", {}, "r2"),
   ]);
   expect(tools.map(({ agent_name }) => agent_name)).toEqual(["both", "one", "two@r1", "two@r2"]);
   expect(new Set(tools.map(({ name }) => name)).size).toBe(4);
@@ -37,9 +37,9 @@ test("only exposed agents are tools, and a file's agent hides runners' agents of
 test("an autonomous agent takes a prompt and separate parameters", () => {
   const autonomous = { type: "autonomous", command: null } as const;
   const [plain, ready, full] = agentTools([
-    flat("plain", autonomous),
-    flat("ready", { ...autonomous, first_message: "Go." }),
-    flat("full", {
+    createFlatAgent("plain", autonomous),
+    createFlatAgent("ready", { ...autonomous, first_message: "Go." }),
+    createFlatAgent("full", {
       ...autonomous,
       parameters_schema: {
         type: "object",

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { rawCall } from "../../../test/http-call.ts";
 import {
   type Answer,
-  dataOf,
+  getData,
   type Generation,
   startAgentsHost,
   textOf,
@@ -16,8 +16,8 @@ const parameters_schema = {
   required: ["path"],
   additionalProperties: false,
 };
-/** Only a guard against hanging. */
-const patience = { timeout: 60_000 };
+/** Long enough that only a hang exceeds it. */
+const callOptions = { timeout: 60_000 };
 
 let host: Awaited<ReturnType<typeof startAgentsHost>>;
 let ann: string;
@@ -39,7 +39,7 @@ afterEach(async () => {
 const getRun = (run_id: unknown) => host.coordinator.client.runs.get(String(run_id));
 const startRun = async (token = ann): Promise<string> => {
   const client = await host.connect(token);
-  return String(dataOf(await client.callTool({ name: "start_run", arguments: { agent: "hidden" } }))["run_id"]);
+  return String(getData(await client.callTool({ name: "start_run", arguments: { agent: "hidden" } }))["run_id"]);
 };
 
 test.each(generations)("run_<agent> starts a run, sends progress and returns its result (%s)", async (mode) => {
@@ -52,7 +52,7 @@ test.each(generations)("run_<agent> starts a run, sends progress and returns its
   const claim = await host.claim();
   expect(claim.invocation).toMatchObject({ parameters: { path: "src" } });
   await host.report(claim, { type: "progress", percent: 40, message: "counting" });
-  await expect.poll(() => notifications.map(({ message }) => message), patience).toContain("40 %: counting");
+  await expect.poll(() => notifications.map(({ message }) => message), callOptions).toContain("40 %: counting");
   await host.finish(claim, { status: "completed", exit_code: 0, text: '{"files":3}', data: { files: 3 } });
   const answer = await call;
   expect(textOf(answer)).toBe('{"files":3}');
@@ -76,7 +76,7 @@ test.each(generations)("a failed run is a tool error with reason and message (%s
   await host.finish(claim, { status: "failed", reason: "exit_nonzero", message: "no such directory", exit_code: 3 });
   const answer = await call;
   expect(answer.isError).toBe(true);
-  expect(dataOf(answer)).toMatchObject({
+  expect(getData(answer)).toMatchObject({
     run_id: claim.run_id,
     status: "failed",
     reason: "exit_nonzero",
@@ -100,13 +100,13 @@ test("lists six fixed tools and the exposed agents with their schemas", async ()
     description: "Counts",
     inputSchema: parameters_schema,
   });
-  const { agents } = dataOf(await client.callTool({ name: "list_agents", arguments: {} }));
+  const { agents } = getData(await client.callTool({ name: "list_agents", arguments: {} }));
   expect(agents).toMatchObject([
     { name: "count", tool: "run_count", parameters: ["path"] },
     { name: "hidden" },
     { name: "thinker" },
   ]);
-  const one = dataOf(await client.callTool({ name: "list_agents", arguments: { agent: "count" } }));
+  const one = getData(await client.callTool({ name: "list_agents", arguments: { agent: "count" } }));
   expect(one).toMatchObject({ name: "count", parameters_schema });
 });
 
@@ -126,7 +126,7 @@ test("refuses invalid arguments by their path without starting a run", async () 
   ];
   for (const [name, input, code, path] of cases) {
     const answer = await client.callTool({ name, arguments: input });
-    expect([name, input, answer.isError, dataOf(answer)]).toMatchObject([
+    expect([name, input, answer.isError, getData(answer)]).toMatchObject([
       name,
       input,
       true,
@@ -134,7 +134,7 @@ test("refuses invalid arguments by their path without starting a run", async () 
     ]);
   }
   const unknown = await client.callTool({ name: "run_hidden", arguments: {} });
-  expect(dataOf(unknown)).toMatchObject({ code: "DROVER-MCP-002" });
+  expect(getData(unknown)).toMatchObject({ code: "DROVER-MCP-002" });
   expect((await host.coordinator.client.runs.list()).items).toHaveLength(before);
 });
 
@@ -149,14 +149,14 @@ test("treats another user's run like an unknown one in every tool", async () => 
       ["answer_question", { request_id: "r", decision: "allow" }],
     ] as const) {
       const answer = await client.callTool({ name, arguments: { run_id: id, ...more } });
-      expect([name, answer.isError, dataOf(answer)]).toMatchObject([name, true, { code: "DROVER-API-014" }]);
+      expect([name, answer.isError, getData(answer)]).toMatchObject([name, true, { code: "DROVER-API-014" }]);
     }
-  expect(dataOf(await client.callTool({ name: "get_run", arguments: {} }))).toEqual({ runs: [] });
+  expect(getData(await client.callTool({ name: "get_run", arguments: {} }))).toEqual({ runs: [] });
   expect(await getRun(run_id)).toMatchObject({ status: "pending" });
   const own = await host.connect(ann);
-  const { runs } = dataOf(await own.callTool({ name: "get_run", arguments: {} }));
+  const { runs } = getData(await own.callTool({ name: "get_run", arguments: {} }));
   expect(runs).toContainEqual(expect.objectContaining({ run_id, status: "pending" }));
-  expect(dataOf(await own.callTool({ name: "stop_run", arguments: { run_id } }))).toMatchObject({
+  expect(getData(await own.callTool({ name: "stop_run", arguments: { run_id } }))).toMatchObject({
     status: "cancelled",
   });
 });
@@ -164,7 +164,7 @@ test("treats another user's run like an unknown one in every tool", async () => 
 test("a viewer sees runs and agents but cannot start, stop or answer", async () => {
   const run_id = await startRun();
   const client = await host.connect(await host.tokenOf("viewer", "ann"));
-  expect(dataOf(await client.callTool({ name: "get_run", arguments: { run_id } }))).toMatchObject({ run_id });
+  expect(getData(await client.callTool({ name: "get_run", arguments: { run_id } }))).toMatchObject({ run_id });
   const calls: [string, Record<string, unknown>][] = [
     ["start_run", { agent: "hidden" }],
     ["run_count", { path: "x" }],
@@ -173,7 +173,7 @@ test("a viewer sees runs and agents but cannot start, stop or answer", async () 
   ];
   for (const [name, input] of calls) {
     const answer = await client.callTool({ name, arguments: input });
-    expect([name, answer.isError, dataOf(answer)]).toMatchObject([name, true, { code: "DROVER-API-011" }]);
+    expect([name, answer.isError, getData(answer)]).toMatchObject([name, true, { code: "DROVER-API-011" }]);
   }
   await host.coordinator.client.runs.stop(run_id);
 });
@@ -182,10 +182,10 @@ test("wait_run returns on timeout, and later with the result", async () => {
   const run_id = await startRun();
   const client = await host.connect(ann);
   const early = await client.callTool({ name: "wait_run", arguments: { run_id, timeout_seconds: 0.05 } });
-  expect(dataOf(early)).toMatchObject({ run_id, status: "pending", next: expect.stringContaining("wait_run") });
+  expect(getData(early)).toMatchObject({ run_id, status: "pending", next: expect.stringContaining("wait_run") });
   const late = client.callTool({ name: "wait_run", arguments: { run_id } });
   await host.finish(await host.claim(), { status: "completed", exit_code: 0, text: "done" });
-  expect(dataOf(await late)).toMatchObject({ run_id, status: "completed", result_text: "done" });
+  expect(getData(await late)).toMatchObject({ run_id, status: "completed", result_text: "done" });
 });
 
 test("returns a run's question, and the run continues with the answer", async () => {
@@ -194,7 +194,7 @@ test("returns a run's question, and the run continues with the answer", async ()
   const claim = await host.claim();
   const { run_id } = claim;
   await host.report(claim, { type: "permission_request", request_id: "q1", tool: "shell", input: { command: "ls" } });
-  expect(dataOf(await call)).toMatchObject({
+  expect(getData(await call)).toMatchObject({
     run_id,
     status: "waiting",
     questions: [{ request_id: "q1", tool: "shell", input: { command: "ls" } }],
@@ -203,17 +203,17 @@ test("returns a run's question, and the run continues with the answer", async ()
     name: "answer_question",
     arguments: { run_id, request_id: "q1", decision: "allow" },
   });
-  expect(dataOf(answer)).toMatchObject({ decision: "allow", answered_by: "ann" });
+  expect(getData(answer)).toMatchObject({ decision: "allow", answered_by: "ann" });
   const wait = client.callTool({ name: "wait_run", arguments: { run_id } });
   await host.report(claim, { type: "permission_decision", request_id: "q1", decision: "allow", by: "ann" });
   await host.finish(claim, { status: "completed", exit_code: null, text: "listed" });
-  expect(dataOf(await wait)).toMatchObject({ status: "completed", result_text: "listed" });
+  expect(getData(await wait)).toMatchObject({ status: "completed", result_text: "listed" });
   const again = await client.callTool({
     name: "answer_question",
     arguments: { run_id, request_id: "q1", decision: "deny" },
   });
   expect(again.isError).toBe(true);
-  expect(dataOf(again)).toMatchObject({ code: "DROVER-API-031" });
+  expect(getData(again)).toMatchObject({ code: "DROVER-API-031" });
 });
 
 test.each(generations)("neither a cancelled call nor a disconnected client ends the run (%s)", async (mode) => {
@@ -225,10 +225,10 @@ test.each(generations)("neither a cancelled call nor a disconnected client ends 
   const first = await host.claim();
   cancel.abort("enough");
   await expect(cancelled).rejects.toThrow();
-  const left = call(new AbortController().signal).catch((error: unknown) => error);
+  const abandoned = call(new AbortController().signal).catch((error: unknown) => error);
   const second = await host.claim();
   await client.close();
-  expect(await left).toBeInstanceOf(Error);
+  expect(await abandoned).toBeInstanceOf(Error);
   for (const claim of [first, second]) {
     await host.report(claim, { type: "progress", percent: 50 });
     expect(await getRun(claim.run_id)).toMatchObject({ status: "running" });
@@ -236,10 +236,10 @@ test.each(generations)("neither a cancelled call nor a disconnected client ends 
   }
   const next = await host.connect(ann, mode);
   const found = await next.callTool({ name: "get_run", arguments: { run_id: second.run_id } });
-  expect(dataOf(found)).toMatchObject({ status: "completed", result_text: "survived" });
+  expect(getData(found)).toMatchObject({ status: "completed", result_text: "survived" });
 });
 
-/** The raw request of a tool call. */
+/** Sends the raw request of a tool call. */
 function callTool(token: string, name: string, input: unknown, signal?: AbortSignal): Promise<Response> {
   return fetch(`${host.coordinator.url}/mcp`, {
     method: "POST",
@@ -256,21 +256,21 @@ function callTool(token: string, name: string, input: unknown, signal?: AbortSig
 test("limits a caller to 64 open calls, and releases those of disconnected clients", async () => {
   const token = await host.tokenOf("user", "crowd");
   const run_id = await startRun(token);
-  const leave = new AbortController();
+  const disconnect = new AbortController();
   const wait = (signal?: AbortSignal) => callTool(token, "wait_run", { run_id, timeout_seconds: 600 }, signal);
-  const open = await Promise.all(Array.from({ length: 64 }, () => wait(leave.signal)));
+  const open = await Promise.all(Array.from({ length: 64 }, () => wait(disconnect.signal)));
   expect(new Set(open.map(({ status }) => status))).toEqual(new Set([200]));
   const refused = await wait();
   expect([refused.status, await refused.json()]).toMatchObject([429, { code: "DROVER-MCP-001" }]);
   // Other callers are not affected.
   expect((await (await host.connect(bob)).listTools()).tools.length).toBeGreaterThan(0);
-  leave.abort();
+  disconnect.abort();
   await vi.waitFor(async () => {
     const one = new AbortController();
     const { status } = await wait(one.signal);
     one.abort();
     expect(status).toBe(200);
-  }, patience);
+  }, callOptions);
   expect(await getRun(run_id)).toMatchObject({ status: "pending" });
 });
 
@@ -288,8 +288,8 @@ test("revoking a token ends its open call but not the run", async () => {
 test("an attempt token starts, follows and stops only its own run's children", async () => {
   const parent = await startRun();
   const claim = await host.claim();
-  const inside = await host.connect(claim.attempt_token);
-  const call = inside.callTool({ name: "run_count", arguments: { path: "x" } });
+  const attemptClient = await host.connect(claim.attempt_token);
+  const call = attemptClient.callTool({ name: "run_count", arguments: { path: "x" } });
   const child = await host.claim();
   expect(await getRun(child.run_id)).toMatchObject({
     parent_run_id: parent,
@@ -298,13 +298,13 @@ test("an attempt token starts, follows and stops only its own run's children", a
   });
   await host.finish(child, { status: "completed", exit_code: 0, text: "for my parent" });
   expect(textOf(await call)).toBe("for my parent");
-  const second = dataOf(await inside.callTool({ name: "start_run", arguments: { agent: "hidden" } }));
-  const stopped = await inside.callTool({ name: "stop_run", arguments: { run_id: second["run_id"] } });
-  expect(dataOf(stopped)).toMatchObject({ status: "cancelled" });
+  const second = getData(await attemptClient.callTool({ name: "start_run", arguments: { agent: "hidden" } }));
+  const stopped = await attemptClient.callTool({ name: "stop_run", arguments: { run_id: second["run_id"] } });
+  expect(getData(stopped)).toMatchObject({ status: "cancelled" });
   const sibling = await startRun();
   for (const name of ["get_run", "wait_run", "stop_run"]) {
-    const answer = await inside.callTool({ name, arguments: { run_id: sibling } });
-    expect([name, dataOf(answer)]).toMatchObject([name, { code: "DROVER-API-014" }]);
+    const answer = await attemptClient.callTool({ name, arguments: { run_id: sibling } });
+    expect([name, getData(answer)]).toMatchObject([name, { code: "DROVER-API-014" }]);
   }
   await host.coordinator.client.runs.stop(sibling);
   await host.finish(claim, { status: "completed", exit_code: 0, text: "" });
@@ -319,10 +319,10 @@ test("refuses an agent that calls itself below the eighth run", async () => {
     claims.push(claim);
     token = claim.attempt_token;
   }
-  const inside = await host.connect(token);
-  const answer = await inside.callTool({ name: "run_count", arguments: { path: "x" } });
+  const attemptClient = await host.connect(token);
+  const answer = await attemptClient.callTool({ name: "run_count", arguments: { path: "x" } });
   expect(answer.isError).toBe(true);
-  expect(dataOf(answer)).toMatchObject({ code: "DROVER-SUB-007" });
+  expect(getData(answer)).toMatchObject({ code: "DROVER-SUB-007" });
   for (const claim of claims) await host.finish(claim, { status: "completed", exit_code: 0, text: "" });
 });
 

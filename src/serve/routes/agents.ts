@@ -1,4 +1,5 @@
 import type { DefinitionFault } from "../../model/definition-fault.ts";
+import { ambiguousNameNext, preferAvailable } from "../../model/available-agents.ts";
 import type { ListedAgent } from "../../model/dispatch-ops.ts";
 import type { AgentPosition } from "../../model/agent-position.ts";
 import { toCursor } from "../../show/cursor.ts";
@@ -29,10 +30,12 @@ export const agentRoutes = [
       const match = await deps.agents.find(name);
       if (match === null) throw notFound("agent", "path.name");
       if (!("candidates" in match)) return flatten(match);
-      const names = match.candidates.map(({ runner_id }) => `${name}@${runner_id}`);
+      const available = preferAvailable(match.candidates);
+      if (available.length === 1) return flatten(available[0]!);
+      const names = available.map(({ agent, runner_id }) => `${agent.name}@${runner_id}`);
       throw new Refusal(409, "DROVER-API-021", `Several runners offer an agent named ${name}.`, {
         faults: names.map((candidate) => ({ path: "path.name", message: candidate })),
-        next: `Use one of these names: ${names.join(", ")}.`,
+        next: ambiguousNameNext(names),
       });
     },
   }),

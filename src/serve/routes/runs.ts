@@ -2,6 +2,9 @@ import type { Run } from "../../model/run.ts";
 import type { RunRow } from "../../model/store.ts";
 import type { RunRequest } from "../../model/run-request.ts";
 import { isTerminal } from "../../model/states.ts";
+import type { Problem } from "../../wire/problem.ts";
+import { batchItemSchema } from "../../wire/submit-input.ts";
+import { check } from "../check.ts";
 import type { ApiDeps, SubmitResult, Submitter } from "../deps.ts";
 import { omitUndefined } from "../omit-undefined.ts";
 import { notFound, Refusal, refusalFromFault } from "../refusal.ts";
@@ -11,6 +14,10 @@ import { people, type Principal, canSee, getSubject, submitters } from "../rule.
 import { requireRun } from "../require-run.ts";
 
 const route = routeWith<ApiDeps>();
+
+const batchLimit = 20 * 1024 * 1024;
+/** The response to a thousand invalid runs stays small, and is quickly made. */
+const maxFaultsOfItem = 5;
 
 export const runRoutes = [
   route("POST /runs", {
@@ -26,6 +33,12 @@ export const runRoutes = [
       };
       return toSubmitReply(await deps.submit(request, toSubmitter(call)));
     },
+  }),
+  // Not with the token of an attempt: a run may have only so many unfinished child runs.
+  route("POST /runs/batch", {
+    rule: { roles: submitters },
+    bodyLimit: batchLimit,
+    handle: submitBatch,
   }),
   route("POST /runs/{run_id}/retry", {
     rule: { roles: submitters, object: "run" },
@@ -52,6 +65,45 @@ export const runRoutes = [
     },
   }),
 ];
+
+async function submitBatch(call: {
+  deps: ApiDeps;
+  principal: Principal;
+  body: { runs: unknown[] };
+  readonly signal: AbortSignal;
+}): Promise<{ items: ({ run: Run } | { problem: Problem })[] }> {
+  const { deps, principal, body } = call;
+  const items: ({ run: Run } | { problem: Problem })[] = [];
+  const requests = new Map<number, RunRequest>();
+  const pause = deps.pauseAfterWork();
+  for (const [index, item] of body.runs.entries()) {
+    await pause();
+    try {
+      const { idempotency_key, ...request } = check(batchItemSchema, item, "body", maxFaultsOfItem);
+      requests.set(index, {
+        ...request,
+        ...(await resolveParent(principal, request.parent_run_id, deps)),
+        ...omitUndefined({ idempotency_key }),
+      });
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      items[index] = { problem: error.problem };
+    }
+  }
+  const results = await deps.submitMany([...requests.values()], toSubmitter(call));
+  for (const [at, index] of [...requests.keys()].entries()) items[index] = toBatchItem(results[at]!);
+  return { items };
+}
+
+function toBatchItem(result: SubmitResult): { run: Run } | { problem: Problem } {
+  if (result.ok) return { run: result.run };
+  const { problem } = refusalFromFault(result.fault);
+  const faults = problem.faults.map(({ path, message }) => ({
+    path: path.replace("header.idempotency-key", "body.idempotency_key"),
+    message,
+  }));
+  return { problem: { ...problem, faults } };
+}
 
 function isWaiting(status: Run["status"]): boolean {
   return status === "pending" || status === "waiting" || status === "parked";

@@ -1,13 +1,13 @@
 import { expect, it } from "vitest";
 import { createRegistry } from "./registry.ts";
 
-const registry = () => {
+const setUp = () => {
   const faults: unknown[] = [];
   return { faults, ...createRegistry((fault) => faults.push(fault)) };
 };
 
 it("writes counters with their label values escaped", async () => {
-  const { counter, write } = registry();
+  const { counter, write } = setUp();
   counter("plain_total", "Without labels.");
   const labelled = counter("labelled_total", "With two.", ["a", "b"]);
   labelled.add(1, 'say "hi"', "back\\slash");
@@ -24,7 +24,7 @@ labelled_total{a="two\\nlines",b=""} 0
 });
 
 it("counts values cumulatively in buckets", async () => {
-  const { histogram, write } = registry();
+  const { histogram, write } = setUp();
   const plain = histogram("plain_seconds", "Without labels.", [1, 5]);
   for (const value of [0.5, 1, 2, 7]) plain.observe(value);
   histogram("labelled_seconds", "With one.", [1], ["op"]).observe(3, "a");
@@ -45,7 +45,7 @@ labelled_seconds_count{op="a"} 1
 });
 
 it("reads metrics that belong together once per scrape", async () => {
-  const { collect, write } = registry();
+  const { collect, write } = setUp();
   let reads = 0;
   const families = {
     reads_total: { type: "counter", help: "How often." },
@@ -66,16 +66,16 @@ by_state{state="on"} 2
 });
 
 it("omits metrics that cannot be read, reports the error and writes the rest", async () => {
-  const { collect, counter, write, faults } = registry();
-  const away = new Error("away");
-  collect({ gone: { type: "gauge", help: "Cannot be known." } }, () => Promise.reject(away));
+  const { collect, counter, write, faults } = setUp();
+  const readError = new Error("away");
+  collect({ gone: { type: "gauge", help: "Cannot be known." } }, () => Promise.reject(readError));
   counter("there_total", "Can.").add(1);
   expect(await write()).toMatch(/# TYPE gone gauge\n# HELP there_total Can\.\n.*\nthere_total 1\n$/);
-  expect(faults).toEqual([away]);
+  expect(faults).toEqual([readError]);
 });
 
 it("refuses a duplicate name and a wrong number of label values", () => {
-  const { counter } = registry();
+  const { counter } = setUp();
   const once = counter("once_total", "Once.", ["a"]);
   expect(() => counter("once_total", "Twice.")).toThrow("once_total");
   expect(() => once.add(1)).toThrow("[a] got 0 values");

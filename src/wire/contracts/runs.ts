@@ -28,6 +28,16 @@ export const runContracts = {
       },
     },
   },
+  "POST /runs/batch": {
+    id: "submitRuns",
+    summary: "Submit up to 1,000 runs at once",
+    body: schemas.batchSchema,
+    checkedBody: schemas.uncheckedBatchSchema,
+    responses: ok(
+      "The run, or the problem because of which it was refused, for each item of the request and in its order",
+      schemas.batchResultSchema,
+    ),
+  },
   "GET /runs": {
     id: "listRuns",
     summary: "List runs, or search them, newest first",

@@ -50,7 +50,8 @@ export const scheduleContracts = {
     responses: {
       200: { description: "The schedule", schema: scheduleSchema },
       409: {
-        description: "Defined by an agent, the name is taken, or changed by another request at the same time",
+        description:
+          "An agent defines this schedule, the name is taken, or another request changed it at the same time",
       },
     },
   },
@@ -59,7 +60,7 @@ export const scheduleContracts = {
     summary: "Delete a schedule, but not its runs",
     responses: {
       204: { description: "Deleted" },
-      409: { description: "Defined by an agent: remove it from the agent, or disable it" },
+      409: { description: "An agent defines this schedule: remove it there, or disable it" },
     },
   },
   "POST /schedules/{schedule_id}/run": {

@@ -6,7 +6,7 @@ import * as schemas from "../schemas.ts";
 
 const refusedCreation = { description: "The name is already taken, or the caller has as many as allowed" };
 
-/** Incoming webhooks (hooks), outgoing webhooks, and deliveries. */
+/** Hooks, webhooks and deliveries. */
 export const triggerContracts = {
   "GET /hooks": {
     id: "listHooks",

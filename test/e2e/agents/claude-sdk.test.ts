@@ -6,8 +6,8 @@ import type { Run } from "../../../src/model/run.ts";
 import { readPage } from "../../docs/page.ts";
 import { type ModelServer, startModelServer } from "../../model-server/server.ts";
 import { drover, folder, root } from "../drover.ts";
-import { keepRunning, runToEnd, serve, type Serving } from "../serving.ts";
-import { eventsOf, show, submit } from "./place.ts";
+import { startCommand, runToEnd, startCoordinator, type CoordinatorProcess } from "../coordinator-process.ts";
+import { listEvents, show, submit } from "./runs.ts";
 
 const page = readPage("docs/claude-sdk.md");
 /** The agents shown on the page. */
@@ -16,7 +16,7 @@ const agents = page.blocks.flatMap(({ file, text, isHidden }) =>
 );
 
 let model: ModelServer;
-let serving: Serving;
+let coordinator: CoordinatorProcess;
 let cwd: string;
 
 beforeAll(async () => {
@@ -46,7 +46,7 @@ beforeAll(async () => {
   const profile = { type: "claude-sdk", agents_dir: "./agents", allow_env, isolation: "pid" };
   writeFileSync(join(cwd, "profiles", "claude-sdk.json"), JSON.stringify(profile));
   symlinkSync(join(root, "test", "clients", "node_modules"), join(cwd, "node_modules"));
-  serving = await serve(cwd, {}, "file");
+  coordinator = await startCoordinator(cwd, {}, "file");
   await offer();
 });
 afterAll(() => model.stop());
@@ -57,8 +57,8 @@ async function offer(): Promise<void> {
   const env = {
     HOME: home,
     DROVER_STATE_DIR: join(cwd, "runner"),
-    DROVER_API_URL: serving.url,
-    DROVER_API_KEY: serving.token,
+    DROVER_API_URL: coordinator.url,
+    DROVER_API_KEY: coordinator.token,
     ANTHROPIC_BASE_URL: model.url,
     ANTHROPIC_API_KEY: "sk-ant-scripted",
     CLAUDE_CODE_MAX_RETRIES: "0",
@@ -66,16 +66,17 @@ async function offer(): Promise<void> {
     NOTES_SERVER: join(root, "test", "fixtures", "mcp", "server.mjs"),
     NOTES_TOKEN: "t",
   };
-  await keepRunning(["runner", "-x", "claude-sdk"], { cwd, env, ready: /^Offers /m, lifetime: "file" });
+  await startCommand(["runner", "-x", "claude-sdk"], { cwd, env, ready: /^Offers /m, lifetime: "file" });
 }
 
 const run = (agent_name: string, prompt: string, more = {}): Promise<Run> =>
-  runToEnd(serving, { agent_name, prompt, ...more });
+  runToEnd(coordinator, { agent_name, prompt, ...more });
 const files = async ({ run_id }: Run): Promise<string[]> =>
-  (await serving.call<{ items: { path: string }[] }>("GET", `/runs/${run_id}/files`)).json.items.map(
+  (await coordinator.call<{ items: { path: string }[] }>("GET", `/runs/${run_id}/files`)).json.items.map(
     ({ path }) => path,
   );
-const heard = (): string => JSON.stringify(model.requests.at(-1)!.messages.filter(({ role }) => role !== "system"));
+const modelTexts = (): string =>
+  JSON.stringify(model.requests.at(-1)!.messages.filter(({ role }) => role !== "system"));
 
 test("without the package, drover doctor prints the install command and everything else works", async () => {
   const alone = folder();
@@ -97,7 +98,7 @@ test("without the package, drover doctor prints the install command and everythi
   expect(await sdk()).toMatchObject({ found: true, version: install.split("@").at(-1) });
 });
 
-test("the page's agents behave in each mode as it says", async () => {
+test("the agents of docs/claude-sdk.md behave in each mode as the page says", async () => {
   expect(agents.length).toBe(5);
   const ran = (names: string[]) =>
     Promise.all(names.map(async (name) => ({ name, run: await run(name, "create file hello.txt with hi") })));
@@ -115,16 +116,16 @@ test("the page's agents behave in each mode as it says", async () => {
   }
   const noted = await run("noter", "take a note");
   expect(noted).toMatchObject({ status: "completed", result_text: "Noted.", summary: "Noted." });
-  const events = await eventsOf(serving, noted.run_id);
+  const events = await listEvents(coordinator, noted.run_id);
   expect(events).toContainEqual(expect.objectContaining({ type: "tool_result", output: "changed sheep" }));
   expect(events.filter((event) => event.type === "error")).toMatchObject([
     { code: "mcp_server_failed", message: expect.stringContaining("tracker") as string },
   ]);
 });
 
-test("a run's log has each event of the page's table, with its original message", async () => {
+test("a run's log has every event of the page's table, each with its original message", async () => {
   const ended = await run("writer", "create file hello.txt with hi");
-  const events = await eventsOf(serving, ended.run_id);
+  const events = await listEvents(coordinator, ended.run_id);
   const of = (type: RunEvent["type"], subtype?: string): RunEvent[] =>
     events.filter(
       (event) => event.type === type && (subtype === undefined || ("subtype" in event && event.subtype === subtype)),
@@ -139,41 +140,41 @@ test("a run's log has each event of the page's table, with its original message"
 });
 
 test("the page's commands resume and fork sessions", async () => {
-  const env = { DROVER_API_URL: serving.url, DROVER_API_KEY: serving.token };
+  const env = { DROVER_API_URL: coordinator.url, DROVER_API_KEY: coordinator.token };
   const first = await run("writer", "create file hello.txt with hi");
   const resumed = await drover(["sessions", "resume", first.session_id!, "--prompt", "what did I ask for first?"], {
     cwd,
     env,
   });
   expect(resumed).toMatchObject({ code: 0, stdout: expect.stringContaining("A file.") as string });
-  expect(heard()).toContain("create file hello.txt with hi");
+  expect(modelTexts()).toContain("create file hello.txt with hi");
   const forked = await drover(["sessions", "fork", first.session_id!, "--prompt", "and in another branch?"], {
     cwd,
     env,
   });
   expect(forked).toMatchObject({ code: 0, stdout: expect.stringContaining("The same file.") as string });
-  expect(heard()).toContain("A file.");
+  expect(modelTexts()).toContain("A file.");
 });
 
 test("a person can answer a question, even after the run was parked", async () => {
   for (const park_after_seconds of [600, 0.05]) {
     const agent = { type: "autonomous", executor: "claude-sdk", permissions: { mode: "default" }, park_after_seconds };
-    const put = await serving.call("PUT", "/agents/asking", { ...agent, demands: { executor_type: "claude-sdk" } });
+    const put = await coordinator.call("PUT", "/agents/asking", { ...agent, demands: { executor_type: "claude-sdk" } });
     expect(put.status).toBe(200);
-    const { run_id } = await submit(serving, {
+    const { run_id } = await submit(coordinator, {
       agent_name: "asking",
       prompt: "create file hello.txt with hi",
       attended: true,
     });
     const wanted = park_after_seconds > 1 ? "waiting" : "parked";
-    await expect.poll(async () => (await show(serving, run_id)).status).toBe(wanted);
-    const { json } = await serving.call<{ items: { request_id: string; tool: string }[] }>("GET", "/questions");
+    await expect.poll(async () => (await show(coordinator, run_id)).status).toBe(wanted);
+    const { json } = await coordinator.call<{ items: { request_id: string; tool: string }[] }>("GET", "/questions");
     expect(json.items).toMatchObject([{ run_id, tool: "Write", effect: "edit" }]);
-    const asked = model.requests.length;
+    const requestsBefore = model.requests.length;
     const path = `/runs/${run_id}/permissions/${json.items[0]!.request_id}`;
-    expect((await serving.call("POST", path, { decision: "allow" })).status).toBe(200);
-    await expect.poll(async () => (await show(serving, run_id)).status).toBe("completed");
-    expect(await files(await show(serving, run_id))).toEqual(["hello.txt"]);
-    expect(model.requests.length).toBe(asked + 1);
+    expect((await coordinator.call("POST", path, { decision: "allow" })).status).toBe(200);
+    await expect.poll(async () => (await show(coordinator, run_id)).status).toBe("completed");
+    expect(await files(await show(coordinator, run_id))).toEqual(["hello.txt"]);
+    expect(model.requests.length).toBe(requestsBefore + 1);
   }
 });

@@ -43,7 +43,7 @@ const shared = sharedKit({
   profile: { home: "user", config: { allow_full_auto: true } },
 });
 
-test("claude writes a file in its default mode, which is kept, and the log shows how", async () => {
+test("a file that claude writes in its default mode is kept, and the log shows the tool call", async () => {
   const kit = await shared();
   const run = await kit.run("claude", "create file hello.txt with hi");
   expect(run).toMatchObject({ status: "completed", result_text: "hello.txt is there.", exit_code: 0 });
@@ -65,7 +65,7 @@ test("claude writes a file in its default mode, which is kept, and the log shows
 test("resume and fork keep the history, even across a restart of the runner and with a per-session HOME", async () => {
   const kit = await agentKit({ script, clients: ["claude"], profile: { home: "session" } });
   const first = await kit.run("claude", "create file hello.txt with hi");
-  const inFirst = await sessionOf(kit, first.session_id!);
+  const inFirst = await getExecutorSession(kit, first.session_id!);
   await kit.restartRunner();
   const { session_id } = first;
   const second = await kit.run("claude", "what did I ask for first?", { mode: "resume", session_id });
@@ -75,10 +75,10 @@ test("resume and fork keep the history, even across a restart of the runner and 
   const forked = await kit.run("claude", "and in another branch?", { mode: "fork", session_id });
   expect(forked).toMatchObject({ status: "completed", result_text: "The same file." });
   expect(forked.session_id).not.toBe(session_id);
-  const heard = conversation(kit.model.requests.at(-1)!.messages);
-  expect(heard).toContain("create file hello.txt with hi");
-  expect(heard).toContain("A file.");
-  expect(await sessionOf(kit, forked.session_id!)).not.toBe(inFirst);
+  const modelTexts = conversation(kit.model.requests.at(-1)!.messages);
+  expect(modelTexts).toContain("create file hello.txt with hi");
+  expect(modelTexts).toContain("A file.");
+  expect(await getExecutorSession(kit, forked.session_id!)).not.toBe(inFirst);
 
   const third = await kit.run("claude", "what did I ask for first?", { mode: "resume", session_id });
   expect(third.status).toBe("completed");
@@ -87,8 +87,11 @@ test("resume and fork keep the history, even across a restart of the runner and 
   expect(third.usage!.cost_usd).toBeLessThan(first.usage!.cost_usd! * 2);
 });
 
-async function sessionOf(kit: Awaited<ReturnType<typeof agentKit>>, session_id: string): Promise<string | null> {
-  const { json } = await kit.serving.call<{ executor_session_id: string | null }>("GET", `/sessions/${session_id}`);
+async function getExecutorSession(
+  kit: Awaited<ReturnType<typeof agentKit>>,
+  session_id: string,
+): Promise<string | null> {
+  const { json } = await kit.coordinator.call<{ executor_session_id: string | null }>("GET", `/sessions/${session_id}`);
   return json.executor_session_id;
 }
 
@@ -104,7 +107,7 @@ test("a denied tool with no further action is a failure", async () => {
 test("a refused key and too many turns fail with their reasons", async () => {
   const kit = await shared();
   expect(await kit.run("claude", "refuse the key")).toMatchObject({ status: "failed", reason: "provider_auth" });
-  const put = await kit.serving.call("PUT", "/agents/short", {
+  const put = await kit.coordinator.call("PUT", "/agents/short", {
     type: "autonomous",
     executor: "claude",
     max_turns: 2,
@@ -118,11 +121,11 @@ test("a refused key and too many turns fail with their reasons", async () => {
 test("a run stopped in the middle of a tool leaves no process, and its session continues in the operator's HOME, even after a restart", async () => {
   const kit = await shared();
   const agent = { type: "autonomous", executor: "claude", permissions: { mode: "bypassPermissions" } };
-  await kit.serving.call("PUT", "/agents/free", { ...agent, demands: { executor_type: "claude" } });
-  const { json } = await kit.serving.call<Run>("POST", "/runs", { agent_name: "free", prompt: "wait for it" });
+  await kit.coordinator.call("PUT", "/agents/free", { ...agent, demands: { executor_type: "claude" } });
+  const { json } = await kit.coordinator.call<Run>("POST", "/runs", { agent_name: "free", prompt: "wait for it" });
   await expect.poll(() => processesWith(json.run_id)).toContain("sleep");
-  await kit.serving.call("POST", `/runs/${json.run_id}/stop`);
-  const ended = await endOf(kit, json.run_id);
+  await kit.coordinator.call("POST", `/runs/${json.run_id}/stop`);
+  const ended = await waitForEnd(kit, json.run_id);
   expect(ended.status).toBe("cancelled");
   expect(processesWith(json.run_id)).toEqual([]);
   expect(await kit.events(json)).toContainEqual(expect.objectContaining({ type: "system", subtype: "full_auto" }));
@@ -136,8 +139,8 @@ test("a run stopped in the middle of a tool leaves no process, and its session c
   }
 });
 
-async function endOf({ serving }: Awaited<ReturnType<typeof agentKit>>, run_id: string): Promise<Run> {
-  const show = async () => (await serving.call<Run>("GET", `/runs/${run_id}`)).json;
+async function waitForEnd({ coordinator }: Awaited<ReturnType<typeof agentKit>>, run_id: string): Promise<Run> {
+  const show = async () => (await coordinator.call<Run>("GET", `/runs/${run_id}`)).json;
   await expect.poll(async () => (await show()).finished_at).not.toBeNull();
   return show();
 }
@@ -148,7 +151,7 @@ function processesWith(run_id: string): string[] {
     try {
       return readFileSync(`/proc/${pid}/${file}`, "utf8");
     } catch {
-      return ""; // it has just exited
+      return ""; // it has exited in the meantime
     }
   };
   return readdirSync("/proc")

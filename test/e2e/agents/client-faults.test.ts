@@ -6,9 +6,9 @@ import type { ClientName } from "../../clients/clients.ts";
 import type { Script } from "../../model-server/script.ts";
 import { root } from "../drover.ts";
 import { type AgentKit, agentKit } from "./harness.ts";
-import { endOf, eventsOf, pathsOf, processesOf, submit } from "./place.ts";
+import { waitForRunEnd, listEvents, listFilePaths, processesOf, submit } from "./runs.ts";
 
-const said = join(root, "test", "fixtures", "clients", "claude-text.jsonl");
+const texts = join(root, "test", "fixtures", "clients", "claude-text.jsonl");
 
 /** A client that fails in ways that real ones rarely do. The prompt selects the failure. */
 const badClient = `#!/bin/sh
@@ -21,9 +21,9 @@ case "$(cat)" in
     printf '{"type":"assistant","message":{"content":[{"type":"text","text":"'
     head -c 60000000 /dev/zero | tr '\\0' y
     printf '"}]}}\\n'
-    cat ${said} ;;
+    cat ${texts} ;;
   "only garbage") printf 'hello\\n{"type":\\n'; exit 0 ;;
-  lingering) cat ${said}; sleep 3600 & sleep 3600 ;;
+  lingering) cat ${texts}; sleep 3600 & sleep 3600 ;;
   silent) sleep 3600 ;;
 esac
 `;
@@ -36,13 +36,13 @@ test("a client that lies, prints garbage, fails or does not exit is judged by it
     before: (cwd) => writeFileSync(join(cwd, "bad-client"), badClient, { mode: 0o755 }),
   });
   const agent = { type: "autonomous", executor: "claude", demands: { executor_type: "claude" } };
-  await kit.serving.call("PUT", "/agents/quiet", { ...agent, idle_timeout_seconds: 3 });
+  await kit.coordinator.call("PUT", "/agents/quiet", { ...agent, idle_timeout_seconds: 3 });
   const prompts = ["nothing", "refuse", "garbage", "only garbage", "lingering"];
-  const asked = await Promise.all([
-    ...prompts.map((prompt) => submit(kit.serving, { agent_name: "claude", prompt })),
-    submit(kit.serving, { agent_name: "quiet", prompt: "silent" }),
+  const submitted = await Promise.all([
+    ...prompts.map((prompt) => submit(kit.coordinator, { agent_name: "claude", prompt })),
+    submit(kit.coordinator, { agent_name: "quiet", prompt: "silent" }),
   ]);
-  const ends = await Promise.all(asked.map(({ run_id }) => endOf(kit.serving, run_id)));
+  const ends = await Promise.all(submitted.map(({ run_id }) => waitForRunEnd(kit.coordinator, run_id)));
   const text = "Hello there, world of clients.";
   expect(ends).toMatchObject([
     { status: "failed", reason: "provider_invalid_response", exit_code: 0 },
@@ -54,15 +54,16 @@ test("a client that lies, prints garbage, fails or does not exit is judged by it
     },
     { status: "completed", result_text: text },
     { status: "failed", reason: "provider_invalid_response" },
-    // Its result counts, and the lingering process was ended.
+    // The result counts, although the client had to be killed afterwards.
     { status: "completed", result_text: text },
     { status: "failed", reason: "idle" },
   ]);
-  const lingering = await eventsOf(kit.serving, ends[4]!.run_id);
+  const lingering = await listEvents(kit.coordinator, ends[4]!.run_id);
   expect(lingering).toContainEqual(expect.objectContaining({ type: "system", subtype: "ended_after_result" }));
   for (const { run_id } of ends) {
     expect(processesOf(run_id)).toEqual([]);
-    for (const event of await eventsOf(kit.serving, run_id)) expect(JSON.stringify(event).length).toBeLessThan(300_000);
+    for (const event of await listEvents(kit.coordinator, run_id))
+      expect(JSON.stringify(event).length).toBeLessThan(300_000);
   }
 });
 
@@ -83,24 +84,24 @@ const working: Script = [
 const free = { type: "autonomous", permissions: { mode: "bypassPermissions" } };
 
 /** Starts a run with full permissions and waits until it is in the middle of an endless command. */
-async function atWork(kit: AgentKit, client: ClientName): Promise<Run> {
+async function startWorking(kit: AgentKit, client: ClientName): Promise<Run> {
   const agent = { ...free, executor: client, demands: { executor_type: client } };
-  expect(await kit.serving.call("PUT", `/agents/free-${client}`, agent)).toMatchObject({ status: 200 });
-  const run = await submit(kit.serving, { agent_name: `free-${client}`, prompt: "work for long" });
+  expect(await kit.coordinator.call("PUT", `/agents/free-${client}`, agent)).toMatchObject({ status: 200 });
+  const run = await submit(kit.coordinator, { agent_name: `free-${client}`, prompt: "work for long" });
   await expect.poll(() => processesOf(run.run_id).filter(({ name }) => name === "sleep").length).toBe(3);
   return run;
 }
 
 test("killing a client in the middle of a command ends the command too", async () => {
   const kit = await agentKit({ script: working, clients: ["claude"], profile: { config: { allow_full_auto: true } } });
-  const { run_id } = await atWork(kit, "claude");
+  const { run_id } = await startWorking(kit, "claude");
   const client = processesOf(run_id).find(({ name }) => name === "claude");
   process.kill(client!.pid, "SIGKILL");
-  const run = await endOf(kit.serving, run_id);
+  const run = await waitForRunEnd(kit.coordinator, run_id);
   expect(run).toMatchObject({ status: "failed", reason: "signalled" });
   expect(run.error).toContain("SIGKILL");
   expect(processesOf(run_id)).toEqual([]);
-  expect(await pathsOf(kit.serving, run_id)).toEqual(["begun.txt"]);
+  expect(await listFilePaths(kit.coordinator, run_id)).toEqual(["begun.txt"]);
 });
 
 test("codex and gemini stopped in the middle of a command leave no process", async () => {
@@ -109,12 +110,12 @@ test("codex and gemini stopped in the middle of a command leave no process", asy
     clients: ["codex", "gemini"],
     profile: { config: { allow_full_auto: true } },
   });
-  const runs = await Promise.all([atWork(kit, "codex"), atWork(kit, "gemini")]);
+  const runs = await Promise.all([startWorking(kit, "codex"), startWorking(kit, "gemini")]);
   for (const { run_id } of runs) {
-    await kit.serving.call("POST", `/runs/${run_id}/stop`);
-    expect(await endOf(kit.serving, run_id)).toMatchObject({ status: "cancelled" });
+    await kit.coordinator.call("POST", `/runs/${run_id}/stop`);
+    expect(await waitForRunEnd(kit.coordinator, run_id)).toMatchObject({ status: "cancelled" });
     expect(processesOf(run_id)).toEqual([]);
-    expect(await pathsOf(kit.serving, run_id)).toEqual([]);
+    expect(await listFilePaths(kit.coordinator, run_id)).toEqual([]);
   }
 });
 
@@ -122,23 +123,25 @@ test("an unreachable model is reported as such, by the client or on timeout", as
   const kit = await agentKit({ script: [] });
   await kit.model.stop();
   const clients = ["claude", "codex", "gemini"];
-  const asked = await Promise.all(
+  const submitted = await Promise.all(
     clients.map((agent_name) =>
       // codex waits for the network without a limit.
-      submit(kit.serving, {
+      submit(kit.coordinator, {
         agent_name,
         prompt: "say something",
         ...(agent_name === "codex" ? { timeout_seconds: 15 } : {}),
       }),
     ),
   );
-  const [claude, codex, gemini] = await Promise.all(asked.map(({ run_id }) => endOf(kit.serving, run_id)));
+  const [claude, codex, gemini] = await Promise.all(
+    submitted.map(({ run_id }) => waitForRunEnd(kit.coordinator, run_id)),
+  );
   expect(claude).toMatchObject({ status: "failed", reason: "provider_network" });
   expect(gemini).toMatchObject({ status: "failed", reason: "provider_network" });
   expect(codex!.status).toBe("failed");
   expect(["timeout", "provider_network"]).toContain(codex!.reason);
-  expect(await eventsOf(kit.serving, codex!.run_id)).toContainEqual(
+  expect(await listEvents(kit.coordinator, codex!.run_id)).toContainEqual(
     expect.objectContaining({ type: "error", message: expect.stringMatching(/network|connect/i) as string }),
   );
-  for (const { run_id } of asked) expect(processesOf(run_id)).toEqual([]);
+  for (const { run_id } of submitted) expect(processesOf(run_id)).toEqual([]);
 });

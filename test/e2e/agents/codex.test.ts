@@ -28,11 +28,12 @@ const script: Script = [
 
 const ofType = <T extends RunEvent["type"]>(events: readonly RunEvent[], type: T) =>
   events.filter((event): event is Extract<RunEvent, { type: T }> => event.type === type);
-const heard = (request: Received | undefined): string => request?.messages.map(({ text }) => text).join("\n") ?? "";
+const modelTexts = (request: Received | undefined): string =>
+  request?.messages.map(({ text }) => text).join("\n") ?? "";
 
 async function putAgent(kit: AgentKit, name: string, more: Readonly<Record<string, unknown>>): Promise<void> {
   const agent = { name, type: "autonomous", executor: "codex", demands: { executor_type: "codex" }, ...more };
-  const { status, json } = await kit.serving.call("PUT", `/agents/${name}`, agent);
+  const { status, json } = await kit.coordinator.call("PUT", `/agents/${name}`, agent);
   if (status >= 300) throw new Error(`PUT /agents/${name} was answered with ${status}: ${JSON.stringify(json)}`);
 }
 
@@ -52,7 +53,7 @@ test("a run writes a file, reports it, and records its usage", async () => {
     /^[0-9a-f-]{36}$/,
   );
   // The agent's system prompt reached the model, but not on a command line.
-  expect(heard(kit.model.requests[0])).toContain("You carry out one task");
+  expect(modelTexts(kit.model.requests[0])).toContain("You carry out one task");
   const [started] = ofType(events, "execution_started");
   expect(JSON.stringify(started)).not.toContain("You carry out one task");
   expect(kit.model.requests.filter(({ answered }) => answered === "unknown")).toEqual([]);
@@ -69,9 +70,9 @@ test("resume and fork keep the history, even after a restart of the runner and w
     expect(run).toMatchObject({ status: "completed", error: null, result_text: "It was heron." });
     expect(run.usage).toEqual({ ...usage, cost_usd: null });
     const request = kit.model.requests.at(-1);
-    expect(heard(request)).toContain("remember the word heron");
-    expect(heard(request)).toContain("I will remember it.");
-    expect(heard(request).match(/You carry out one task/g)).toHaveLength(1);
+    expect(modelTexts(request)).toContain("remember the word heron");
+    expect(modelTexts(request)).toContain("I will remember it.");
+    expect(modelTexts(request).match(/You carry out one task/g)).toHaveLength(1);
     expect(run.session_id === session_id).toBe(mode === "resume");
     ({ session_id } = run);
   }
@@ -129,8 +130,8 @@ test("a session in a project is reported as not found once its conversation is d
   rmSync(join(kit.home, ".codex"), { recursive: true });
   mkdirSync(join(kit.home, ".codex"));
   writeFileSync(join(kit.home, ".codex", "config.toml"), config);
-  const asked = kit.model.requests.length;
+  const requestsBefore = kit.model.requests.length;
   const run = await kit.run("codex", "which word", { mode: "resume", session_id: first.session_id });
   expect(run).toMatchObject({ status: "failed", reason: "session_not_found" });
-  expect(kit.model.requests).toHaveLength(asked);
+  expect(kit.model.requests).toHaveLength(requestsBefore);
 });

@@ -4,8 +4,8 @@ import { afterEach, expect, test } from "vitest";
 import { recordDirectory, runsDirectory, tmpDirectory, tokenFile } from "../../../src/model/state-layout.ts";
 import { folder } from "../drover.ts";
 import { type Gate, openGate } from "./gate.ts";
-import { type Process, startDrover } from "../start-drover.ts";
-import { endOf, eventsOf, filesBelow, pathsOf, processesOf, show, submit } from "./place.ts";
+import { type DroverProcess, startDrover } from "../start-drover.ts";
+import { waitForRunEnd, listEvents, filesBelow, listFilePaths, processesOf, show, submit } from "./runs.ts";
 
 /** An executor that does what its parameter says, with real processes. */
 const executor = `
@@ -48,7 +48,7 @@ async function setUp(options: { env?: Record<string, string>; runners?: number }
 
   const gate = await openGate();
   gates.push(gate);
-  let coordinator: Process | null = null;
+  let coordinator: DroverProcess | null = null;
   const startCoordinator = async (): Promise<void> => {
     const env = { DROVER_STATE_DIR: state };
     coordinator = await startDrover(["coordinator", "--port", "0", "--public-url", gate.url], {
@@ -56,7 +56,7 @@ async function setUp(options: { env?: Record<string, string>; runners?: number }
       env,
       ready: /^Serving \S+/m,
     });
-    gate.target = /^Serving (\S+)/m.exec(coordinator.said)?.[1] ?? "";
+    gate.target = /^Serving (\S+)/m.exec(coordinator.output)?.[1] ?? "";
   };
   await startCoordinator();
   const token = readFileSync(tokenFile(recordDirectory(state), "token"), "utf8").trim();
@@ -97,89 +97,89 @@ async function setUp(options: { env?: Record<string, string>; runners?: number }
 }
 
 test("each kind of failure has its reason and leaves no process or temporary file", async () => {
-  const place = await setUp();
+  const setup = await setUp();
   const [exit, time, silent, thrown] = await Promise.all([
-    place.ask("exit"),
-    place.ask("sleep", "brief"),
-    place.ask("silent"),
-    place.ask("throw"),
+    setup.ask("exit"),
+    setup.ask("sleep", "brief"),
+    setup.ask("silent"),
+    setup.ask("throw"),
   ]);
-  expect(await endOf(place, exit.run_id)).toMatchObject({
+  expect(await waitForRunEnd(setup, exit.run_id)).toMatchObject({
     status: "failed",
     reason: "exit_nonzero",
     exit_code: 7,
     error: expect.stringMatching(/^(wrong)+\w*\n\[\.\.\.\]\n\w*(wrong)+$/) as string,
   });
-  expect(await endOf(place, time.run_id)).toMatchObject({ status: "failed", reason: "timeout" });
-  expect(await pathsOf(place, time.run_id)).toEqual(["begun.txt"]);
-  expect(await endOf(place, silent.run_id)).toMatchObject({ status: "failed", reason: "no_output" });
-  const internal = await endOf(place, thrown.run_id);
+  expect(await waitForRunEnd(setup, time.run_id)).toMatchObject({ status: "failed", reason: "timeout" });
+  expect(await listFilePaths(setup, time.run_id)).toEqual(["begun.txt"]);
+  expect(await waitForRunEnd(setup, silent.run_id)).toMatchObject({ status: "failed", reason: "no_output" });
+  const internal = await waitForRunEnd(setup, thrown.run_id);
   expect(internal).toMatchObject({ status: "failed", reason: "internal" });
   // The run's error is a sentence; the stack trace goes to the runner's log.
   expect(internal.error).toMatch(/failed unexpectedly/);
-  expect(JSON.stringify([internal, await eventsOf(place, thrown.run_id)])).not.toContain("hunter2");
-  expect(place.runners[0]?.said).toMatch(/a defect of the executor[^]*\n\s+at .*execute/);
+  expect(JSON.stringify([internal, await listEvents(setup, thrown.run_id)])).not.toContain("hunter2");
+  expect(setup.runners[0]?.output).toMatch(/a defect of the executor[^]*\n\s+at .*execute/);
   for (const { run_id } of [exit, time, silent, thrown]) expect(processesOf(run_id)).toEqual([]);
-  await expect.poll(() => filesBelow(tmpDirectory(runsDirectory(join(place.cwd, "runner-0"))))).toEqual([]);
+  await expect.poll(() => filesBelow(tmpDirectory(runsDirectory(join(setup.cwd, "runner-0"))))).toEqual([]);
 });
 
 test("an upload refused by the coordinator leaves no file of the run on record", async () => {
-  const place = await setUp();
+  const setup = await setUp();
   let uploads = 0;
   // The first of three uploads passes.
-  place.gate.decide = (path) => (path.startsWith("/runner/files") && ++uploads > 1 ? { status: 413 } : "pass");
-  const run = await endOf(place, (await place.ask("files")).run_id);
+  setup.gate.decide = (path) => (path.startsWith("/runner/files") && ++uploads > 1 ? { status: 413 } : "pass");
+  const run = await waitForRunEnd(setup, (await setup.ask("files")).run_id);
   expect(run).toMatchObject({ status: "failed", reason: "upload_failed" });
   expect(run.error).toContain("the coordinator refused b.bin");
-  expect(await pathsOf(place, run.run_id)).toEqual([]);
-  expect(await eventsOf(place, run.run_id)).not.toContainEqual(expect.objectContaining({ type: "file" }));
+  expect(await listFilePaths(setup, run.run_id)).toEqual([]);
+  expect(await listEvents(setup, run.run_id)).not.toContainEqual(expect.objectContaining({ type: "file" }));
 });
 
 test("a coordinator that dies in the middle of an upload gets every file complete after it returns", async () => {
-  const place = await setUp();
+  const setup = await setUp();
   const cut = new Promise<void>((resolve) => {
-    place.gate.decide = (path) => {
+    setup.gate.decide = (path) => {
       if (!path.startsWith("/runner/files") || !path.includes("size=3000000")) return "pass";
       resolve();
       return { breakAfterBytes: 1_000_000 };
     };
   });
-  const { run_id } = await place.ask("files");
+  const { run_id } = await setup.ask("files");
   await cut;
-  await place.killCoordinator();
-  place.gate.decide = () => "pass";
-  await place.startAgain();
-  expect(await endOf(place, run_id)).toMatchObject({ status: "completed", attempt: 1 });
-  expect(await pathsOf(place, run_id)).toEqual(["a.txt", "b.bin", "c.txt"]);
-  const blobs = filesBelow(join(place.state, "blobs"));
+  await setup.killCoordinator();
+  setup.gate.decide = () => "pass";
+  await setup.startAgain();
+  expect(await waitForRunEnd(setup, run_id)).toMatchObject({ status: "completed", attempt: 1 });
+  expect(await listFilePaths(setup, run_id)).toEqual(["a.txt", "b.bin", "c.txt"]);
+  const blobs = filesBelow(join(setup.state, "blobs"));
   expect(blobs.filter((path) => !/^[0-9a-f]+$/.test(path.split("/").at(-1) ?? ""))).toEqual([]);
-  expect(place.marks()).toEqual([run_id]);
+  expect(setup.marks()).toEqual([run_id]);
 });
 
 test("the runner retries an unreachable coordinator with backoff until it is back", async () => {
-  const place = await setUp({ env: { POLL_INTERVAL_SECONDS: "0.2" } });
-  place.gate.decide = () => "break";
-  place.gate.cut();
+  const setup = await setUp({ env: { POLL_INTERVAL_SECONDS: "0.2" } });
+  setup.gate.decide = () => "break";
+  setup.gate.disconnectAll();
   const since = performance.now();
   // Each attempt opens a connection, which starts with a proof.
-  const tries = () => place.gate.came.filter(({ at, what }) => at > since && what === "POST /proof");
+  const tries = () => setup.gate.requests.filter(({ at, what }) => at > since && what === "POST /proof");
   await expect.poll(() => tries().length).toBeGreaterThan(0);
-  const { run_id } = await place.ask("exit");
+  const { run_id } = await setup.ask("exit");
   await expect.poll(() => tries().length).toBeGreaterThan(4);
   const times = tries().map(({ at }) => at);
   const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0));
   expect(Math.max(...gaps)).toBeGreaterThan(2 * Math.min(...gaps));
-  expect((await show(place, run_id)).status).toBe("pending");
-  place.gate.decide = () => "pass";
-  expect(await endOf(place, run_id)).toMatchObject({ reason: "exit_nonzero", attempt: 1 });
+  expect((await show(setup, run_id)).status).toBe("pending");
+  setup.gate.decide = () => "pass";
+  expect(await waitForRunEnd(setup, run_id)).toMatchObject({ reason: "exit_nonzero", attempt: 1 });
 });
 
 test("a run claimed by another runner is skipped, so that each runs once", async () => {
-  const place = await setUp({ runners: 2 });
+  const setup = await setUp({ runners: 2 });
   // Not defined by a runner, so that both runners may claim its runs.
   const shared = { type: "autonomous", executor: "table", demands: { executor_type: "table" } };
-  expect(await place.call("PUT", "/agents/shared", shared)).toMatchObject({ status: 200 });
-  const asked = await Promise.all(Array.from({ length: 12 }, () => place.ask("exit", "shared")));
-  for (const { run_id } of asked) expect(await endOf(place, run_id)).toMatchObject({ attempt: 1 });
-  expect(place.marks().toSorted()).toEqual(asked.map(({ run_id }) => run_id).toSorted());
+  expect(await setup.call("PUT", "/agents/shared", shared)).toMatchObject({ status: 200 });
+  const submitted = await Promise.all(Array.from({ length: 12 }, () => setup.ask("exit", "shared")));
+  for (const { run_id } of submitted) expect(await waitForRunEnd(setup, run_id)).toMatchObject({ attempt: 1 });
+  expect(setup.marks().toSorted()).toEqual(submitted.map(({ run_id }) => run_id).toSorted());
 });

@@ -103,9 +103,9 @@ test("the official MCP client gets the same answers over each transport", async 
     (["in process", "stdio", "http"] as const).map(async (name) => {
       const face = await openFace(name, workspace, root);
       try {
-        const all: string[] = [];
-        for (const one of calls) all.push(JSON.parse(await face.call(one)).error?.code ?? (await face.call(one)));
-        return all;
+        const results: string[] = [];
+        for (const one of calls) results.push(JSON.parse(await face.call(one)).error?.code ?? (await face.call(one)));
+        return results;
       } finally {
         await face.close();
       }

@@ -12,16 +12,16 @@ export interface Gate {
   /** Called for each request. */
   decide: (path: string, method: string) => Passage;
   /** Method and path (without query) and time of every request. */
-  readonly came: { what: string; at: number }[];
+  readonly requests: { what: string; at: number }[];
   /** Breaks the connections in use. */
-  cut(): void;
+  disconnectAll(): void;
   stop(): Promise<void>;
 }
 
 export async function openGate(): Promise<Gate> {
   const server = createServer((incoming, answer) => {
     const path = incoming.url ?? "/";
-    gate.came.push({ what: `${incoming.method} ${path.replace(/\?.*/s, "")}`, at: performance.now() });
+    gate.requests.push({ what: `${incoming.method} ${path.replace(/\?.*/s, "")}`, at: performance.now() });
     const passage = gate.decide(path, incoming.method ?? "");
     if (passage === "break") incoming.destroy();
     else if (passage === "pass") forward(gate.target, incoming, answer, Number.POSITIVE_INFINITY);
@@ -35,8 +35,8 @@ export async function openGate(): Promise<Gate> {
     url: `http://127.0.0.1:${port}`,
     target: "",
     decide: () => "pass",
-    came: [],
-    cut: () => server.closeAllConnections(),
+    requests: [],
+    disconnectAll: () => server.closeAllConnections(),
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

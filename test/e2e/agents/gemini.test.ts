@@ -35,11 +35,12 @@ const shared: AgentKitOptions = { script, clients: ["gemini"], env: { GEMINI_BIN
 
 const ofType = <T extends RunEvent["type"]>(events: readonly RunEvent[], type: T) =>
   events.filter((event): event is Extract<RunEvent, { type: T }> => event.type === type);
-const heard = (request: Received | undefined): string => request?.messages.map(({ text }) => text).join("\n") ?? "";
+const modelTexts = (request: Received | undefined): string =>
+  request?.messages.map(({ text }) => text).join("\n") ?? "";
 
 async function putAgent(kit: AgentKit, name: string, more: Readonly<Record<string, unknown>>): Promise<void> {
   const agent = { name, type: "autonomous", executor: "gemini", demands: { executor_type: "gemini" }, ...more };
-  const { status, json } = await kit.serving.call("PUT", `/agents/${name}`, agent);
+  const { status, json } = await kit.coordinator.call("PUT", `/agents/${name}`, agent);
   if (status >= 300) throw new Error(`PUT /agents/${name} was answered with ${status}: ${JSON.stringify(json)}`);
 }
 
@@ -70,7 +71,7 @@ test("a run writes a file, reports it, and records its usage", async () => {
   expect(ofType(events, "system").find(({ subtype }) => subtype === "init")?.executor_session_id).toMatch(
     /^[0-9a-f-]{36}$/,
   );
-  expect(heard(kit.model.requests[0])).toContain("You carry out one task");
+  expect(modelTexts(kit.model.requests[0])).toContain("You carry out one task");
   expect(JSON.stringify(ofType(events, "execution_started"))).not.toContain("You carry out one task");
   expect(kit.model.requests.filter(({ answered }) => answered === "unknown")).toEqual([]);
 });
@@ -85,8 +86,8 @@ test("resume keeps the history, even after a restart of the runner and with a pe
   expect(run).toMatchObject({ status: "completed", error: null, result_text: "It was heron." });
   expect(run.usage).toEqual({ ...usage, cost_usd: null });
   const request = kit.model.requests.at(-1);
-  expect(heard(request)).toContain("remember the word heron");
-  expect(heard(request)).toContain("I will remember it.");
+  expect(modelTexts(request)).toContain("remember the word heron");
+  expect(modelTexts(request)).toContain("I will remember it.");
   expect(existsSync(join(kit.home, ".gemini", "tmp"))).toBe(false);
   const fork = await kit.run("flash", "which word", { mode: "fork", session_id: first.session_id });
   expect(fork).toMatchObject({ status: "failed", reason: "refused", error: expect.stringMatching(/fork/) as string });
@@ -108,8 +109,10 @@ test("a tool that the mode forbids is denied, reported, and fails the run, even 
   ] as const) {
     const run = await kit.run(agent, prompt, { project_dir });
     expect(run).toMatchObject({ status: "failed", reason: "permission_denied" });
-    const told = ofType(await kit.events(run), "system").filter(({ subtype }) => subtype === "permission_denied");
-    expect(told).toMatchObject([{ data: { tool } }]);
+    const permissionEvents = ofType(await kit.events(run), "system").filter(
+      ({ subtype }) => subtype === "permission_denied",
+    );
+    expect(permissionEvents).toMatchObject([{ data: { tool } }]);
   }
 });
 

@@ -8,9 +8,9 @@ import type { Run } from "../../../src/model/run.ts";
 import { type ClientName, clientNames, prepareClient } from "../../clients/clients.ts";
 import type { Script } from "../../model-server/script.ts";
 import { type ModelServer, startModelServer } from "../../model-server/server.ts";
-import { bin, drover, folder, type Lifetime, type Ran, root } from "../drover.ts";
-import { runToEnd, serve, type Serving } from "../serving.ts";
-import { eventsOf } from "./place.ts";
+import { bin, drover, folder, type Lifetime, type CommandResult, root } from "../drover.ts";
+import { runToEnd, startCoordinator, type CoordinatorProcess } from "../coordinator-process.ts";
+import { listEvents } from "./runs.ts";
 
 export interface AgentKitOptions {
   script: Script;
@@ -27,7 +27,7 @@ export interface AgentKitOptions {
 /** A coordinator and a runner in separate processes, the real clients, and a scripted model. */
 export interface AgentKit {
   model: ModelServer;
-  serving: Serving;
+  coordinator: CoordinatorProcess;
   /** The runner's directory. */
   cwd: string;
   /** The runner's HOME. */
@@ -38,7 +38,7 @@ export interface AgentKit {
   /** Path and content of a run's files. */
   files(run: Run): Promise<Record<string, string>>;
   /** Runs the command line against the coordinator. */
-  drover(...args: string[]): Promise<Ran>;
+  drover(...args: string[]): Promise<CommandResult>;
   /** Stops the runner as an operator would, and starts it again on the same state. */
   restartRunner(): Promise<void>;
 }
@@ -77,21 +77,21 @@ export async function agentKit(options: AgentKitOptions, lifetime: Lifetime = "t
     return { ...env, [`${name.toUpperCase()}_BIN`]: program };
   });
   options.before?.(cwd);
-  const serving = await serve(cwd, {}, lifetime);
-  const reach = { DROVER_API_URL: serving.url, DROVER_API_KEY: serving.token };
+  const coordinator = await startCoordinator(cwd, {}, lifetime);
+  const reach = { DROVER_API_URL: coordinator.url, DROVER_API_KEY: coordinator.token };
   const env = Object.assign({}, ...variables, reach, options.env, { DROVER_STATE_DIR: join(cwd, "runner") });
   let runner = await startRunner(cwd, clients, env);
   ending[lifetime].push(() => endRunner(runner, "SIGKILL"));
   return {
     model,
-    serving,
+    coordinator,
     cwd,
     home,
-    run: (agent_name, prompt, more = {}) => runToEnd(serving, { agent_name, prompt, ...more }),
-    events: ({ run_id }) => eventsOf(serving, run_id),
+    run: (agent_name, prompt, more = {}) => runToEnd(coordinator, { agent_name, prompt, ...more }),
+    events: ({ run_id }) => listEvents(coordinator, run_id),
     async files({ run_id }) {
-      const { json } = await serving.call<{ items: StoredFile[] }>("GET", `/runs/${run_id}/files`);
-      const found = json.items.map(async ({ path }) => [path, await contentOf(serving, run_id, path)] as const);
+      const { json } = await coordinator.call<{ items: StoredFile[] }>("GET", `/runs/${run_id}/files`);
+      const found = json.items.map(async ({ path }) => [path, await readContent(coordinator, run_id, path)] as const);
       return Object.fromEntries(await Promise.all(found));
     },
     drover: (...args) => drover(args, { cwd, env: reach }),
@@ -118,13 +118,13 @@ function startRunner(cwd: string, clients: readonly string[], env: Record<string
     env: { PATH: process.env["PATH"] ?? "", DROVER_TRUST: cwd, ...env },
     stdio: ["ignore", "ignore", "pipe"],
   });
-  let said = "";
+  let output = "";
   return new Promise((done, reject) => {
     child.once("error", reject);
-    child.once("close", () => reject(new Error(`drover runner exited: ${said}`)));
+    child.once("close", () => reject(new Error(`drover runner exited: ${output}`)));
     child.stderr?.on("data", (chunk: Buffer) => {
-      said += chunk.toString("utf8");
-      if (/^Offers /m.test(said)) done(child);
+      output += chunk.toString("utf8");
+      if (/^Offers /m.test(output)) done(child);
     });
   });
 }
@@ -137,7 +137,7 @@ function endRunner(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   });
 }
 
-async function contentOf({ url, token }: Serving, run_id: string, path: string): Promise<string> {
+async function readContent({ url, token }: CoordinatorProcess, run_id: string, path: string): Promise<string> {
   const inPath = path.split("/").map(encodeURIComponent).join("/");
   const response = await fetch(`${url}/runs/${run_id}/files/${inPath}`, {
     headers: { authorization: `Bearer ${token}` },

@@ -5,7 +5,7 @@ import { afterEach, expect, test } from "vitest";
 import { type ClientName, clientNames } from "../../clients/clients.ts";
 import type { Script } from "../../model-server/script.ts";
 import { type AgentKit, sharedKit } from "./harness.ts";
-import { endOf, eventsOf, pathsOf, submit } from "./place.ts";
+import { waitForRunEnd, listEvents, listFilePaths, submit } from "./runs.ts";
 import { canary, type Kind, plantTraps, traps } from "./traps.ts";
 
 const done = { tool: { name: "write_file", input: { path: "done.txt", content: "x" } } };
@@ -42,48 +42,48 @@ const shared = sharedKit({ script, profile: { slots: 4 } });
 
 async function setUp() {
   const kit = await shared();
-  const place = mkdtempSync(join(kit.cwd, "place-"));
-  const marks = join(place, "marks");
+  const directory = mkdtempSync(join(kit.cwd, "place-"));
+  const marks = join(directory, "marks");
   mkdirSync(marks);
   const trap = await openTrap();
-  const repositoryOf = (name: string, planted: readonly Kind[]): string => {
-    const repository = join(place, name, "repository");
+  const plantRepository = (name: string, planted: readonly Kind[]): string => {
+    const repository = join(directory, name, "repository");
     plantTraps(planted, {
       repository,
       mark: (mark) => `touch ${join(marks, `${name}.${mark}`)}`,
       url: trap.url,
-      secret: join(place, name, "secret.txt"),
+      secret: join(directory, name, "secret.txt"),
     });
     mkdirSync(join(repository, "sub"));
     return repository;
   };
-  return { kit, trap, repositoryOf, marks: () => readdirSync(marks) };
+  return { kit, trap, repositoryOf: plantRepository, marks: () => readdirSync(marks) };
 }
 
-function request({ serving }: AgentKit, agent_name: string, client: ClientName, project_dir: string) {
-  return submit(serving, { agent_name, prompt: prompts[client], project_dir });
+function request({ coordinator }: AgentKit, agent_name: string, client: ClientName, project_dir: string) {
+  return submit(coordinator, { agent_name, prompt: prompts[client], project_dir });
 }
 
 const kinds = Object.keys(traps) as Kind[]; // the object's own keys
 
 test("nothing in a repository runs, contacts another host, or reaches the model", async () => {
   expect(kinds.flatMap((kind) => Object.keys(traps[kind])).length).toBeGreaterThanOrEqual(30);
-  const { kit, trap, repositoryOf, marks } = await setUp();
+  const { kit, trap, repositoryOf: plantRepository, marks } = await setUp();
   const config = join(kit.home, ".codex", "config.toml");
   const before = readFileSync(config, "utf8");
-  const asked = await Promise.all([
-    ...clientNames.map((client) => request(kit, client, client, repositoryOf(client, kinds))),
+  const submitted = await Promise.all([
+    ...clientNames.map((client) => request(kit, client, client, plantRepository(client, kinds))),
     // codex reads the settings of every parent directory.
-    request(kit, "codex", "codex", join(repositoryOf("codex-below", kinds), "sub")),
+    request(kit, "codex", "codex", join(plantRepository("codex-below", kinds), "sub")),
   ]);
-  for (const { run_id, project_dir } of asked) {
-    const run = await endOf(kit.serving, run_id);
+  for (const { run_id, project_dir } of submitted) {
+    const run = await waitForRunEnd(kit.coordinator, run_id);
     expect([project_dir, run.status, run.error]).toEqual([project_dir, "completed", null]);
     // The run's files are those it wrote, not targets of links.
-    const said = (await eventsOf(kit.serving, run_id)).filter(
+    const texts = (await listEvents(kit.coordinator, run_id)).filter(
       ({ type }) => type === "tool_result" || type === "system",
     );
-    expect(await pathsOf(kit.serving, run_id), `${project_dir}: ${JSON.stringify(said)}`).toEqual(
+    expect(await listFilePaths(kit.coordinator, run_id), `${project_dir}: ${JSON.stringify(texts)}`).toEqual(
       project_dir?.includes("/gemini/") ? ["done.txt"] : ["done.txt", "shell.txt"],
     );
   }
@@ -95,14 +95,14 @@ test("nothing in a repository runs, contacts another host, or reaches the model"
 });
 
 test("the same traps catch an agent that trusts the repository", async () => {
-  const { kit, repositoryOf, marks } = await setUp();
+  const { kit, repositoryOf: plantRepository, marks } = await setUp();
   await Promise.all(
     clientNames.map(async (client) => {
       const agent = { type: "autonomous", executor: client, demands: { executor_type: client } };
-      await kit.serving.call("PUT", `/agents/trusting-${client}`, { ...agent, trust_project_settings: true });
+      await kit.coordinator.call("PUT", `/agents/trusting-${client}`, { ...agent, trust_project_settings: true });
       const planted: Kind[] = client === "codex" ? ["commands", "words"] : ["commands"];
-      const run = await request(kit, `trusting-${client}`, client, repositoryOf(client, planted));
-      await endOf(kit.serving, run.run_id);
+      const run = await request(kit, `trusting-${client}`, client, plantRepository(client, planted));
+      await waitForRunEnd(kit.coordinator, run.run_id);
     }),
   );
   const caught = ["claude-hooks", "claude-servers", "codex-servers", "gemini-hooks", "gemini-servers"];

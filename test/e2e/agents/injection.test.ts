@@ -10,14 +10,14 @@ import { clients } from "../../../src/execute/executors/clients/index.ts";
 import { prependSystemPrompt } from "../../../src/execute/executors/clients/prepend-system-prompt.ts";
 import { type Agent, agentSchema } from "../../../src/model/agent.ts";
 import { type ClientName, clientNames } from "../../clients/clients.ts";
-import { invocationOf } from "../../fixtures/execute/memory-port.ts";
+import { createInvocation } from "../../fixtures/execute/memory-port.ts";
 import { openContext } from "../../fixtures/execute/open-context.ts";
 import { root } from "../drover.ts";
 import { type AgentKit, agentKit } from "./harness.ts";
 import { hostileValues } from "./hostile-values.ts";
-import { endOf, submit } from "./place.ts";
+import { waitForRunEnd, submit } from "./runs.ts";
 
-const argsOf: Readonly<Record<ClientName, (turn: Turn) => string[]>> = {
+const buildArguments: Readonly<Record<ClientName, (turn: Turn) => string[]>> = {
   claude: (turn) => claudeArgs(turn, { systemPrompt: "/tmp/run/system-prompt.md", mcpConfig: "/tmp/run/mcp.json" }),
   codex: (turn) => codexArgs(turn, "/home/dev/work"),
   gemini: (turn) => geminiArgs(turn, ["/tmp/run/gemini-policy.toml"]),
@@ -41,7 +41,7 @@ function turnOf({ model, tool, prompt, system, name }: Words): Turn {
   };
   const parameters = { [prompt]: prompt };
   return {
-    invocation: { ...invocationOf("r1", {}), agent, prompt, parameters },
+    invocation: { ...createInvocation("r1", {}), agent, prompt, parameters },
     prompt,
     systemPrompt: system,
     mode: "acceptEdits",
@@ -61,10 +61,10 @@ test("300 hostile values stay values: no client gets an extra option or argument
   expect(new Set(hostileValues).size).toBeGreaterThan(290);
   expect(hostileValues).toHaveLength(300);
   for (const client of clientNames) {
-    const asUsual = argsOf[client](turnOf(harmless));
+    const asUsual = buildArguments[client](turnOf(harmless));
     for (const value of hostileValues) {
       const changed = { model: value, tool: value, prompt: value, system: value, name: value };
-      const args = argsOf[client](turnOf(changed));
+      const args = buildArguments[client](turnOf(changed));
       const expected = asUsual.map((word) =>
         word
           .replace(/^(--model=)opus$/, (_all, flag: string) => flag + value)
@@ -130,7 +130,7 @@ test("a session id that is not the client's is never passed to it", async () => 
     });
     const near = ["9bea4200-91ba-4502-9673-3190517385c0\n", "9bea4200-91ba-4502-9673-3190517385c0 --yolo"];
     for (const id of [...hostileValues, ...near]) {
-      const invocation = invocationOf(
+      const invocation = createInvocation(
         "r1",
         { type: "autonomous" },
         { mode: "resume", prompt: "go on", executor_session_id: id },
@@ -163,9 +163,9 @@ interface Recorded {
   system: string | null;
 }
 
-async function recordedOf(kit: AgentKit, client: ClientName, words: Words): Promise<Recorded> {
+async function readRecorded(kit: AgentKit, client: ClientName, words: Words): Promise<Recorded> {
   const name = `agent-${++agents}`;
-  const put = await kit.serving.call("PUT", `/agents/${name}`, {
+  const put = await kit.coordinator.call("PUT", `/agents/${name}`, {
     type: "autonomous",
     executor: client,
     model: words.model,
@@ -175,7 +175,7 @@ async function recordedOf(kit: AgentKit, client: ClientName, words: Words): Prom
   });
   expect(put).toMatchObject({ status: 200 });
   const request = { agent_name: name, prompt: words.prompt, parameters: { text: words.prompt } };
-  const run = await endOf(kit.serving, (await submit(kit.serving, request)).run_id);
+  const run = await waitForRunEnd(kit.coordinator, (await submit(kit.coordinator, request)).run_id);
   const files = await kit.files(run);
   expect(Object.keys(files)).toContain("recorded.json");
   // Written by the script above.
@@ -195,12 +195,12 @@ test("real processes of all three get the same arguments for every prompt, and t
   const sample = [...hostileValues.filter((_value, index) => index % 75 === 5), `${"long ".repeat(60_000)}--yolo`];
   await Promise.all(
     clientNames.map(async (client) => {
-      const asUsual = await recordedOf(kit, client, harmless);
+      const asUsual = await readRecorded(kit, client, harmless);
       for (const value of sample) {
         // A command-line argument is limited to 128 KB.
         const short = value.slice(0, 20_000);
         const changed = { ...harmless, prompt: value, system: value, model: short, tool: short };
-        const { argv, stdin, system } = await recordedOf(kit, client, changed);
+        const { argv, stdin, system } = await readRecorded(kit, client, changed);
         expect(argv.map(withoutPaths)).toEqual(
           asUsual.argv
             .map(withoutPaths)
@@ -211,11 +211,11 @@ test("real processes of all three get the same arguments for every prompt, and t
             ),
         );
         // Surrounding whitespace is not part of the prompt.
-        const asked = value.trim();
-        expect(stdin).toContain(asked);
-        expect(stdin.split(asked).length).toBeGreaterThan(2);
+        const submitted = value.trim();
+        expect(stdin).toContain(submitted);
+        expect(stdin.split(submitted).length).toBeGreaterThan(2);
         if (client === "claude") expect(system).toBe(value);
-        else expect(stdin).toContain(`<instructions>\n${asked}\n</instructions>`);
+        else expect(stdin).toContain(`<instructions>\n${submitted}\n</instructions>`);
       }
     }),
   );

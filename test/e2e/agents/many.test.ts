@@ -5,7 +5,7 @@ import { homesDirectory, runsDirectory, tmpDirectory } from "../../../src/model/
 import type { Script } from "../../model-server/script.ts";
 import { folder, root } from "../drover.ts";
 import { type AgentKit, agentKit } from "./harness.ts";
-import { endOf, eventsOf, filesBelow, processesOf, show, submit } from "./place.ts";
+import { waitForRunEnd, listEvents, filesBelow, processesOf, show, submit } from "./runs.ts";
 
 const count = 3;
 const numbers = Array.from({ length: count }, (_one, index) => index + 1);
@@ -38,25 +38,25 @@ test("three claude runs work concurrently on one runner without seeing each othe
   await putAgent(kit, "free", { permissions: { mode: "bypassPermissions" } });
   const runs = await Promise.all(
     numbers.map(async (number) => {
-      const { run_id } = await submit(kit.serving, { agent_name: "free", prompt: `do task ${number}.` });
-      return { number, run: await endOf(kit.serving, run_id, 200_000) };
+      const { run_id } = await submit(kit.coordinator, { agent_name: "free", prompt: `do task ${number}.` });
+      return { number, run: await waitForRunEnd(kit.coordinator, run_id, 200_000) };
     }),
   );
   for (const { number, run } of runs) {
     expect(run).toMatchObject({ status: "completed", attempt: 1, result_text: `Task ${number} is done.` });
     expect(await kit.files(run)).toEqual({ "mine.txt": `of ${number}` });
-    const output = (await eventsOf(kit.serving, run.run_id)).findLast(({ type }) => type === "tool_result");
+    const output = (await listEvents(kit.coordinator, run.run_id)).findLast(({ type }) => type === "tool_result");
     expect(output).toMatchObject({ is_error: false, output: `of ${number}` });
   }
   expect(readdirSync(meeting)).toHaveLength(count);
   const sessions = await Promise.all(
-    runs.map(({ run }) => kit.serving.call<{ executor_session_id: string }>("GET", `/sessions/${run.session_id}`)),
+    runs.map(({ run }) => kit.coordinator.call<{ executor_session_id: string }>("GET", `/sessions/${run.session_id}`)),
   );
   expect(new Set(sessions.map(({ json }) => json.executor_session_id)).size).toBe(count);
   expect(readdirSync(homesDirectory(runsDirectory(join(kit.cwd, "runner"))))).toHaveLength(count);
   for (const { messages } of kit.model.requests) {
-    const told = messages.flatMap(({ text }) => text.match(/do task \d+/g) ?? []);
-    expect(new Set(told).size).toBeLessThan(2);
+    const prompts = messages.flatMap(({ text }) => text.match(/do task \d+/g) ?? []);
+    expect(new Set(prompts).size).toBeLessThan(2);
   }
   for (const { run } of runs) expect(processesOf(run.run_id)).toEqual([]);
 });
@@ -86,17 +86,20 @@ test("two runs in one directory wait for each other", async () => {
   const kit = await cheapKit();
   const project_dir = join(kit.cwd, "project");
   mkdirSync(project_dir);
-  const first = await submit(kit.serving, { agent_name: "claude", prompt: "until go", project_dir });
+  const first = await submit(kit.coordinator, { agent_name: "claude", prompt: "until go", project_dir });
   await expect.poll(() => readdirSync(project_dir)).toContain("made.txt");
-  const second = await submit(kit.serving, { agent_name: "claude", prompt: "at once", project_dir });
-  const elsewhere = await submit(kit.serving, { agent_name: "claude", prompt: "at once" });
+  const second = await submit(kit.coordinator, { agent_name: "claude", prompt: "at once", project_dir });
+  const elsewhere = await submit(kit.coordinator, { agent_name: "claude", prompt: "at once" });
   // A later run in another directory does not wait.
-  expect(await endOf(kit.serving, elsewhere.run_id)).toMatchObject({ status: "completed" });
-  expect(await show(kit.serving, second.run_id)).toMatchObject({ status: "pending", started_at: null });
-  const { json: why } = await kit.serving.call("GET", `/runs/${second.run_id}/why`);
+  expect(await waitForRunEnd(kit.coordinator, elsewhere.run_id)).toMatchObject({ status: "completed" });
+  expect(await show(kit.coordinator, second.run_id)).toMatchObject({ status: "pending", started_at: null });
+  const { json: why } = await kit.coordinator.call("GET", `/runs/${second.run_id}/why`);
   expect(JSON.stringify(why)).toContain("directory");
   writeFileSync(join(project_dir, "go"), "");
-  const [one, two] = [await endOf(kit.serving, first.run_id), await endOf(kit.serving, second.run_id)];
+  const [one, two] = [
+    await waitForRunEnd(kit.coordinator, first.run_id),
+    await waitForRunEnd(kit.coordinator, second.run_id),
+  ];
   expect([one.status, two.status]).toEqual(["completed", "completed"]);
   expect(Date.parse(two.started_at!)).toBeGreaterThanOrEqual(Date.parse(one.finished_at!));
 });
@@ -104,24 +107,24 @@ test("two runs in one directory wait for each other", async () => {
 test("twelve runs, a third of them stopped, leave nothing once their sessions are deleted", async () => {
   const kit = await cheapKit();
   const prompts = Array.from({ length: 12 }, (_one, index) => (index % 3 === 0 ? "stay" : "at once"));
-  const asked = await Promise.all(
-    prompts.map(async (prompt) => ({ ...(await submit(kit.serving, { agent_name: "claude", prompt })), prompt })),
+  const submitted = await Promise.all(
+    prompts.map(async (prompt) => ({ ...(await submit(kit.coordinator, { agent_name: "claude", prompt })), prompt })),
   );
-  for (const { run_id, prompt } of asked) {
+  for (const { run_id, prompt } of submitted) {
     if (prompt === "stay") {
       const asleep = () => processesOf(run_id).filter(({ name }) => name === "sleep").length;
       await expect.poll(asleep).toBe(2);
-      await kit.serving.call("POST", `/runs/${run_id}/stop`);
+      await kit.coordinator.call("POST", `/runs/${run_id}/stop`);
     }
     const status = prompt === "stay" ? "cancelled" : "completed";
-    expect(await endOf(kit.serving, run_id)).toMatchObject({ status });
+    expect(await waitForRunEnd(kit.coordinator, run_id)).toMatchObject({ status });
     expect(processesOf(run_id)).toEqual([]);
   }
   const state = join(kit.cwd, "runner");
   await expect.poll(() => filesBelow(tmpDirectory(runsDirectory(state)))).toEqual([]);
   for (const name of ["work", "homes"]) expect(readdirSync(join(runsDirectory(state), name))).toHaveLength(12);
-  for (const { session_id } of asked)
-    expect((await kit.serving.call("DELETE", `/sessions/${session_id}`)).status).toBeLessThan(300);
+  for (const { session_id } of submitted)
+    expect((await kit.coordinator.call("DELETE", `/sessions/${session_id}`)).status).toBeLessThan(300);
   // The runner cleans up at startup and every minute.
   await kit.restartRunner();
   for (const name of ["work", "homes"])
@@ -130,5 +133,5 @@ test("twelve runs, a third of them stopped, leave nothing once their sessions ar
 
 async function putAgent(kit: AgentKit, name: string, more: Readonly<Record<string, unknown>>): Promise<void> {
   const agent = { type: "autonomous", executor: "claude", demands: { executor_type: "claude" }, ...more };
-  expect(await kit.serving.call("PUT", `/agents/${name}`, agent)).toMatchObject({ status: 200 });
+  expect(await kit.coordinator.call("PUT", `/agents/${name}`, agent)).toMatchObject({ status: 200 });
 }

@@ -3,7 +3,7 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } fr
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { packConversation } from "../../../src/execute/executors/clients/conversation-format.ts";
-import { filesBelow, type Machine, movingPlace, secret } from "./moving-place.ts";
+import { readFilesBelow, type Machine, openFleet, secret } from "./moving-fleet.ts";
 
 test.each([
   ["claude", "user"],
@@ -16,7 +16,7 @@ test.each([
 ] as const)(
   "a session of %s with home %s continues on a machine with another HOME, and back again",
   async (client, home) => {
-    const { machine, run, heard, host } = await movingPlace(client);
+    const { machine, run, lastRequestTexts, host } = await openFleet(client);
     const first = await machine({ profile: { home } });
     const began = await run("say one");
     expect(began).toMatchObject({ status: "completed", result_text: "answer to: say one" });
@@ -28,20 +28,25 @@ test.each([
     const resumed = await run("say two", { mode: "resume", session_id });
     expect(resumed).toMatchObject({ status: "completed", result_text: "answer to: say two" });
     const before = ["user: say one", "assistant: answer to: say one"];
-    expect(heard()).toEqual([...before, "user: say two"]);
+    expect(lastRequestTexts()).toEqual([...before, "user: say two"]);
 
     await second.stop();
     await machine({ profile: { home }, folder: first.folder });
     await run("say three", { mode: "resume", session_id });
-    expect(heard()).toEqual([...before, "user: say two", "assistant: answer to: say two", "user: say three"]);
+    expect(lastRequestTexts()).toEqual([
+      ...before,
+      "user: say two",
+      "assistant: answer to: say two",
+      "user: say three",
+    ]);
   },
 );
 
 const transcripts = (machine: Machine) =>
-  Object.keys(filesBelow(join(machine.home, ".claude", "projects"))).filter((path) => path.endsWith(".jsonl"));
+  Object.keys(readFilesBelow(join(machine.home, ".claude", "projects"))).filter((path) => path.endsWith(".jsonl"));
 
 test("a moved session brings its files without secrets and leaves the operator's files unchanged", async () => {
-  const { machine, run, heard, host } = await movingPlace("claude");
+  const { machine, run, lastRequestTexts, host } = await openFleet("claude");
   const first = await machine();
   const began = await run("write notes/a.txt");
   expect(began).toMatchObject({ status: "completed" });
@@ -64,17 +69,17 @@ test("a moved session brings its files without secrets and leaves the operator's
   const resumed = await run("say two", { mode: "resume", session_id });
   expect(resumed).toMatchObject({ status: "completed", result_text: "answer to: say two" });
   expect(
-    heard()
+    lastRequestTexts()
       .filter((line) => line.startsWith("user: "))
       .slice(-1),
   ).toEqual(["user: say two"]);
   expect(readFileSync(join(second.scratch(session_id), "notes", "a.txt"), "utf8")).toMatch(/^x \[redacted/i);
-  expect(filesBelow(second.home)).toMatchObject(theirs);
+  expect(readFilesBelow(second.home)).toMatchObject(theirs);
   expect(transcripts(second)).toHaveLength(2);
 });
 
 test("a session in a project stays on its machine, and other runners say why they cannot continue it", async () => {
-  const { machine, run, host } = await movingPlace("claude", { workspace: "in_place" });
+  const { machine, run, host } = await openFleet("claude", { workspace: "in_place" });
   const first = await machine();
   const began = await run("say one");
   const session_id = began.session_id!;
@@ -87,7 +92,7 @@ test("a session in a project stays on its machine, and other runners say why the
 });
 
 test("a conversation of 12 MB moves", async () => {
-  const { machine, run, heard } = await movingPlace("claude");
+  const { machine, run, lastRequestTexts } = await openFleet("claude");
   const first = await machine();
   const session_id = (await run("say one")).session_id!;
   const [name] = transcripts(first);
@@ -98,13 +103,13 @@ test("a conversation of 12 MB moves", async () => {
   await first.stop();
   const second = await machine();
   await run("say three", { mode: "resume", session_id });
-  expect(heard()).toHaveLength(5);
+  expect(lastRequestTexts()).toHaveLength(5);
   const [moved] = transcripts(second);
   expect(readFileSync(join(second.home, ".claude", "projects", moved!)).length).toBeGreaterThan(12 * 1024 * 1024);
 });
 
 test("the conversation of a stopped run moves", async () => {
-  const { machine, run, heard, host, model } = await movingPlace("claude");
+  const { machine, run, lastRequestTexts, host, model } = await openFleet("claude");
   const first = await machine();
   const run_id = await host.submit({ agent_name: "claude", prompt: "hang" });
   await expect.poll(() => model.requests.length).toBeGreaterThan(0);
@@ -114,13 +119,13 @@ test("the conversation of a stopped run moves", async () => {
   await first.stop();
   await machine();
   await run("say two", { mode: "resume", session_id: session_id! });
-  expect(heard().join()).toMatch(/hang.*say two$/s);
+  expect(lastRequestTexts().join()).toMatch(/hang.*say two$/s);
 });
 
 test.each(["../../../../evil.jsonl", "/evil.jsonl", "evil.jsonl", ""])(
   "a saved conversation with a file called %j is refused, and nothing is written",
   async (name) => {
-    const { machine, run, host } = await movingPlace("claude");
+    const { machine, run, host } = await openFleet("claude");
     const first = await machine();
     const { session_id, run_id } = await run("say one");
     await first.stop();
@@ -131,14 +136,14 @@ test.each(["../../../../evil.jsonl", "/evil.jsonl", "evil.jsonl", ""])(
     const resumed = await run("say two", { mode: "resume", session_id: session_id! });
     expect(resumed).toMatchObject({ status: "failed", reason: "session_not_found" });
     expect(resumed.error).toContain(JSON.stringify(name));
-    expect(Object.keys(filesBelow(second.folder)).filter((path) => path.endsWith("evil.jsonl"))).toEqual([]);
+    expect(Object.keys(readFilesBelow(second.folder)).filter((path) => path.endsWith("evil.jsonl"))).toEqual([]);
     expect(existsSync(join(second.folder, "..", "evil.jsonl"))).toBe(false);
   },
 );
 
 const conversations = (client: "claude" | "codex", { home }: Machine) =>
   Object.fromEntries(
-    Object.entries(filesBelow(join(home, `.${client}`, client === "claude" ? "projects" : "sessions"))).filter(
+    Object.entries(readFilesBelow(join(home, `.${client}`, client === "claude" ? "projects" : "sessions"))).filter(
       ([path]) => path.endsWith(".jsonl"),
     ),
   );
@@ -146,7 +151,7 @@ const conversations = (client: "claude" | "codex", { home }: Machine) =>
 test.each(["claude", "codex"] as const)(
   "a fork of %s at turn 1 of 3 knows only that turn, moves, and leaves the original unchanged",
   async (client) => {
-    const { machine, run, heard } = await movingPlace(client);
+    const { machine, run, lastRequestTexts } = await openFleet(client);
     const first = await machine();
     const { session_id } = await run("say one");
     for (const prompt of ["say two", "say three"]) await run(prompt, { mode: "resume", session_id: session_id! });
@@ -162,18 +167,28 @@ test.each(["claude", "codex"] as const)(
     const cut = await run("say other", { ...of, fork_at_turn: 1 });
     expect(cut).toMatchObject({ status: "completed", forked_from: session_id, fork_at_turn: 1 });
     const turnOne = ["user: say one", "assistant: answer to: say one"];
-    expect(heard()).toEqual([...turnOne, "user: say other"]);
+    expect(lastRequestTexts()).toEqual([...turnOne, "user: say other"]);
     const whole = await run("say whole", of);
-    expect(heard()).toHaveLength(7);
+    expect(lastRequestTexts()).toHaveLength(7);
     expect(conversations(client, first)).toMatchObject(original);
 
     await first.stop();
     await machine();
     await run("say more", { mode: "resume", session_id: cut.session_id! });
-    expect(heard()).toEqual([...turnOne, "user: say other", "assistant: answer to: say other", "user: say more"]);
+    expect(lastRequestTexts()).toEqual([
+      ...turnOne,
+      "user: say other",
+      "assistant: answer to: say other",
+      "user: say more",
+    ]);
     await run("say more", { mode: "resume", session_id: whole.session_id! });
-    expect(heard()).toHaveLength(9);
+    expect(lastRequestTexts()).toHaveLength(9);
     await run("say second", { mode: "fork", session_id: whole.session_id!, fork_at_turn: 2 });
-    expect(heard()).toEqual([...turnOne, "user: say two", "assistant: answer to: say two", "user: say second"]);
+    expect(lastRequestTexts()).toEqual([
+      ...turnOne,
+      "user: say two",
+      "assistant: answer to: say two",
+      "user: say second",
+    ]);
   },
 );

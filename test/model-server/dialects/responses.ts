@@ -9,9 +9,11 @@ export const responses: Dialect = {
     stream: body["stream"] === true,
     messages: [
       { role: "system", text: textOf(body["instructions"]), tool_calls: [], tool_results: [] },
-      ...(typeof body["input"] === "string" ? [said("user", body["input"])] : listOf(body["input"]).flatMap(message)),
+      ...(typeof body["input"] === "string"
+        ? [createMessage("user", body["input"])]
+        : listOf(body["input"]).flatMap(message)),
     ],
-    tools: listOf(body["tools"]).flatMap(offered),
+    tools: listOf(body["tools"]).flatMap(parseTools),
     schema: fieldsOf(fieldsOf(body["text"])["format"])["schema"],
   }),
   whole: (reply) => ({ ...head(reply), status: "completed", output: items(reply), usage: usage(reply) }),
@@ -23,11 +25,16 @@ export const responses: Dialect = {
   }),
 };
 
-const said = (role: Message["role"], text: string): Message => ({ role, text, tool_calls: [], tool_results: [] });
+const createMessage = (role: Message["role"], text: string): Message => ({
+  role,
+  text,
+  tool_calls: [],
+  tool_results: [],
+});
 
-function offered(tool: Fields): OfferedTool[] {
+function parseTools(tool: Fields): OfferedTool[] {
   // A namespace contains tools.
-  if (tool["type"] === "namespace") return listOf(tool["tools"]).flatMap(offered);
+  if (tool["type"] === "namespace") return listOf(tool["tools"]).flatMap(parseTools);
   const name = textOf(tool["name"]);
   return name === "" ? [] : [{ name, takesText: tool["type"] === "custom" }];
 }
@@ -37,15 +44,15 @@ function message(item: Fields): Message[] {
     case "function_call":
     case "custom_tool_call": {
       const input = item["type"] === "function_call" ? parsedOr(textOf(item["arguments"])) : { text: item["input"] };
-      return [{ ...said("assistant", ""), tool_calls: [{ name: textOf(item["name"]), input }] }];
+      return [{ ...createMessage("assistant", ""), tool_calls: [{ name: textOf(item["name"]), input }] }];
     }
     case "function_call_output":
     case "custom_tool_call_output":
-      return [{ ...said("user", ""), tool_results: [plain(item["output"])] }];
+      return [{ ...createMessage("user", ""), tool_results: [plain(item["output"])] }];
     case "message":
     case undefined: {
       const role = item["role"];
-      return [said(role === "assistant" || role === "user" ? role : "system", plain(item["content"]))];
+      return [createMessage(role === "assistant" || role === "user" ? role : "system", plain(item["content"]))];
     }
     default:
       return [];

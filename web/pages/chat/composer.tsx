@@ -40,6 +40,7 @@ function ParameterForm({ agent, session_id }: Pick<Props, "agent" | "session_id"
     <div className={styles["composer"]}>
       <RunForm
         agent={agent}
+        trigger="chat"
         onStarted={(run) => {
           refresh();
           if (agent.type === "autonomous" && run.session_id)
@@ -70,7 +71,13 @@ function MessageComposer({ agent, session_id, lastRunId, fork, draft }: Props & 
   const isActive = run !== undefined && !isTerminal(run.status) && session_id !== null;
   const takesInput = runners?.find(({ runner_id }) => runner_id === run?.runner_id)?.executor.can?.input === true;
   const submit = async (prompt: string, options: Partial<Parameters<typeof api.submit>[0]>): Promise<void> => {
-    const created = await api.submit({ agent_name: agent.name, prompt, attended: true, ...options });
+    const created = await api.submit({
+      agent_name: agent.name,
+      prompt,
+      trigger_type: "chat",
+      attended: true,
+      ...options,
+    });
     refresh();
     if (created.session_id && created.session_id !== session_id)
       await navigate({ to: "/chat", search: { session: created.session_id } });

@@ -103,7 +103,7 @@ function AgentPicker({ agents, name }: { agents: readonly Agent[]; name: string 
   );
 }
 
-/** Conversations ordered by their latest run. All runs of a procedural agent form one entry. */
+/** Conversations ordered by their latest run. All runs of a procedural agent that were started in a chat form one entry. */
 function SessionList({
   current,
   agent,
@@ -118,8 +118,8 @@ function SessionList({
   const conversations = new Map<string, { run: RunRow; search: ChatSearch; isCurrent: boolean }>();
   for (const run of runs.data ?? []) {
     const { session_id, agent_name } = run;
-    if (session_id === null) continue;
     const isProcedural = proceduralNames.has(agent_name);
+    if (session_id === null || (isProcedural && run.trigger_type !== "chat")) continue;
     const key = isProcedural ? agent_name : session_id;
     if (!conversations.has(key))
       conversations.set(key, {

@@ -15,6 +15,7 @@ import { toast, toastError } from "../../parts/toasts.tsx";
 export function Page() {
   const open = useQuery(queries.questions(true));
   const closed = useQuery(queries.questions(false));
+  const agents = useQuery(queries.agents());
   const [currentIndex, setCurrentIndex] = useState(0);
   const [mode, setMode] = useState<{ id: string; mode: "edit" | "deny" } | null>(null);
   const questions = open.data?.items ?? [];
@@ -51,11 +52,13 @@ export function Page() {
             <Skeleton rows={3} />
           ) : questions.length === 0 ? (
             <EmptyState icon="inbox" title="No open questions">
-              <p>
-                When an agent needs a decision, its question appears here and the agent waits. To try it, run the
-                checklist agent:
-              </p>
-              <Command text={"drover run checklist --steps 'Buy milk'"} />
+              <p>When an agent needs a decision, its question appears here and the agent waits.</p>
+              {agents.data?.some(({ name }) => name === "checklist") ? (
+                <>
+                  <p>To try it, run the checklist agent:</p>
+                  <Command text={"drover run checklist --steps 'Buy milk'"} />
+                </>
+              ) : null}
             </EmptyState>
           ) : (
             questions.map((question, index) => (

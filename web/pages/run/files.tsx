@@ -170,5 +170,5 @@ async function saveAll(run: Run, files: readonly StoredFile[]): Promise<void> {
       return { path: file.path, bytes: new Uint8Array(await response.arrayBuffer()) };
     }),
   );
-  saveAs(zip(contents), `${run.agent_name}-${run.run_id.slice(-6)}.zip`);
+  saveAs(zip(contents), `${run.agent_name}-${run.run_id.slice(-8)}.zip`);
 }

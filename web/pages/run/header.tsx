@@ -128,15 +128,15 @@ function Facts({ run }: { run: Run }) {
         </span>
       ) : null}
       {run.exit_code === null ? null : <span>exit {run.exit_code}</span>}
-      {run.runner_id ? <span>{nameOf(run.runner_id)}</span> : null}
+      {run.runner_id ? <span>runner {nameOf(run.runner_id)}</span> : null}
       {run.schedule ? (
         <Link to="/schedules" search={{ agent: run.agent_name }}>
           schedule · {run.schedule}
         </Link>
       ) : (
-        <span>{run.trigger_type}</span>
+        <span>trigger {run.trigger_type}</span>
       )}
-      {run.mode === "start" ? null : <span>{run.mode}</span>}
+      {run.mode === "start" ? null : <span>mode {run.mode}</span>}
       {run.attempt > 1 ? <span>attempt {run.attempt}</span> : null}
       {tokens === null ? null : <span>{formatCount(tokens)} tokens</span>}
       {run.usage?.cost_usd ? <span>{formatMoney(run.usage.cost_usd)}</span> : null}

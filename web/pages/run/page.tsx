@@ -9,7 +9,7 @@ import { Audit } from "./audit.tsx";
 import { ChildQuestions } from "./child-questions.tsx";
 import { Header } from "./header.tsx";
 import { Raw } from "./raw.tsx";
-import { Result } from "./result.tsx";
+import { Result, ShortResult } from "./result.tsx";
 import { type RunSearch, type Tab, tabs } from "./search.ts";
 import { Timeline } from "./timeline.tsx";
 import { WhyWaiting } from "./why-waiting.tsx";
@@ -41,6 +41,7 @@ function RunPage({ run_id }: { run_id: string }) {
   const files = useQuery(queries.files(run_id));
   const executions = useQuery(queries.executions(run_id));
   const log = useRunEvents(run_id);
+  const agents = useQuery(queries.agents());
   const run = query.data;
   useEffect(() => {
     if (run) document.title = `${run.agent_name} · ${run.status} · Drover`;
@@ -48,6 +49,7 @@ function RunPage({ run_id }: { run_id: string }) {
   }, [run?.agent_name, run?.status]);
   if (query.isError) return <ErrorNote error={query.error} />;
   if (run === undefined) return <Skeleton rows={8} />;
+  const isProcedural = agents.data?.find(({ name }) => name === run.agent_name)?.type === "procedural";
   const counts: Partial<Record<Tab, number>> = {
     files: files.data?.length ?? 0,
     audit: executions.data?.length ?? 0,
@@ -77,7 +79,12 @@ function RunPage({ run_id }: { run_id: string }) {
       </nav>
       {log.error ? <ErrorNote error={log.error} /> : null}
       <Suspense fallback={<Skeleton rows={5} />}>
-        {tab === "timeline" ? <Timeline run={run} log={log} selectedId={step ?? null} /> : null}
+        {tab === "timeline" ? (
+          <>
+            {isProcedural ? <ShortResult run={run} /> : null}
+            <Timeline run={run} log={log} selectedId={step ?? null} />
+          </>
+        ) : null}
         {tab === "conversation" ? <Conversation run={run} log={log} /> : null}
         {tab === "log" ? <Log run={run} log={log} /> : null}
         {tab === "result" ? <Result run={run} /> : null}

@@ -9,7 +9,6 @@ import { Status } from "../../parts/status.tsx";
 
 /** The run's outcome: exit code, data and text. */
 export function Result({ run }: { run: Run }) {
-  const hasData = run.result_data !== null && run.result_data !== undefined;
   return (
     <div className="stack">
       {isTerminal(run.status) ? (
@@ -30,7 +29,7 @@ export function Result({ run }: { run: Run }) {
           </EmptyState>
         </Card>
       )}
-      {hasData ? (
+      {hasData(run) ? (
         <Card
           title="Data"
           note="result_data"
@@ -50,4 +49,21 @@ export function Result({ run }: { run: Run }) {
       </Card>
     </div>
   );
+}
+
+/** The result of a procedural run in one card, for above its timeline. */
+export function ShortResult({ run }: { run: Run }) {
+  const text = hasData(run) ? JSON.stringify(run.result_data, null, 2) : run.result_text;
+  if (!text) return null;
+  return (
+    <div style={{ marginBottom: 16 }}>
+      <Card title="Result" actions={<CopyButton text={text} label="Copy the result" />}>
+        {hasData(run) ? <JsonTree value={run.result_data} /> : <Code text={text} label="Result" />}
+      </Card>
+    </div>
+  );
+}
+
+function hasData(run: Run): boolean {
+  return run.result_data !== null && run.result_data !== undefined;
 }

@@ -69,7 +69,7 @@ const columns = (canDrain: boolean): Column<Runner>[] => [
   { head: "Slots", cell: (runner) => <Slots {...runner} /> },
   { head: "Heartbeat", right: true, cell: ({ last_seen_at }) => <Heartbeat at={last_seen_at} /> },
   { head: "Since", right: true, tone: "faint", cell: ({ registered_at }) => <Ago at={registered_at} /> },
-  { head: "Actions", quiet: true, right: true, cell: (runner) => <Drain runner={runner} canDrain={canDrain} /> },
+  { head: "Actions", hideHeader: true, right: true, cell: (runner) => <Drain runner={runner} canDrain={canDrain} /> },
 ];
 
 function Drain({ runner, canDrain }: { runner: Runner; canDrain: boolean }) {

@@ -5,6 +5,7 @@ import type { Agent } from "../../data/queries.ts";
 import { IconButton } from "../../parts/button.tsx";
 import { Chip, chipClass } from "../../parts/chip.tsx";
 import { Menu } from "../../parts/menu.tsx";
+import { shortId } from "../../parts/numbers.ts";
 import { statusLabel } from "../../parts/status.tsx";
 import { type RunsSearch, spans } from "./search.ts";
 import styles from "./filters.module.css";
@@ -51,7 +52,7 @@ export function Filters({ search, agents }: { search: RunsSearch; agents: readon
       {(["session", "parent"] as const).map((name) =>
         search[name] === undefined ? null : (
           <span key={name} className={chipClass}>
-            {name === "session" ? "Session" : "Started by"} <b className="mono">…{search[name].slice(-6)}</b>
+            {name === "session" ? "Session" : "Started by"} <b className="mono">{shortId(search[name])}</b>
             <IconButton icon="close" label={`Any ${name}`} onClick={() => set({ [name]: undefined })} />
           </span>
         ),

@@ -82,7 +82,7 @@ const columns = (getRunnerName: (runner_id: string | null) => string): Column<Ro
   { head: "Last used", right: true, tone: "faint", cell: ({ session }) => <Ago at={session.last_used_at} /> },
   {
     head: "Actions",
-    quiet: true,
+    hideHeader: true,
     right: true,
     cell: ({ session: { session_id } }) => (
       <IconButton icon="trash" label={`End session ${shortId(session_id)}`} onClick={() => endSession(session_id)} />

@@ -56,7 +56,7 @@ const columns = (currentTokenId: string): Column<Token>[] => [
   { head: "Created", right: true, tone: "faint", cell: ({ created_at }) => <Ago at={created_at} /> },
   {
     head: "Actions",
-    quiet: true,
+    hideHeader: true,
     right: true,
     cell: ({ token_id, subject }) => (
       <Button variant="quiet" aria-label={`Revoke the token of ${subject}`} onClick={() => revoke(token_id)}>

@@ -107,7 +107,7 @@ const columns = (search: WebhooksSearch, readOnlyReason: string | null): Column<
   { head: "Age", right: true, tone: "faint", cell: ({ at }) => <Ago at={at} /> },
   {
     head: "Actions",
-    quiet: true,
+    hideHeader: true,
     right: true,
     cell: (delivery) => (
       <Button

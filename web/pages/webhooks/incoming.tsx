@@ -121,7 +121,7 @@ const columns = (
   { head: "Changed", right: true, tone: "faint", cell: ({ updated_at }) => <Ago at={updated_at} /> },
   {
     head: "Actions",
-    quiet: true,
+    hideHeader: true,
     right: true,
     cell: (hook) =>
       readOnlyReason === null ? (

@@ -98,7 +98,7 @@ const columns = (
   { head: "Owner", tone: "dim", cell: ({ created_by }) => created_by },
   {
     head: "Actions",
-    quiet: true,
+    hideHeader: true,
     right: true,
     cell: (webhook) =>
       readOnlyReason === null ? (

@@ -45,7 +45,7 @@ async function spend(budget: Agent["budget"], more: SdkRun = {}) {
   return { ...result, requests: server.requests.slice(requestsBefore) };
 }
 
-/** The cost of one answer of the scripted model, as the SDK counts it. */
+/** The cost of one answer of the scripted model, as the SDK calculates it. */
 let turnUsd: Promise<number> | null = null;
 const costOfTurn = (): Promise<number> =>
   (turnUsd ??= (async () => {
@@ -117,8 +117,8 @@ test("parks a run until the account's usage limit resets, and continues it in it
 
 test("passes messages to the model while it works, in the same process if it still accepts them", async () => {
   const { run, server } = await kit;
-  let say!: (text: string) => void;
-  const message = new Promise<string>((resolve) => (say = resolve));
+  let sendMessage!: (text: string) => void;
+  const message = new Promise<string>((resolve) => (sendMessage = resolve));
   const result = await run("never end", {
     agent: { permissions: { ...permissions, allowed_tools: ["Bash"] } },
     context: {
@@ -130,7 +130,7 @@ test("passes messages to the model while it works, in the same process if it sti
     },
     async during({ events }) {
       await expect.poll(() => events.filter(({ type }) => type === "tool_result").length).toBeGreaterThan(0);
-      say("stop now");
+      sendMessage("stop now");
     },
   });
   expect(result.outcome).toMatchObject({ status: "completed", text: "I am done." });

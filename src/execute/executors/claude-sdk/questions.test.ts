@@ -7,7 +7,7 @@ import {
 } from "../../../../test/fixtures/execute/claude-sdk.ts";
 import type { Answer, Question } from "../../../model/executor.ts";
 
-const run = (file: string) => ({
+const createFileCall = (file: string) => ({
   name: "Bash",
   input: { command: `env -i /bin/sh -c '>${file}'` },
   exact: true as const,
@@ -27,9 +27,12 @@ const questionInput = {
 };
 
 const kit = openClaudeSdk([
-  { when: "run it", turns: [{ tool: run("ran") }, { text: "I am done." }] },
-  { when: "run both", turns: [{ tools: [run("one"), run("two")] }, { text: "I am done." }] },
-  { when: "run twice", turns: [{ tool: run("one") }, { tool: run("two") }, { text: "I am done." }] },
+  { when: "run it", turns: [{ tool: createFileCall("ran") }, { text: "I am done." }] },
+  { when: "run both", turns: [{ tools: [createFileCall("one"), createFileCall("two")] }, { text: "I am done." }] },
+  {
+    when: "run twice",
+    turns: [{ tool: createFileCall("one") }, { tool: createFileCall("two") }, { text: "I am done." }],
+  },
   {
     when: "ask me",
     turns: [{ tool: { name: "AskUserQuestion", input: questionInput, exact: true } }, { text: "You said so." }],
@@ -53,7 +56,7 @@ const kit = openClaudeSdk([
 ]);
 afterAll(async () => (await kit).close());
 
-/** Runs attended, and answers its questions in order. */
+/** Runs the prompt attended, and answers the run's questions in order. */
 async function runAttended(prompt: string, answers: Answer[], more: SdkRun = {}) {
   const questions: Question[] = [];
   const { run: start, server } = await kit;
@@ -78,7 +81,7 @@ test("lets a person allow a call and change its input", async () => {
   ]);
   expect(result.outcome).toMatchObject({ status: "completed", text: "I am done." });
   expect(result.questions).toMatchObject([
-    { tool: "Bash", effect: "execute", input: run("ran").input, input_schema: { required: ["command"] } },
+    { tool: "Bash", effect: "execute", input: createFileCall("ran").input, input_schema: { required: ["command"] } },
   ]);
   const use = result.events.find((event) => event.type === "tool_use");
   expect(result.questions[0]!.request_id).toBe(use!.tool_use_id);
@@ -139,7 +142,7 @@ test("does not make a deferred call in a later run of the session", async () => 
   }
 });
 
-test("passes the answer to the model's question", async () => {
+test("gives the model the person's answer to its question", async () => {
   const result = await runAttended("ask me", [
     { decision: "allow", input: { ...questionInput, answers: { "Which?": "B" } } },
   ]);
@@ -184,7 +187,7 @@ test("asks about a read outside the work directory", async () => {
   expect(outside.outcome).toMatchObject({ status: "completed" });
 });
 
-test("parks on a question of Claude Code itself, and keeps its answer", async () => {
+test("parks on a question from Claude Code itself and applies the answer after continuing", async () => {
   const session_id = newSession();
   const parked = await runAttended("write the settings", [{ decision: "park" }], { invocation: { session_id } });
   expect(parked.outcome).toEqual({ status: "parked", why: "approval" });

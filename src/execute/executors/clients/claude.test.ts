@@ -11,7 +11,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { invocationOf } from "../../../../test/fixtures/execute/memory-port.ts";
+import { createInvocation } from "../../../../test/fixtures/execute/memory-port.ts";
 import type { Agent } from "../../../model/agent.ts";
 import { claude, claudeArgs } from "./claude.ts";
 import type { Turn } from "./definition.ts";
@@ -25,7 +25,7 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
 function createTurn(agent: Partial<Agent> = {}, more: Partial<Turn> = {}): Turn {
   return {
-    invocation: invocationOf("r1", { type: "autonomous", ...agent }),
+    invocation: createInvocation("r1", { type: "autonomous", ...agent }),
     prompt: "do it",
     systemPrompt: null,
     mode: "acceptEdits",
@@ -45,6 +45,11 @@ function createTurn(agent: Partial<Agent> = {}, more: Partial<Turn> = {}): Turn 
 test("passes each permission mode to claude under the same name", () => {
   for (const mode of ["default", "acceptEdits", "bypassPermissions", "plan"] as const)
     expect(claudeArgs(createTurn({}, { mode }), {})).toContain(`--permission-mode=${mode}`);
+});
+
+test("passes no amount for a budget of tokens only", () => {
+  const args = claudeArgs(createTurn({ budget: { tokens: 1000 } }), {});
+  expect(args.filter((arg) => arg.startsWith("--max-budget-usd"))).toEqual([]);
 });
 
 test("loads nothing from the repository unless the agent trusts it", () => {

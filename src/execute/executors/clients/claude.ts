@@ -38,7 +38,7 @@ export function claudeArgs({ invocation, mode, session, fork }: Turn, files: Fil
   for (const tool of agent.permissions?.denied_tools ?? []) args.push(`--disallowedTools=${tool}`);
   if (agent.model !== undefined) args.push(`--model=${agent.model}`);
   if (agent.max_turns !== undefined) args.push(`--max-turns=${agent.max_turns}`);
-  if (agent.budget !== undefined) args.push(`--max-budget-usd=${agent.budget.cost_usd}`);
+  if (agent.budget?.cost_usd !== undefined) args.push(`--max-budget-usd=${agent.budget.cost_usd}`);
   if (files.systemPrompt !== undefined) args.push(`--append-system-prompt-file=${files.systemPrompt}`);
   if (files.mcpConfig !== undefined) args.push(`--mcp-config=${files.mcpConfig}`);
   if (session !== null) args.push(`--resume=${session}`);

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { invocationOf } from "../../../../test/fixtures/execute/memory-port.ts";
+import { createInvocation } from "../../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
 import { clientExecutors } from "./index.ts";
 
@@ -38,7 +38,7 @@ async function review(
     isRoot: false,
     isolation: () => Promise.resolve("pid"),
   });
-  const invocation = invocationOf("r1", { type: "autonomous" }, { parameters, prompt, executor_config: config });
+  const invocation = createInvocation("r1", { type: "autonomous" }, { parameters, prompt, executor_config: config });
   const outcome = await executor.run(invocation, fixture.context);
   return { outcome, kept: fixture.kept, read: (name: string) => readFileSync(join(fixture.folder, name), "utf8") };
 }

@@ -7,7 +7,7 @@ import type { PermissionMode, ClientMessage } from "./definition.ts";
 const fixtures = join(import.meta.dirname, "..", "..", "..", "..", "test", "fixtures", "clients");
 const session = "01a1e1fc-d61e-7cb2-ae18-2d213749191e";
 
-/** Recorded from the real client, followed by its thread's file. */
+/** Reads a recording of the real client, then its thread's file. */
 function replay(
   name: string,
   options: { rollout?: string; resumes?: boolean; mode?: PermissionMode; exit?: number } = {},

@@ -32,7 +32,7 @@ async function readLastTurn(codexHome: string, thread: string): Promise<string[]
 /** Other lines are skipped, because they are long and repeat the stream. */
 const usedLine = /"type":"(?:token_usage_record|(?:function|custom_tool)_call(?:_output)?)"/;
 
-/** Returns the end of the thread's file, or nothing if there is none. Codex's directory may be a link of the operator. */
+/** Returns the end of the thread's file, or "" if there is none. The operator may have made Codex's directory a symlink. */
 async function readRolloutEnd(codexHome: string, thread: string): Promise<string> {
   const root = await realpath(codexHome);
   for (const day of rolloutDays(thread)) {

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { invocationOf } from "../../../../test/fixtures/execute/memory-port.ts";
+import { createInvocation } from "../../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
 import type { Agent } from "../../../model/agent.ts";
 import type { Delta, Invocation, RunContext } from "../../../model/executor.ts";
@@ -41,7 +41,7 @@ async function run(script: string, { agent, invocation, host, context: more }: O
     ...host,
   });
   const outcome = await executor.run(
-    invocationOf("r1", { type: "autonomous", ...agent }, { prompt: "do it", ...invocation }),
+    createInvocation("r1", { type: "autonomous", ...agent }, { prompt: "do it", ...invocation }),
     fixture.context,
   );
   expect(await fixture.alive()).toBe(0);
@@ -61,7 +61,10 @@ test.each(Object.entries({ claude, codex, gemini }))(
     });
     for (const agent of [{ provider: "anthropic" }, { output_schema: { type: "object" } }])
       expect(
-        await executor.run(invocationOf("r1", { type: "autonomous", ...agent }, { prompt: "do it" }), fixture.context),
+        await executor.run(
+          createInvocation("r1", { type: "autonomous", ...agent }, { prompt: "do it" }),
+          fixture.context,
+        ),
       ).toMatchObject({
         status: "failed",
         reason: "refused",

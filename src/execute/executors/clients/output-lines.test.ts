@@ -1,7 +1,7 @@
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { invocationOf } from "../../../../test/fixtures/execute/memory-port.ts";
+import { createInvocation } from "../../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
 import { claudeConversation } from "./claude-conversation.ts";
 import { defineClient } from "./define-client.ts";
@@ -12,7 +12,7 @@ afterEach(async () => {
 });
 
 /** Runs a client that first calls another program, here a script. Its answer is the lines that it received. */
-async function ask(script: string | null) {
+async function runClient(script: string | null) {
   const fixture = await openContext();
   opened.push(fixture);
   const program = join(fixture.folder, "list");
@@ -36,21 +36,21 @@ async function ask(script: string | null) {
     isRoot: false,
     isolation: () => Promise.resolve("group" as const),
   };
-  return client.executor(host).run(invocationOf("r1", { type: "autonomous" }, { prompt: "go" }), fixture.context);
+  return client.executor(host).run(createInvocation("r1", { type: "autonomous" }, { prompt: "go" }), fixture.context);
 }
 
 test("returns all lines, or null if the program is missing", async () => {
-  expect(await ask("echo a; echo b")).toMatchObject({ status: "completed", text: '["a","b"]' });
-  expect(await ask(null)).toMatchObject({ status: "completed", text: "null" });
+  expect(await runClient("echo a; echo b")).toMatchObject({ status: "completed", text: '["a","b"]' });
+  expect(await runClient(null)).toMatchObject({ status: "completed", text: "null" });
 });
 
 test.each([
   ["fails", "echo a; echo broken >&2; exit 3", "broken"],
   ["is killed", "echo a; kill -KILL $$", "SIGKILL"],
-  ["has no end", "yes $(head -c 1000 /dev/zero | tr '\\0' x)", "longer than"],
-  ["has a line without end", "echo a; head -c 60000000 /dev/zero | tr '\\0' x; echo", "too long"],
-])("refuses a listing that %s", async (_what, script, message) => {
-  expect(await ask(script)).toMatchObject({
+  ["never stops printing", "yes $(head -c 1000 /dev/zero | tr '\\0' x)", "longer than"],
+  ["prints an overlong line", "echo a; head -c 60000000 /dev/zero | tr '\\0' x; echo", "too long"],
+])("refuses the run if the program %s", async (_what, script, message) => {
+  expect(await runClient(script)).toMatchObject({
     status: "failed",
     reason: "refused",
     message: expect.stringContaining(message) as string,

@@ -45,7 +45,7 @@ export async function checkFullAuto(
   if (level === "pid" || level === "sandbox") return { allowed: true, reason: `isolation ${level}` };
   return {
     allowed: false,
-    message: `permissions.mode bypassPermissions would let the agent do anything as root, and isolation ${level} does not confine it. Run as another user, with isolation pid or sandbox, or set allow_full_auto in the profile's config (or IS_SANDBOX=1 for the runner).`,
+    message: `permissions.mode bypassPermissions would let the agent do anything as root, and isolation ${level} does not confine it. Do one of these: run as another user, use isolation pid or sandbox, set allow_full_auto in the profile's config, or set IS_SANDBOX=1 for the runner.`,
   };
 }
 

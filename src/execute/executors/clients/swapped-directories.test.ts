@@ -21,7 +21,9 @@ beforeEach(() => {
   writeFileSync(at("outside", rollout), '{"type":"token_usage_record","payload":"of another user"}\n');
 });
 
-/** What Drover does in directories that processes of a run can write to, and the directory that they exchange. */
+/**
+ * The operations of Drover in directories that processes of a run can write to, and the directory that they exchange.
+ */
 const actions: Record<string, { swapped: string; act(round: number): Promise<unknown> }> = {
   "copies the operator's files": {
     swapped: "home/in",

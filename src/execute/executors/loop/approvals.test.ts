@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
-import { invocationOf } from "../../../../test/fixtures/execute/memory-port.ts";
+import { createInvocation } from "../../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
 import type { Script, Turn } from "../../../../test/model-server/script.ts";
 import { startModelServer } from "../../../../test/model-server/server.ts";
@@ -28,7 +28,7 @@ const append = (word: string) => call("command_run", { command: `echo ${word} >>
 
 class Killed extends Error {}
 
-/** Runs one run in one work directory, in as many attempts as the test needs. */
+/** Runs one run in one work directory, with as many attempts as the test needs. */
 async function open(
   script: readonly Turn[] | Extract<Script, (...args: never) => unknown>,
   agent: Partial<Agent> = {},
@@ -44,12 +44,12 @@ async function open(
   async function attempt(
     answer: Answer | ((question: Question) => Answer | Promise<Answer>),
     more: Partial<Invocation> = {},
-    dies: { at: number; stored: boolean } = { at: Infinity, stored: true },
+    diesAtSave: { at: number; stored: boolean } = { at: Infinity, stored: true },
     context: Partial<RunContext> = {},
   ) {
     saves = 0;
     const { session } = opened.context;
-    const invocation = invocationOf(
+    const invocation = createInvocation(
       "r1",
       { type: "autonomous", provider: "anthropic", model: "m", ...agent },
       { prompt: "do it", attended: true, executor_config: { base_url: server.url } },
@@ -67,8 +67,8 @@ async function open(
             load: session.load,
             async save(...given) {
               saves += 1;
-              if (saves < dies.at || dies.stored) await session.save(...given);
-              if (saves >= dies.at) throw new Killed();
+              if (saves < diesAtSave.at || diesAtSave.stored) await session.save(...given);
+              if (saves >= diesAtSave.at) throw new Killed();
             },
           },
           ...context,
@@ -92,13 +92,13 @@ async function open(
 
 const once: Extract<Script, (...args: never) => unknown> = ({ messages }) =>
   messages.some(({ role }) => role === "assistant") ? { text: "Done." } : { tools: [append("one"), append("two")] };
-const asksTwice: Turn[] = [{ tools: [append("one"), append("two")] }, { text: "Done." }];
+const scriptWithTwoCalls: Turn[] = [{ tools: [append("one"), append("two")] }, { text: "Done." }];
 
 it.each([true, false])(
   "asks again after its runner died at any save (stored: %s), and runs nothing without approval or twice",
   async (stored) => {
     for (let at = 1; ; at += 1) {
-      const { attempt, questions, log, outputs, saves } = await open(asksTwice);
+      const { attempt, questions, log, outputs, saves } = await open(scriptWithTwoCalls);
       /** Checks that a tool has not run before it is approved. */
       const approve = ({ input }: Question): Answer => {
         const word = (input as { command: string }).command.includes("one") ? "one" : "two";
@@ -120,7 +120,7 @@ it.each([true, false])(
 );
 
 it("parks before the second call and continues with the person's edit, without repeating the first call", async () => {
-  const { attempt, questions, log, outputs, events, server } = await open(asksTwice);
+  const { attempt, questions, log, outputs, events, server } = await open(scriptWithTwoCalls);
   const parked = await attempt(({ input }) =>
     JSON.stringify(input).includes("one") ? { decision: "allow" } : { decision: "park" },
   );
@@ -192,8 +192,8 @@ it("spends its budget once more only after it is resumed", async () => {
   expect(await attempt({ decision: "deny" })).toMatchObject({ status: "completed", text: "Done." });
 });
 
-/** A person who sends messages on demand. */
-function speaker() {
+/** Simulates a person who sends messages on demand. */
+function createSender() {
   const queue: string[] = [];
   let seq = 0;
   let wake = (): void => undefined;
@@ -212,19 +212,19 @@ function speaker() {
 }
 
 it("sends messages with the next request, after the results, and continues for one that follows its last answer", async () => {
-  const { say, input } = speaker();
+  const { say: send, input } = createSender();
   const { attempt, users, server, saved } = await open(({ messages }) => {
     const answers = messages.filter(({ role }) => role === "assistant").length;
     if (answers === 0) return { tool: append("one") };
     if (answers === 1) {
-      say("one more thing");
+      send("one more thing");
       return { text: "Done." };
     }
     return { text: "Done again." };
   });
   const ask = async (): Promise<Answer> => {
-    say("be quick");
-    say("and careful");
+    send("be quick");
+    send("and careful");
     await expect.poll(saved).toContain("and careful");
     return { decision: "allow" };
   };
@@ -239,11 +239,11 @@ it("sends messages with the next request, after the results, and continues for o
 });
 
 it("keeps undelivered messages when it parks and when its runner dies", async () => {
-  const { say, input } = speaker();
+  const { say: send, input } = createSender();
   const { attempt, users, saved } = await open(once);
   const parked = await attempt(
     async () => {
-      say("be careful");
+      send("be careful");
       await expect.poll(saved).toContain("be careful");
       return { decision: "park" };
     },

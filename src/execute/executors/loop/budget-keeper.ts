@@ -30,7 +30,7 @@ export function createBudgetKeeper({ budget = {}, progress, overBudget, now, ren
     const { before: atRenewal } = progress;
     const usd = progress.spent_usd - atRenewal.spent_usd;
     if (cost_usd !== undefined && usd >= cost_usd)
-      return `The run has spent ${usd} USD. Its budget is ${cost_usd} USD.`;
+      return `The run has spent ${Math.round(usd * 1e6) / 1e6} USD since its budget was granted. Its budget is ${cost_usd} USD.`;
     const usedTokens = progress.spent_tokens - atRenewal.spent_tokens;
     if (tokens !== undefined && usedTokens >= tokens)
       return `The run has used ${usedTokens} tokens. Its budget is ${tokens}.`;

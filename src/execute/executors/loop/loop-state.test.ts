@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
-import { invocationOf } from "../../../../test/fixtures/execute/memory-port.ts";
+import { createInvocation } from "../../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
 import { type ModelServer, startModelServer } from "../../../../test/model-server/server.ts";
 import { createModelExecutor } from "./model-executor.ts";
@@ -42,7 +42,7 @@ async function attempts(server: ModelServer, dies: { at: number; stored: boolean
       if (saves >= dies.at) throw new Killed();
     },
   };
-  const invocation = invocationOf(
+  const invocation = createInvocation(
     "r1",
     { type: "autonomous", provider: "anthropic", model: "m", permissions: { mode: "bypassPermissions" } },
     { prompt: "do it", executor_config: { base_url: server.url } },
@@ -93,7 +93,7 @@ it.each([
     closing.push(server.stop);
     const opened = await openContext();
     closing.push(opened.close);
-    const invocation = invocationOf(
+    const invocation = createInvocation(
       "r1",
       { type: "autonomous", provider: "anthropic", model: "m", permissions: { mode: "bypassPermissions" } },
       { prompt: "do it", executor_config: { base_url: server.url } },

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { describeContract } from "../../../../test/contract/contract.ts";
 import { executorContract } from "../../../../test/contract/executor.ts";
-import { invocationOf } from "../../../../test/fixtures/execute/memory-port.ts";
+import { createInvocation } from "../../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
 import type { Turn } from "../../../../test/model-server/script.ts";
 import { startModelServer } from "../../../../test/model-server/server.ts";
@@ -179,7 +179,7 @@ it("uses the provider of drover.yaml if neither the agent nor the profile names 
     version: "0",
     checkInput: async () => [],
   });
-  const outcome = await named.run(invocationOf("r1", { type: "autonomous" }, { prompt: "do it" }), opened.context);
+  const outcome = await named.run(createInvocation("r1", { type: "autonomous" }, { prompt: "do it" }), opened.context);
   expect(outcome).toMatchObject({ status: "completed", text: expect.stringContaining("built-in script") });
 });
 

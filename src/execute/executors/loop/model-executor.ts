@@ -47,6 +47,8 @@ export function createModelExecutor(host: ModelHost): Executor {
     async execute(job) {
       if (job.prompt.trim() === "") throw new RunFailure("refused", "The prompt is empty. Pass a prompt for the run.");
       const workspace = await openWorkspace(job.workDir);
+      if (workspace.root !== job.workDir)
+        throw new RunFailure("refused", `${job.workDir} was replaced by a link since the run opened it.`);
       const servers = await openServers(job, host.version);
       try {
         return await openAndRun(job, host, workspace, servers);

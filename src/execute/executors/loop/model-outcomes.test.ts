@@ -168,7 +168,7 @@ describe("how a run ends", () => {
   const priced = { executor_config: { price: { input: 1000, output: 0 } } };
 
   it.each([
-    [{ cost_usd: 0.05 }, /spent 0.1 USD. Its budget is 0.05 USD/],
+    [{ cost_usd: 0.05 }, /spent 0.1 USD since its budget was granted. Its budget is 0.05 USD/],
     [{ tokens: 109 }, /used 109 tokens. Its budget is 109/],
     [{ turns: 1 }, /used 1 turns. Its budget is 1/],
   ])("parks when its budget %j is spent, or fails with when_spent: fail", async (budget, message) => {

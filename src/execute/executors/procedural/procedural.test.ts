@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { invocationOf } from "../../../../test/fixtures/execute/memory-port.ts";
+import { createInvocation } from "../../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
 import { createLazySchemas } from "../../../compose/lazy-schemas.ts";
 import type { Agent } from "../../../model/agent.ts";
@@ -24,7 +24,7 @@ async function run(agent: Partial<Agent>, more: Partial<Invocation> = {}, option
     checkOutput: schemas.check,
     ...options,
   });
-  return { outcome: await executor.run(invocationOf("r", agent, more), opened.context), events: opened.events };
+  return { outcome: await executor.run(createInvocation("r", agent, more), opened.context), events: opened.events };
 }
 
 const node = (source: string): Partial<Agent> => ({ command: `"${process.execPath}" -e '${source}'` });
@@ -125,16 +125,16 @@ test("reports the first 500 characters of stderr as the error, without secrets",
 
 test("says where it searched for a command that does not exist, and what to do", async () => {
   const runnerDirectory = "/opt/tools";
-  const messageOf = async (command: string) =>
+  const getFailure = async (command: string) =>
     (await run({ command }, {}, { runnerDirectory })).outcome as { reason: string; message: string };
-  const relative = await messageOf("scripts/none.sh --fast");
+  const relative = await getFailure("scripts/none.sh --fast");
   expect(relative.reason).toBe("command_not_found");
   expect(relative.message).toContain("Command not found: scripts/none.sh.");
   expect(relative.message).toContain("relative to the runner's directory, /opt/tools");
   expect(relative.message).toContain('profiles/tools.json with {"type": "procedural", "agents_dir": "./agents/tools"}');
-  const named = await messageOf("no-such-program");
+  const named = await getFailure("no-such-program");
   expect(named.message).toContain("neither in the runner's directory, /opt/tools, nor in a directory of PATH");
-  expect((await messageOf("/none/at/all")).message).toContain("/none/at/all. The file does not exist");
+  expect((await getFailure("/none/at/all")).message).toContain("/none/at/all. The file does not exist");
 });
 
 test("distinguishes a death by signal, a missing command and one that cannot be executed", async () => {

@@ -13,21 +13,24 @@ export type LaunchMethod =
   /** Node's spawn with a process group, for hosts without a working launcher. */
   | { kind: "plain" };
 
-export interface LauncherOptions {
+export interface LaunchMethodOptions {
   /** The directory of bin/drover-init-* and init.pl. Found relative to this file by default. */
   nativeDirectory?: string | null;
   /** The launch methods that may be used. `plain` is always the last resort. */
   launchMethods?: readonly LaunchMethodKind[];
 }
 
-export interface Launcher {
+export interface LaunchMethodSelector {
   best(): LaunchMethod;
   /** Marks a launch method as not working here, so that it is not tried again. */
   drop(launchMethod: LaunchMethod): void;
 }
 
 /** Searches for a launch method only after the better ones have failed, so perl is not searched for unnecessarily. */
-export function createLauncher({ nativeDirectory, launchMethods = launchMethodKinds }: LauncherOptions = {}): Launcher {
+export function createLaunchMethodSelector({
+  nativeDirectory,
+  launchMethods = launchMethodKinds,
+}: LaunchMethodOptions = {}): LaunchMethodSelector {
   const droppedKinds = new Set<LaunchMethodKind>();
   const cache = new Map<LaunchMethodKind, LaunchMethod | null>();
   let native: string | null | undefined = nativeDirectory;

@@ -3,22 +3,22 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { announcementFile, recordDirectory, runnersDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import { openStore } from "../../src/record/open.ts";
-import { drover, folder, type Ran } from "./drover.ts";
+import { drover, folder, type CommandResult } from "./drover.ts";
 import { writeScribe } from "./scribe.ts";
-import { type Process, startDrover } from "./start-drover.ts";
+import { type DroverProcess, startDrover } from "./start-drover.ts";
 
-const place = () => {
+const createProject = () => {
   const cwd = folder();
   const state = join(cwd, "state");
   const env = { DROVER_STATE_DIR: state };
-  const run = (...args: string[]): Promise<Ran> => drover(args, { cwd, env });
+  const run = (...args: string[]): Promise<CommandResult> => drover(args, { cwd, env });
   const json = async (...args: string[]) => JSON.parse((await run(...args, "--json")).stdout);
-  const up = (): Promise<Process> => startDrover(["up", "--port", "0"], { cwd, env, ready: /Drover is up at/ });
+  const up = (): Promise<DroverProcess> => startDrover(["up", "--port", "0"], { cwd, env, ready: /Drover is up at/ });
   return { cwd, state, env, run, json, up };
 };
 
-it("20 runs, 20 execs and two ups at once in one empty folder: all complete, one serves, and all is on the record", async () => {
-  const { state, run, json, up } = place();
+it("20 runs, 20 execs and two ups started at once in one empty folder all complete, one up serves, and everything is recorded", async () => {
+  const { state, run, json, up } = createProject();
   const numbers = Array.from({ length: 20 }, (_, index) => index);
   const [ups, runs, execs] = await Promise.all([
     Promise.allSettled([up(), up()]),
@@ -34,11 +34,11 @@ it("20 runs, 20 execs and two ups at once in one empty folder: all complete, one
     });
   for (const [n, ran] of execs.entries())
     expect(ran).toMatchObject({ code: 0, signal: null, stdout: `exec ${n}\n`, stderr: "" });
-  const serving = ups.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const coordinator = ups.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   const refused = ups.flatMap((one) => (one.status === "rejected" ? [String(one.reason)] : []));
-  expect([serving.length, refused]).toEqual([1, [expect.stringContaining("DROVER-STA-011")]]);
+  expect([coordinator.length, refused]).toEqual([1, [expect.stringContaining("DROVER-STA-011")]]);
 
-  // every command finds the one that serves, and everything with it
+  // every command finds the coordinator that serves, with everything that was recorded before
   expect((await run("runners", "list")).stdout).toContain("online\techo");
   const listed = (await run("runs", "list", "--limit", "100", "--json")).stdout.trim().split("\n");
   const statuses = listed.map((line) => JSON.parse(line) as { agent_name: string; status: string });
@@ -56,8 +56,8 @@ it("20 runs, 20 execs and two ups at once in one empty folder: all complete, one
   expect(kinds).toEqual([{ kind: "end" }, { kind: "start" }]);
 });
 
-it("runs by itself beside a `drover up` whose runner is not registered yet, and uses it once it is", async () => {
-  const { cwd, state, run, up } = place();
+it("runs without `drover up` until its runner is registered, and through it afterwards", async () => {
+  const { cwd, state, run, up } = createProject();
   const module = `import { existsSync, writeFileSync } from "node:fs";
     writeFileSync("loading", "");
     while (!existsSync("go")) await new Promise((resolve) => setTimeout(resolve, 10));
@@ -65,18 +65,18 @@ it("runs by itself beside a `drover up` whose runner is not registered yet, and 
   writeFileSync(join(cwd, "slow.mjs"), module);
   mkdirSync(join(cwd, "profiles"));
   writeFileSync(join(cwd, "profiles", "slow.json"), JSON.stringify({ type: "slow", module: "./slow.mjs" }));
-  const serving = up();
+  const coordinator = up();
   await expect.poll(() => existsSync(join(cwd, "loading"))).toBe(true);
   expect(await run("run", "echo", "--message", "alone")).toMatchObject({ code: 0, stderr: "" });
   expect(existsSync(announcementFile(recordDirectory(state)))).toBe(false);
   writeFileSync(join(cwd, "go"), "");
-  await serving;
+  await coordinator;
   expect(await run("run", "echo", "--message", "served")).toMatchObject({ code: 0, stderr: "" });
   expect((await run("runners", "list")).stdout).toContain("online\tslow");
 });
 
-it("runs at once after `drover up` was killed, and ends what a killed `drover run` left", async () => {
-  const { cwd, run, json, up } = place();
+it("runs at once after `drover up` was killed, and ends the run that a killed `drover run` left", async () => {
+  const { cwd, run, json, up } = createProject();
   writeFileSync(join(cwd, "long.sh"), "#!/bin/sh\necho begun >&2\nexec sleep 1000\n", { mode: 0o755 });
   const profile = { type: "procedural", agents_dir: "./agents-here" };
   for (const name of ["profiles", "agents-here"]) mkdirSync(join(cwd, name));
@@ -88,7 +88,7 @@ it("runs at once after `drover up` was killed, and ends what a killed `drover ru
   await (await up()).end("SIGKILL");
   expect(await run("run", "echo", "--message", "hi")).toMatchObject({ code: 0, stderr: "" });
 
-  const [first, second] = await Promise.all(["run", "run"].map(() => begun(cwd)));
+  const [first, second] = await Promise.all(["run", "run"].map(() => startLongRun(cwd)));
   const long = (await json("runs", "list", "--agent", "long", "--status", "running", "--limit", "1")) as {
     run_id: string;
   };
@@ -108,11 +108,11 @@ it("runs at once after `drover up` was killed, and ends what a killed `drover ru
 });
 
 it("runs beside a `drover runner` of another coordinator that has the same profile and state directory", async () => {
-  const elsewhere = place();
-  const serving = await elsewhere.up();
+  const elsewhere = createProject();
+  const coordinator = await elsewhere.up();
   const { url } = JSON.parse(readFileSync(announcementFile(recordDirectory(elsewhere.state)), "utf8"));
   const token = readFileSync(tokenFile(recordDirectory(elsewhere.state), "token"), "utf8").trim();
-  const { cwd, env, run } = place();
+  const { cwd, env, run } = createProject();
   const remote = { ...env, DROVER_API_URL: url, DROVER_API_KEY: token };
   const runner = await startDrover(["runner", "-x", "echo"], { cwd, env: remote, ready: /^Offers echo/m });
   const ran = await Promise.all([1, 2, 3].map((n) => run("run", "echo", "--message", `${n}`)));
@@ -120,23 +120,23 @@ it("runs beside a `drover runner` of another coordinator that has the same profi
   expect((await run("runs", "list", "--status", "completed")).stdout.trim().split("\n")).toHaveLength(3);
   expect((await elsewhere.run("runs", "list")).stdout).toBe("");
   expect(await runner.end("SIGTERM")).toBe(0);
-  expect(await serving.end("SIGTERM")).toBe(0);
+  expect(await coordinator.end("SIGTERM")).toBe(0);
 });
 
-/** A `drover run` whose command works. */
-function begun(cwd: string): Promise<Process> {
+/** Starts `drover run` and waits until its command is running. */
+function startLongRun(cwd: string): Promise<DroverProcess> {
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
   return startDrover(["run", "long"], { cwd, env, ready: /begun/ });
 }
 
-it("a session made by `drover run` goes on under a `drover up` that was started since, and after it", async () => {
-  const { cwd, run, up } = place();
+it("a session of `drover run` continues under a later `drover up` and after that has stopped", async () => {
+  const { cwd, run, up } = createProject();
   writeScribe(cwd);
   const order = (remember: string): string[] => ["--prompt", JSON.stringify({ remember })];
   expect((await run("run", "scribe", ...order("one"))).stdout).toBe("one\n");
   const [id = ""] = (await run("sessions", "list")).stdout.split("\t");
-  const serving = await up();
+  const coordinator = await up();
   expect(await run("sessions", "resume", id, ...order("two"))).toMatchObject({ code: 0, stdout: "one > two\n" });
-  await serving.end("SIGKILL");
+  await coordinator.end("SIGKILL");
   expect(await run("sessions", "resume", id, ...order("three"))).toMatchObject({ stdout: "one > two > three\n" });
 });

@@ -4,11 +4,11 @@ import type { Run } from "../../src/model/run.ts";
 import type { Execution } from "../../src/model/store.ts";
 import { bin, drover, folder } from "./drover.ts";
 
-/** The command line itself, for a shell. */
-export const me = `'${process.execPath}' '${bin}'`;
+/** The command line as a shell would call it. */
+export const droverCommand = `'${process.execPath}' '${bin}'`;
 
-/** A folder with the agent `script`, which runs the given lines, and a state directory of its own. */
-export function place(lines: string, uid: number | undefined, profile: object = {}) {
+/** A directory with its own state and the agent `script`, which runs the given lines. */
+export function createProject(lines: string, uid: number | undefined, profile: object = {}) {
   const cwd = folder(uid);
   const env: Record<string, string> = { DROVER_STATE_DIR: join(cwd, "state"), DROVER_TRUST: cwd };
   for (const name of ["profiles", "agents"]) mkdirSync(join(cwd, name));
@@ -23,13 +23,13 @@ export function place(lines: string, uid: number | undefined, profile: object = 
     drover(args, { cwd, env: { ...env, ...more }, ...(uid === undefined ? {} : { uid }) });
   return { cwd, env, uid, run };
 }
-export type Place = ReturnType<typeof place>;
+export type Project = ReturnType<typeof createProject>;
 
-type Recorded = Run & { executions: Execution[]; shown: string };
+type RecordedRun = Run & { executions: Execution[]; shown: string };
 
-/** Everything the record has, the newest run first. */
-export async function record({ run }: Place): Promise<Recorded[]> {
-  const runs: Recorded[] = [];
+/** Returns everything on record, the newest run first. */
+export async function readRecord({ run }: Project): Promise<RecordedRun[]> {
+  const runs: RecordedRun[] = [];
   for (const line of (await run(["runs", "list", "--json"])).stdout.trim().split("\n")) {
     const shown = (await run(["runs", "show", JSON.parse(line).run_id, "--json"])).stdout;
     runs.push({ ...JSON.parse(shown), shown });
@@ -37,8 +37,8 @@ export async function record({ run }: Place): Promise<Recorded[]> {
   return runs;
 }
 
-/** The commands that were reported from inside, oldest first. */
-export function nestedOf({ executions }: { executions: Execution[] }) {
+/** Returns the commands that were reported from inside the run, oldest first. */
+export function listNestedCommands({ executions }: { executions: Execution[] }) {
   return executions
     .filter(({ start }) => start.reported_by === "command")
     .map(({ start, end }) => [start.command, end?.exit_code ?? (end?.interrupted ? "interrupted" : "open")])

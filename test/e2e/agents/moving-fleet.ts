@@ -36,34 +36,34 @@ export interface Machine {
 }
 
 /** A coordinator, a scripted model, and the runners that a test starts, each with its own HOME and state. */
-export interface MovingPlace {
+export interface MovingFleet {
   host: Awaited<ReturnType<typeof openHost>>;
   model: ModelServer;
   /** `folder` reuses the directory of an earlier machine whose runner was stopped. */
   machine(more?: { profile?: Record<string, unknown>; folder?: string }): Promise<Machine>;
   run(prompt: string, more?: Partial<RunRequest>): Promise<Run>;
   /** The messages of the last request to the model, without what the client adds around them. */
-  heard(): string[];
+  lastRequestTexts(): string[];
 }
 
 export const secret = "canary-51e07cbb29";
 
-export async function movingPlace(
+export async function openFleet(
   client: ClientName | "claude-sdk",
   agent: Record<string, unknown> = {},
-): Promise<MovingPlace> {
+): Promise<MovingFleet> {
   const host = await openHost({ rescueEveryMs: 50 });
   await host.dispatcher.start();
   closing.push(host.dispose, host.close);
   host.agents.setFiles([sampleAgent({ name: client, type: "autonomous", command: null, executor: client, ...agent })]);
   const model = await startModelServer(({ messages }) => {
-    const said = lastLine(messages.findLast(({ role, text }) => role === "user" && text !== "")!.text);
-    const [, path] = /^write (.*)$/.exec(said) ?? [];
+    const prompt = lastLine(messages.findLast(({ role, text }) => role === "user" && text !== "")!.text);
+    const [, path] = /^write (.*)$/.exec(prompt) ?? [];
     const written = messages.at(-1)!.tool_results.length > 0;
-    if (said === "hang") return { hang: true };
+    if (prompt === "hang") return { hang: true };
     if (path !== undefined && !written)
       return { tool: { name: "write_file", input: { path, content: `x ${secret}` } } };
-    return { text: `answer to: ${said}` };
+    return { text: `answer to: ${prompt}` };
   });
   closing.push(model.stop);
   return {
@@ -112,7 +112,7 @@ export async function movingPlace(
       await expect.poll(async () => isTerminal((await host.run(run_id)).status), { interval: 20 }).toBe(true);
       return host.run(run_id);
     },
-    heard: () =>
+    lastRequestTexts: () =>
       model.requests
         .findLast(({ answered }) => answered === "turn")!
         .messages.filter(({ role, text }) => role !== "system" && text !== "")
@@ -132,7 +132,7 @@ function lastLine(text: string): string {
 }
 
 /** The content of every file below a directory, keyed by path. */
-export function filesBelow(folder: string): Record<string, string> {
+export function readFilesBelow(folder: string): Record<string, string> {
   const found: Record<string, string> = {};
   const walk = (path: string): void => {
     for (const name of readdirSync(path)) {

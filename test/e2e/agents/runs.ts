@@ -1,11 +1,11 @@
 import type { RunEvent, StoredEvent } from "../../../src/model/event.ts";
 import type { StoredFile } from "../../../src/model/file.ts";
 import type { Run } from "../../../src/model/run.ts";
-import { pauseBetweenLooks, type Serving } from "../serving.ts";
+import { pauseBetweenPolls, type CoordinatorProcess } from "../coordinator-process.ts";
 
-export { filesBelow, processesOf } from "../../fixtures/e2e/left-over.ts";
+export { listFilesBelow as filesBelow, listRunProcesses as processesOf } from "../../fixtures/e2e/left-over.ts";
 
-type Calls = Pick<Serving, "call">;
+type Calls = Pick<CoordinatorProcess, "call">;
 
 export async function submit({ call }: Calls, request: unknown): Promise<Run> {
   const { status, json } = await call<Run>("POST", "/runs", request);
@@ -18,22 +18,22 @@ export async function show({ call }: Calls, run_id: string): Promise<Run> {
 }
 
 /** Waits for the run's end. Throws with its state if it does not end in time. */
-export async function endOf(serving: Calls, run_id: string, withinMs = 120_000): Promise<Run> {
+export async function waitForRunEnd(coordinator: Calls, run_id: string, withinMs = 120_000): Promise<Run> {
   const since = performance.now();
   for (;;) {
-    const run = await show(serving, run_id);
+    const run = await show(coordinator, run_id);
     if (run.finished_at !== null) return run;
     if (performance.now() > since + withinMs) throw new Error(`The run did not end: ${JSON.stringify(run)}`);
-    await pauseBetweenLooks(since);
+    await pauseBetweenPolls(since);
   }
 }
 
-export async function eventsOf({ call }: Calls, run_id: string): Promise<RunEvent[]> {
+export async function listEvents({ call }: Calls, run_id: string): Promise<RunEvent[]> {
   const { json } = await call<{ items: StoredEvent[] }>("GET", `/runs/${run_id}/events?limit=1000`);
   return json.items.map(({ event }) => event);
 }
 
-export async function pathsOf({ call }: Calls, run_id: string): Promise<string[]> {
+export async function listFilePaths({ call }: Calls, run_id: string): Promise<string[]> {
   const { json } = await call<{ items: StoredFile[] }>("GET", `/runs/${run_id}/files`);
   return json.items.map(({ path }) => path);
 }

@@ -13,36 +13,36 @@ import {
 } from "../../src/model/state-layout.ts";
 import { projectStateDirectory } from "../../src/define/user-state.ts";
 import { drover, exists, folder, isRoot, nobody } from "./drover.ts";
-import { place } from "./place.ts";
+import { createProject } from "./create-project.ts";
 
-describe("what a coordinator left behind", () => {
-  /** Whoever has its port now, and what they were told. */
-  async function stranger() {
-    const heard: (string | undefined)[] = [];
+describe("an announcement left behind by a coordinator", () => {
+  /** Another program that now listens on a port, and the Authorization headers it received. */
+  async function startStranger() {
+    const authorizations: (string | undefined)[] = [];
     const server = createServer((request, response) => {
-      heard.push(request.headers.authorization);
+      authorizations.push(request.headers.authorization);
       response.end("hello");
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    // a TCP server's address is an object
+    // a TCP server's address is never a string
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    return { url, heard, stop: () => new Promise((resolve) => server.close(resolve)) };
+    return { url, authorizations, stop: () => new Promise((resolve) => server.close(resolve)) };
   }
 
   it.each([
     ["a process that is gone", () => spawnSync("true").pid, 0],
     ["a process that is someone else", () => process.pid, 1],
-  ])("names %s: the token is not sent there", async (_what, pid, calls) => {
-    const { state, run } = place();
+  ])("sends no token to the announced address if the process is %s", async (_what, pid, calls) => {
+    const { state, run } = createProject();
     await run("exec", "echo kept");
-    const other = await stranger();
+    const other = await startStranger();
     writeFileSync(announcementFile(recordDirectory(state)), JSON.stringify({ url: other.url, pid: pid() }));
     writeFileSync(tokenFile(recordDirectory(state), "token"), "drv_secret\n");
     const { code, stdout } = await run("runs", "list");
     await other.stop();
     expect(code).toBe(0);
     expect(stdout).toContain("echo kept");
-    expect(other.heard).toEqual(Array.from({ length: calls }, () => undefined));
+    expect(other.authorizations).toEqual(Array.from({ length: calls }, () => undefined));
   });
 
   it.each([
@@ -53,8 +53,8 @@ describe("what a coordinator left behind", () => {
     '{"url": 1, "pid": "x"}',
     '{"url": "nonsense", "pid": 1}',
     '{"url":"http://127.0.0.1:1","pid":0}',
-  ])("is broken: %s", async (text) => {
-    const { state, run } = place();
+  ])("is ignored if it is broken: %s", async (text) => {
+    const { state, run } = createProject();
     await run("exec", "echo kept");
     writeFileSync(announcementFile(recordDirectory(state)), text);
     const { code, stdout, stderr } = await run("runs", "list");
@@ -92,12 +92,12 @@ describe("bad configuration", () => {
     ["more output than is kept", "execution:\n  max_output_kb: 65537\n", "DROVER-CFG-004", ["drover.yaml:2", "65536"]],
   ];
 
-  it.each(cases)("%s", async (_what, text, stable, says) => {
-    const { cwd, state, run } = place();
+  it.each(cases)("%s is refused", async (_what, text, errorCode, expected) => {
+    const { cwd, state, run } = createProject();
     writeFileSync(join(cwd, "drover.yaml"), text);
     const { code, stderr } = await run("exec", "touch made");
     expect(code).toBe(125);
-    for (const word of [stable, ...says]) expect(stderr).toContain(word);
+    for (const word of [errorCode, ...expected]) expect(stderr).toContain(word);
     expect(exists(join(cwd, "made"))).toBe(false);
     expect(exists(state)).toBe(false);
   });
@@ -109,8 +109,8 @@ describe("bad configuration", () => {
     ["a link to itself", (path) => symlinkSync("drover.yaml", path)],
   ];
 
-  it.each(noFiles)("%s in its place", async (_what, make) => {
-    const { cwd, run } = place();
+  it.each(noFiles)("%s in place of drover.yaml is refused", async (_what, make) => {
+    const { cwd, run } = createProject();
     make(join(cwd, "drover.yaml"));
     const { code, stderr } = await run("exec", "touch made");
     expect(code).toBe(125);
@@ -119,14 +119,14 @@ describe("bad configuration", () => {
     expect(exists(join(cwd, "made"))).toBe(false);
   });
 
-  it.runIf(isRoot)("of someone else is passed over, by root too", async () => {
-    const { cwd, run } = place();
+  it.runIf(isRoot)("a drover.yaml of another user is ignored, even by root", async () => {
+    const { cwd, run } = createProject();
     writeFileSync(join(cwd, "drover.yaml"), "not: known\n");
     chownSync(join(cwd, "drover.yaml"), nobody, nobody);
     expect(await run("exec", "echo made")).toMatchObject({ code: 0, stdout: "made\n" });
   });
 
-  it.runIf(isRoot)("of root counts for others where they can use it", async () => {
+  it.runIf(isRoot)("a drover.yaml of root applies to a user who can read it", async () => {
     const cwd = folder(nobody);
     mkdirSync(join(cwd, ".git"));
     writeFileSync(join(cwd, "drover.yaml"), "", { mode: 0o600 });
@@ -136,7 +136,7 @@ describe("bad configuration", () => {
         uid: nobody,
         env: { XDG_STATE_HOME: "/elsewhere" },
       });
-      // what doctor prints, of which this is a part
+      // doctor prints an object with these keys
       const { state_directory, config_file } = JSON.parse(stdout) as Record<string, unknown>;
       return { state_directory, config_file };
     };
@@ -146,9 +146,9 @@ describe("bad configuration", () => {
     expect(await places()).toEqual({ state_directory, config_file: join(cwd, "drover.yaml") });
   });
 
-  it("a file that cannot be read", async () => {
-    // root reads everything: an ordinary user shows it
-    const { cwd, run } = place(isRoot ? nobody : undefined);
+  it("an unreadable drover.yaml is refused", async () => {
+    // root can read everything, so an ordinary user runs the command
+    const { cwd, run } = createProject(isRoot ? nobody : undefined);
     writeFileSync(join(cwd, "drover.yaml"), "execution: {}\n");
     chmodSync(join(cwd, "drover.yaml"), 0o000);
     if (isRoot) chownSync(join(cwd, "drover.yaml"), nobody, nobody);
@@ -159,9 +159,9 @@ describe("bad configuration", () => {
   });
 });
 
-describe("a state directory that cannot be used", () => {
+describe("a command is refused if the state directory", () => {
   it("is read-only", async () => {
-    const { cwd, state, run } = place(isRoot ? nobody : undefined);
+    const { cwd, state, run } = createProject(isRoot ? nobody : undefined);
     mkdirSync(state);
     chmodSync(state, 0o555);
     const { code, stderr } = await run("exec", "touch made");
@@ -173,7 +173,7 @@ describe("a state directory that cannot be used", () => {
   });
 
   it("is a file", async () => {
-    const { cwd, state, run } = place();
+    const { cwd, state, run } = createProject();
     writeFileSync(state, "");
     const { code, stderr } = await run("exec", "touch made");
     expect(code).toBe(125);
@@ -182,7 +182,7 @@ describe("a state directory that cannot be used", () => {
   });
 
   it("has a damaged database", async () => {
-    const { cwd, state, run } = place();
+    const { cwd, state, run } = createProject();
     await run("exec", "true");
     writeFileSync(
       databaseFile(recordDirectory(state)),
@@ -196,7 +196,7 @@ describe("a state directory that cannot be used", () => {
   });
 
   it("has lost its audit key", async () => {
-    const { cwd, state, run } = place();
+    const { cwd, state, run } = createProject();
     await run("exec", "true");
     chmodSync(auditKeyFile(recordDirectory(state)), 0o644);
     const { code, stderr } = await run("exec", "touch made");

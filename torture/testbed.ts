@@ -18,7 +18,7 @@ import { type ApiClient, createClient } from "../src/wire/client.ts";
 import {
   type Coordinators,
   type CoordinatorTimes,
-  type Fleet,
+  type FleetAccess,
   openCoordinators,
   type CoordinatorSlot,
 } from "./coordinators.ts";
@@ -31,7 +31,7 @@ import { workScript } from "./work-script.ts";
  * A temporary directory with a coordinator and runners in separate processes. On PostgreSQL it has its own database and
  * several coordinators behind a balancer. Everything is removed afterwards.
  */
-export interface Place {
+export interface Testbed {
   directory: string;
   /** The first coordinator's state directory. */
   readonly state: string;
@@ -44,7 +44,7 @@ export interface Place {
   /** A port reserved for a proxy in front of the coordinators. */
   proxyPort: number;
   /** null if the record is the SQLite file in `state`. */
-  fleet: Fleet | null;
+  fleet: FleetAccess | null;
   startRunner(runner: RunnerSpec): Promise<{ child: Child; runner_id: string }>;
   /** Starts a runner without waiting until it is online. */
   spawnRunner(runner: RunnerSpec): Child;
@@ -69,23 +69,23 @@ export interface RunnerSpec {
   env?: Record<string, string>;
 }
 
-interface PlaceOptions {
+interface TestbedOptions {
   /** The number of coordinators on PostgreSQL. */
   coordinators?: number;
   /** The size of a private disk for the state directories, in mount's syntax. */
   smallDisk?: string;
 }
 
-/** Opens a place, runs the work and removes the place. `times` are the coordinators'; null means the command line's defaults. */
-export async function inPlace<T>(
+/** Opens a testbed, runs the work and removes the testbed. `times` are the coordinators'; null means the command line's defaults. */
+export async function withTestbed<T>(
   tools: Tools,
   times: CoordinatorTimes | null,
-  work: (place: Place) => Promise<T>,
-  { coordinators: count = 2, smallDisk }: PlaceOptions = {},
+  work: (testbed: Testbed) => Promise<T>,
+  { coordinators: count = 2, smallDisk }: TestbedOptions = {},
 ): Promise<T> {
   const directory = mkdtempSync(join(tmpdir(), "drover-torture-"));
   const processes = createProcesses();
-  // Also clean up if this process is told to exit.
+  // Also clean up if this process receives a signal.
   const atExit = (): void => {
     processes.killAll();
     rmSync(directory, { recursive: true, force: true });
@@ -95,7 +95,7 @@ export async function inPlace<T>(
   try {
     const coordinators = await openCoordinators({ tools, times, directory, processes, database, count, smallDisk });
     try {
-      return await work(await openPlace(tools, directory, processes, coordinators));
+      return await work(await openTestbed(tools, directory, processes, coordinators));
     } finally {
       await processes.endAll();
       await coordinators.close();
@@ -108,18 +108,18 @@ export async function inPlace<T>(
   }
 }
 
-async function openPlace(
+async function openTestbed(
   { root, host }: Tools,
   directory: string,
   processes: Processes,
   { url, slots: coordinators, proxyPort, fleet }: Pick<Coordinators, "url" | "slots" | "proxyPort" | "fleet">,
-): Promise<Place> {
+): Promise<Testbed> {
   const marks = join(directory, "marks");
   for (const path of [marks, join(directory, "profiles"), join(directory, "scripts")]) mkdirSync(path);
   const script = join(directory, "scripts", "work.sh");
   writeFileSync(script, workScript(marks));
   chmodSync(script, 0o755);
-  const token = await tokenOf(coordinators[0]!.state);
+  const token = await readToken(coordinators[0]!.state);
   const client = createClient({ url, token });
   const bin = join(root, "bin", "drover.js");
 
@@ -171,10 +171,10 @@ async function openPlace(
     async startRunner(spec) {
       const child = spawnRunner(spec);
       const row = await waitFor(async () => {
-        if (!child.alive) throw new Error(`The runner ended: ${child.said}`);
-        return onlineAs(spec.name, await retryWhileUnreachable(() => client.runners.list()));
+        if (!child.alive) throw new Error(`The runner ended: ${child.output}`);
+        return findOnlineRunner(spec.name, await retryWhileUnreachable(() => client.runners.list()));
       }, 120_000);
-      if (row === null) throw new Error(`The runner ${spec.name} did not come up: ${child.said}`);
+      if (row === null) throw new Error(`The runner ${spec.name} did not come up: ${child.output}`);
       return { child, runner_id: row.runner_id };
     },
     async putAgent(name, changes = {}) {
@@ -185,13 +185,13 @@ async function openPlace(
 }
 
 /** A fleet's coordinator writes its token to a different file, and only after it starts to answer. */
-async function tokenOf(state: string): Promise<string> {
+async function readToken(state: string): Promise<string> {
   const files = (["token", "fleet-token"] as const).map((name) => tokenFile(recordDirectory(state), name));
   const file = await waitFor(async () => files.find((item) => existsSync(item)) ?? null, 60_000, 10);
   if (file === null) throw new Error(`There is no token in ${state}.`);
   return readFileSync(file, "utf8").trim();
 }
 
-function onlineAs(name: string, { items }: { items: RunnerRow[] }): RunnerRow | null {
+function findOnlineRunner(name: string, { items }: { items: RunnerRow[] }): RunnerRow | null {
   return items.find((row) => row.name === name && row.status === "online") ?? null;
 }

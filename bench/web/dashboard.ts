@@ -13,24 +13,24 @@ import { owned, ownedDirectory, stopChild } from "../dispatch/children.ts";
 import { waitUntil } from "../dispatch/drover.ts";
 import { noopRun } from "../dispatch/noop-run.ts";
 
-export interface Place {
+export interface Dashboard {
   url: string;
   client: ApiClient;
   stop(): Promise<void>;
 }
 
 /** Starts `drover up` with `runs` runs on record, and agents that print lines, print the time, and stream text. */
-export async function startPlace(root: string, runs: number, lines: number): Promise<Place> {
-  const place = ownedDirectory(mkdtempSync(join(tmpdir(), "drover-bench-web-")));
-  const state = join(place, "state");
+export async function startDashboard(root: string, runs: number, lines: number): Promise<Dashboard> {
+  const directory = ownedDirectory(mkdtempSync(join(tmpdir(), "drover-bench-web-")));
+  const state = join(directory, "state");
   await fill(recordDirectory(state), runs);
-  const write = (file: string, value: object): void => writeFileSync(join(place, file), JSON.stringify(value));
-  for (const directory of ["profiles", "agents"]) mkdirSync(join(place, directory));
-  const directory = join(root, "bench", "web");
+  const write = (file: string, value: object): void => writeFileSync(join(directory, file), JSON.stringify(value));
+  for (const folder of ["profiles", "agents"]) mkdirSync(join(directory, folder));
+  const sources = join(root, "bench", "web");
   write("profiles/commands.json", { type: "procedural", agents_dir: "./agents" });
   write("profiles/talker.json", {
     type: "talker",
-    module: join(directory, "talker-executor.mjs"),
+    module: join(sources, "talker-executor.mjs"),
     agents_dir: "./talkers",
   });
   const line = 'print "line " i " of a log that is as long as the logs of builds are"';
@@ -39,13 +39,13 @@ export async function startPlace(root: string, runs: number, lines: number): Pro
     type: "procedural",
     command: `awk 'BEGIN { for (i = 1; i <= ${lines}; i++) ${line} }'`,
   });
-  write("agents/ticks.json", { name: "ticks", type: "procedural", command: `node ${join(directory, "ticks.mjs")}` });
-  mkdirSync(join(place, "talkers"));
+  write("agents/ticks.json", { name: "ticks", type: "procedural", command: `node ${join(sources, "ticks.mjs")}` });
+  mkdirSync(join(directory, "talkers"));
   write("talkers/talker.json", { name: "talker", type: "autonomous", executor: "talker" });
   const up = owned(
     spawn(process.execPath, [join(root, "bin", "drover.js"), "up", "--port", "0", "--quiet"], {
-      cwd: place,
-      env: { ...process.env, HOME: place, DROVER_TRUST: place, DROVER_STATE_DIR: state },
+      cwd: directory,
+      env: { ...process.env, HOME: directory, DROVER_TRUST: directory, DROVER_STATE_DIR: state },
       stdio: ["ignore", "ignore", "inherit"],
     }),
   );

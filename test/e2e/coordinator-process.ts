@@ -8,32 +8,32 @@ import { isTerminal } from "../../src/model/states.ts";
 import { reservePort } from "../reserve-port.ts";
 import { bin, type Lifetime, homeFolder, trusted } from "./drover.ts";
 
-/** A coordinator that other processes talk to. */
-export interface Serving {
+/** A coordinator in its own process. */
+export interface CoordinatorProcess {
   url: string;
   token: string;
   state: string;
-  /** A port for something that stands between it and a command: it answers for that address too. */
-  gatePort: number;
-  /** As curl would: a method, a path, and JSON or nothing. */
+  /** A port for a proxy between a command and the coordinator, which accepts that address as its own. */
+  proxyPort: number;
+  /** Sends a request with an optional JSON body. */
   call<T>(method: string, path: string, body?: unknown, token?: string | null): Promise<{ status: number; json: T }>;
 }
 
-interface Living {
+interface RunningChild {
   pid: number;
   closed: Promise<number | null>;
   kill(): void;
 }
-const living: Record<Lifetime, Living[]> = { test: [], file: [] };
+const runningChildren: Record<Lifetime, RunningChild[]> = { test: [], file: [] };
 const endAll = async (lifetime: Lifetime): Promise<void> => {
-  for (const child of living[lifetime]) child.kill();
-  await Promise.all(living[lifetime].splice(0).map(({ closed }) => closed));
+  for (const child of runningChildren[lifetime]) child.kill();
+  await Promise.all(runningChildren[lifetime].splice(0).map(({ closed }) => closed));
 };
 afterEach(() => endAll("test"));
 afterAll(() => endAll("file"));
 
-/** `drover ARGS` for its lifetime; resolves once it has said `ready` on stderr. */
-export async function keepRunning(
+/** Starts `drover ARGS` for its lifetime. Resolves once its stderr matches `ready`. */
+export async function startCommand(
   args: readonly string[],
   options: { cwd: string; env?: Record<string, string>; ready: RegExp; lifetime?: Lifetime },
 ): Promise<string> {
@@ -43,40 +43,44 @@ export async function keepRunning(
     stdio: ["ignore", "ignore", "pipe"],
   });
   const closed = new Promise<number | null>((resolve) => child.once("close", resolve));
-  living[options.lifetime ?? "test"].push({ pid: child.pid ?? 0, closed, kill: () => void child.kill("SIGKILL") });
-  let said = "";
+  runningChildren[options.lifetime ?? "test"].push({
+    pid: child.pid ?? 0,
+    closed,
+    kill: () => void child.kill("SIGKILL"),
+  });
+  let output = "";
   return new Promise((resolve, reject) => {
     child.once("error", reject);
-    void closed.then(() => reject(new Error(`drover ${args.join(" ")} ended: ${said}`)));
+    void closed.then(() => reject(new Error(`drover ${args.join(" ")} ended: ${output}`)));
     child.stderr.on("data", (chunk: Buffer) => {
-      said += chunk.toString("utf8");
-      if (options.ready.test(said)) resolve(said);
+      output += chunk.toString("utf8");
+      if (options.ready.test(output)) resolve(output);
     });
   });
 }
 
-/** With what code one of them ends. */
-export function exitOf(pid: number): Promise<number | null> {
-  const found = living.test.find((child) => child.pid === pid);
+/** Resolves with the exit code of a process that keepRunning started. */
+export function waitForExit(pid: number): Promise<number | null> {
+  const found = runningChildren.test.find((child) => child.pid === pid);
   if (found === undefined) throw new Error(`${pid} was not started by keepRunning`);
   return found.closed;
 }
 
-/** `drover coordinator` on a free port. */
-export async function serve(
+/** Starts `drover coordinator` on a free port. */
+export async function startCoordinator(
   cwd: string,
   env: Record<string, string> = {},
   lifetime: Lifetime = "test",
-): Promise<Serving> {
+): Promise<CoordinatorProcess> {
   const state = join(cwd, "state");
-  const gatePort = await reservePort();
-  const said = await keepRunning(["coordinator", "--port", "0", "--public-url", `http://127.0.0.1:${gatePort}`], {
+  const proxyPort = await reservePort();
+  const output = await startCommand(["coordinator", "--port", "0", "--public-url", `http://127.0.0.1:${proxyPort}`], {
     cwd,
     env: { DROVER_STATE_DIR: state, ...env },
     ready: /^Serving \S+/m,
     lifetime,
   });
-  const url = /^Serving (\S+)/m.exec(said)?.[1] ?? "";
+  const url = /^Serving (\S+)/m.exec(output)?.[1] ?? "";
   const token = readFileSync(
     tokenFile(recordDirectory(state), env["DATABASE_URL"] ? "fleet-token" : "token"),
     "utf8",
@@ -85,26 +89,26 @@ export async function serve(
     url,
     token,
     state,
-    gatePort,
-    async call(method, path, body, as = token) {
+    proxyPort,
+    async call(method, path, body, bearer = token) {
       const response = await fetch(`${url}${path}`, {
         method,
         headers: {
-          ...(as === null ? {} : { authorization: `Bearer ${as}` }),
+          ...(bearer === null ? {} : { authorization: `Bearer ${bearer}` }),
           ...(body === undefined ? {} : { "content-type": "application/json" }),
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
       const text = await response.text();
-      // what is expected of it is the test's to say
+      // each caller states the type that it expects
       return { status: response.status, json: (text === "" ? null : JSON.parse(text)) as never };
     },
   };
 }
 
-/** `drover runner`, once it is registered. Its state is its own, as on another machine. */
-export async function offer(
-  serving: Serving,
+/** Starts `drover runner` with its own state, as on another machine. Resolves once it is registered. */
+export async function startRunner(
+  coordinator: CoordinatorProcess,
   cwd: string,
   name: string,
   args: readonly string[],
@@ -112,26 +116,26 @@ export async function offer(
 ): Promise<void> {
   const env = {
     DROVER_STATE_DIR: join(cwd, `runner-${name}`),
-    DROVER_API_URL: serving.url,
-    DROVER_API_KEY: serving.token,
+    DROVER_API_URL: coordinator.url,
+    DROVER_API_KEY: coordinator.token,
   };
-  await keepRunning(["runner", ...args, "--name", name], { cwd, env, ready: /^Offers /m, lifetime });
+  await startCommand(["runner", ...args, "--name", name], { cwd, env, ready: /^Offers /m, lifetime });
 }
 
-/** Asks for a run and waits for its end. */
-export async function runToEnd(serving: Serving, request: unknown): Promise<Run> {
-  const { status, json } = await serving.call<Run>("POST", "/runs", request);
+/** Submits a run and waits for its end. */
+export async function runToEnd(coordinator: CoordinatorProcess, request: unknown): Promise<Run> {
+  const { status, json } = await coordinator.call<Run>("POST", "/runs", request);
   if (status !== 201) throw new Error(`POST /runs was answered with ${status}: ${JSON.stringify(json)}`);
   const since = performance.now();
   for (;;) {
-    const { json: run } = await serving.call<Run>("GET", `/runs/${json.run_id}`);
+    const { json: run } = await coordinator.call<Run>("GET", `/runs/${json.run_id}`);
     if (isTerminal(run.status) || performance.now() > since + 200_000) return run;
-    await pauseBetweenLooks(since);
+    await pauseBetweenPolls(since);
   }
 }
 
-/** Ever longer, up to a quarter of a second: each look costs what runs meanwhile a few milliseconds of its processor. */
-export function pauseBetweenLooks(since: number): Promise<void> {
+/** Pauses longer and longer, up to a quarter of a second, because each poll takes CPU time from the runs. */
+export function pauseBetweenPolls(since: number): Promise<void> {
   const ms = Math.min(250, 20 + (performance.now() - since) / 10);
   return new Promise((resolve) => setTimeout(resolve, ms));
 }

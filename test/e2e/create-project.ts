@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { drover, folder } from "./drover.ts";
 
-/** A place of its own, with its state directory inside. */
-export function place(uid?: number) {
+/** Creates a project with its own state directory. */
+export function createProject(uid?: number) {
   const cwd = folder(uid);
   const state = join(cwd, "state");
   const run = (...args: string[]) =>

@@ -1,0 +1,39 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { listHeld } from "../define/agent-gate.ts";
+import { findLocal } from "../local.ts";
+import { RequestError } from "../model/errors.ts";
+import type { CommandInput } from "./options.ts";
+import { shellQuote } from "./shell-quote.ts";
+
+/**
+ * Gives the error about an unknown agent a better next step if this machine knows one: a definition of that name is
+ * held, or the runs of this command have no project. Returns other errors unchanged. The message names the
+ * coordinator that answered. `coordinator` is null if this process offers the agents itself.
+ */
+export async function explainUnknownAgent(
+  error: unknown,
+  name: string,
+  { env, cwd }: CommandInput,
+  coordinator: string | null,
+): Promise<unknown> {
+  if (!(error instanceof RequestError) || error.code !== "DROVER-SUB-001") return error;
+  const { locations, config } = await findLocal(env, cwd);
+  const held = listHeld(locations.stateDirectory).find((definition) => definition.name === name);
+  const isEmpty = coordinator === null && config.profiles === null && !existsSync(join(cwd, "profiles"));
+  const hint = held
+    ? `A definition of ${name} is held (${held.file}). Review it, then accept it with: drover agents accept ${shellQuote(name)}`
+    : isEmpty
+      ? `${cwd} has no profiles/. Run the command in the directory of your project, or list the agents: drover agents list`
+      : null;
+  if (hint === null && coordinator === null) return error;
+  const { code, field, cause, next } = error;
+  const message = coordinator === null ? error.message : `${error.message} The coordinator at ${coordinator} answered.`;
+  return new RequestError({
+    code,
+    message,
+    cause,
+    next: hint ?? next ?? "List the agents: drover agents list",
+    ...(field === undefined ? {} : { field }),
+  });
+}

@@ -1,0 +1,18 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { findLocations } from "../define/locations.ts";
+import { userStateDirectory, userWideStateDirectory } from "../define/user-state.ts";
+import type { Environment } from "../model/environment.ts";
+import { tryWrite } from "./io.ts";
+
+/** A directory with profiles looks like a project, but without drover.yaml or a repository it has no record of its own. */
+export function noteSharedRecord(directory: string, env: Environment): void {
+  const userDirectory = userStateDirectory(env);
+  if (userDirectory === null || !existsSync(join(directory, "profiles"))) return;
+  const { stateDirectory } = findLocations(env, directory);
+  if (stateDirectory !== userWideStateDirectory(userDirectory)) return;
+  tryWrite(
+    2,
+    "drover: This directory is not a project (no drover.yaml, no git repository), so it shares your user's record. To make it one: touch drover.yaml\n",
+  );
+}

@@ -1,0 +1,19 @@
+import { expect, test } from "vitest";
+import type { RunEvent } from "../../model/event.ts";
+import type { Journal } from "./journal.ts";
+import { journalSink } from "./journal-sink.ts";
+
+test("lets the start and the end of a run wait for its outcome, and nothing that readers watch", () => {
+  const calls: string[] = [];
+  const sink = journalSink({
+    journal: { append: ({ type }: RunEvent) => calls.push(type) > 0 } as unknown as Journal, // the sink only appends
+    notify: () => calls.push("notify"),
+    notifyLater: () => calls.push("notifyLater"),
+    onFull: () => calls.push("full"),
+    onWriteError: () => calls.push("write error"),
+  });
+  sink({ type: "status", status: "running" });
+  sink({ type: "output", stream: "stdout", text: "x" });
+  sink({ type: "progress", percent: 1 });
+  expect(calls).toEqual(["status", "notifyLater", "output", "notify", "progress", "notify"]);
+});

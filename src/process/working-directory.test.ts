@@ -1,0 +1,142 @@
+import { chmodSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeEach, describe, expect, test } from "vitest";
+import { canSwap, whileSwapping } from "../../test/fixtures/execute/swap-paths.ts";
+import { openStage, type RunResult, type Subject, subjects } from "../../test/fixtures/process/stage.ts";
+import type { StartOnce } from "../../test/fixtures/process/start-once.ts";
+import type { StartOptions } from "../model/process.ts";
+import { findBwrap } from "./sandbox.ts";
+import { createStart } from "./start.ts";
+
+// A command starts in the directory that was checked, even if another process replaces it by a link meanwhile.
+const { newDirectory, run: runOnce } = openStage("work");
+const rounds = 25;
+
+let root: string;
+let work: string;
+let target: string;
+let hidden: string;
+beforeEach(() => {
+  root = newDirectory();
+  work = join(root, "work");
+  target = join(root, "target");
+  hidden = join(root, "hidden");
+  for (const directory of [work, target, hidden]) mkdirSync(directory);
+});
+
+interface AnySubject extends Omit<Subject, "isolation" | "launchMethods"> {
+  isolation: NonNullable<StartOptions["isolation"]>;
+  launchMethods: NonNullable<StartOnce["launchMethods"]>[number];
+}
+
+function toStartOnce(
+  { isolation, launchMethods }: Pick<AnySubject, "isolation" | "launchMethods">,
+  PATH?: string,
+): StartOnce {
+  return {
+    command: {
+      executable: "/bin/sh",
+      arguments: ["-c", "echo made > made"],
+      workingDirectory: work,
+      timeoutMs: 60_000,
+    },
+    options: {
+      isolation,
+      hide: [hidden],
+      workRoot: work,
+      ...(PATH === undefined ? {} : { parentEnvironment: { PATH } }),
+    },
+    launchMethods: [launchMethods],
+  };
+}
+
+const unprotected = (["group", "none"] as const).flatMap((isolation) =>
+  (["static", "perl", "plain"] as const).map((launchMethods) => ({
+    isolation,
+    launchMethods,
+    uid: undefined,
+    name: `${isolation} by ${launchMethods}`,
+  })),
+);
+const auto = (["static", "perl"] as const).map((launchMethods) => ({
+  isolation: "auto" as const,
+  launchMethods,
+  uid: undefined,
+  name: `auto by ${launchMethods}`,
+}));
+
+describe.each<AnySubject>([...subjects, ...unprotected, ...auto])("$name", (subject) => {
+  const run = (): RunResult => runOnce(toStartOnce(subject), { uid: subject.uid, directory: root });
+
+  test("starts in the directory", () => {
+    expect(run().error).toBeNull();
+    expect(readdirSync(work)).toEqual(["made"]);
+  });
+
+  test("starts in a directory inside it, and not in a link that leads out", async () => {
+    mkdirSync(join(work, "in"));
+    symlinkSync("in", join(work, "to-in"));
+    symlinkSync(target, join(work, "out"));
+    const { command, options } = toStartOnce(subject);
+    const start = createStart({ launchMethods: [subject.launchMethods] });
+    const startIn = (name: string) =>
+      start({ ...command, workingDirectory: join(work, name) }, options, new AbortController().signal).result;
+    expect((await startIn("to-in")).error).toBeNull();
+    expect((await startIn("out")).error).toMatchObject({ code: "DROVER-EXE-010" });
+    expect([readdirSync(join(work, "in")), readdirSync(target)]).toEqual([["made"], []]);
+  });
+
+  test.runIf(canSwap)(
+    "never starts in a link that another process puts in its place and takes away again",
+    async () => {
+      const link = join(root, "link");
+      symlinkSync("target", link);
+      const { command, options } = toStartOnce(subject);
+      const start = createStart({ launchMethods: [subject.launchMethods] });
+      await whileSwapping(work, link, async () => {
+        for (let round = 0; round < rounds; round += 1) {
+          const ended = await start(command, options, new AbortController().signal).result;
+          // bwrap may fail where the link leads
+          if (ended.error !== null) expect(["DROVER-EXE-007", "DROVER-EXE-010"]).toContain(ended.error.code);
+          // a process that can replace the directory must not make `auto` select less
+          else if (subject.isolation === "auto") expect(ended.isolation).toBe("pid");
+        }
+      });
+      expect(readdirSync(target)).toEqual([]);
+    },
+  );
+});
+
+describe.each(subjects.filter(({ isolation, uid }) => isolation === "sandbox" && uid === undefined))(
+  "$name",
+  (subject) => {
+    /** Puts a bwrap on PATH that moves the directory away first, puts a link in its place, and then starts the real one. */
+    function withReplacingBwrap(before: string, link: string): string {
+      const bin = join(root, "bin");
+      mkdirSync(bin);
+      writeFileSync(
+        join(bin, "bwrap"),
+        `#!/bin/sh\n${before}\nmv '${work}' '${root}/moved' && ln -s ${link} '${work}'\nexec '${findBwrap()}' "$@"\n`,
+      );
+      chmodSync(join(bin, "bwrap"), 0o755);
+      return bin;
+    }
+
+    test.each([
+      ["a link", "target"],
+      ["an absolute link", "$PWD/target"],
+      ["a link to a link", "other"],
+      ["a link above it", "."],
+    ])("works in no other directory where %s took its place after the start of bwrap", (_, link) => {
+      symlinkSync("target", join(root, "other"));
+      const bin = withReplacingBwrap(`cd '${root}'`, `"${link}"`);
+      const result = runOnce(toStartOnce(subject), {
+        uid: undefined,
+        directory: root,
+        through: ["env", `PATH=${bin}:${process.env["PATH"]}`],
+      });
+      // bwrap may bind the directory where the link leads: that is still the directory that was checked
+      expect([readdirSync(target), readdirSync(join(root, "moved"))]).toEqual([[], result.error ? [] : ["made"]]);
+    });
+  },
+);

@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { rawCall } from "../../test/http-call.ts";
+import { createClient } from "../wire/client.ts";
+import { createHttpPort } from "../wire/http-port.ts";
+
+let coordinator: TestCoordinator;
+let token: string;
+/** How many runs each transaction created. */
+const created: number[] = [];
+
+beforeAll(async () => {
+  coordinator = await startTestCoordinator({ leaseMs: 600_000 });
+  coordinator.store.changes(({ claimable }) => {
+    if (claimable.length > 0) created.push(claimable.length);
+  });
+  await coordinator.client.agents.put("work", {
+    command: "true",
+    parameters_schema: { type: "object", properties: { n: { type: "integer" } }, additionalProperties: false },
+  });
+  token = (await coordinator.client.tokens.create({ role: "user", subject: "ann" })).token;
+});
+afterAll(async () => {
+  expect(coordinator.defects).toEqual([]);
+  await coordinator.dispose();
+});
+
+async function post(path: string, body: unknown, headers: Record<string, string> = {}) {
+  const answer = await rawCall(coordinator.url, {
+    path,
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json", ...headers },
+    body: JSON.stringify(body),
+  });
+  return { status: answer.status, body: JSON.parse(answer.text) };
+}
+
+test("judges each run of a batch as POST /runs judges it alone, and creates the valid ones in one transaction", async () => {
+  const refused: unknown[] = [
+    { agent_name: "wrk" },
+    { agent_name: "work", parameters: { n: "x" } },
+    { agent_name: "work", priority: 1.5 },
+    { agent_name: "work", odd: 1 },
+    { agent_name: "work", retry_of: "another" },
+    { agent_name: "work", parent_run_id: "somebody-else" },
+    { agent_name: "work", mode: "resume", session_id: "unknown" },
+    { agent_name: "work", webhooks: ["unknown"] },
+    "work",
+    null,
+  ];
+  const valid = [1, 2, 3].map((n) => ({ agent_name: "work", parameters: { n }, task_id: `t${n}` }));
+  const alone = [];
+  for (const item of refused) alone.push((await post("/runs", item)).body);
+  expect(alone.map(({ code }) => code)).toContain("DROVER-PAR-001");
+  created.splice(0);
+  const { status, body } = await post("/runs/batch", { runs: [valid[0], ...refused, valid[1], valid[2]] });
+  expect(status).toBe(200);
+  expect(body.items.slice(1, -2)).toEqual(alone.map((problem) => ({ problem })));
+  const runs = [body.items[0], ...body.items.slice(-2)].map(({ run }) => run);
+  expect(runs).toMatchObject(valid.map((item) => ({ ...item, status: "pending", created_by: "ann" })));
+  expect(created).toEqual([3]);
+  expect(await coordinator.client.runs.get(runs[1].run_id)).toEqual(runs[1]);
+});
+
+test("creates one run for each idempotency key, in one batch, in several and with POST /runs", async () => {
+  const item = { agent_name: "work", parameters: { n: 1 } };
+  const keyed = { ...item, idempotency_key: "k" };
+  const { body } = await post("/runs/batch", { runs: [keyed, { ...keyed, parameters: { n: 2 } }, keyed, item] });
+  const [first, other, again, unkeyed] = body.items;
+  expect(other.problem).toMatchObject({
+    status: 409,
+    code: "DROVER-SUB-004",
+    faults: [{ path: "body.idempotency_key", message: "used before with another body" }],
+  });
+  expect(again.run.run_id).toBe(first.run.run_id);
+  expect(unkeyed.run.run_id).not.toBe(first.run.run_id);
+  const later = await post("/runs/batch", { runs: [keyed] });
+  expect(later.body.items[0].run.run_id).toBe(first.run.run_id);
+  const alone = await post("/runs", item, { "idempotency-key": "k" });
+  expect([alone.status, alone.body.run_id]).toEqual([200, first.run.run_id]);
+});
+
+test("takes up to 1,000 runs, with bodies larger than one run may have, and refuses more or none", async () => {
+  const batch = (count: number) => ({ runs: Array.from({ length: count }, () => ({ agent_name: "work" })) });
+  expect((await post("/runs/batch", batch(0))).status).toBe(400);
+  expect((await post("/runs/batch", batch(1001))).body).toMatchObject({
+    code: "DROVER-API-006",
+    faults: [{ path: "body.runs" }],
+  });
+  created.splice(0);
+  const { body } = await post("/runs/batch", {
+    runs: batch(1000).runs.map((run) => ({ ...run, prompt: "x".repeat(1500) })),
+  });
+  expect(new Set(body.items.map(({ run }: { run: { run_id: string } }) => run.run_id)).size).toBe(1000);
+  expect(created).toEqual([1000]);
+});
+
+test("names only the first faults of each run, so that a batch of invalid runs costs little", async () => {
+  const invalid = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`parent_run_x${n}`, 1]));
+  const answer = await post("/runs/batch", { runs: Array.from({ length: 1000 }, () => invalid) });
+  expect(answer.status).toBe(200);
+  expect(answer.body.items).toHaveLength(1000);
+  for (const { problem } of answer.body.items) {
+    expect(problem.faults).toHaveLength(5);
+    expect(problem).toMatchObject({ status: 400, code: "DROVER-API-006" });
+  }
+});
+
+test("gives the runs of a batch to a runner in their order", async () => {
+  await coordinator.client.agents.put("sorted", { command: "true" });
+  const items = await createClient({ url: coordinator.url, token }).submitAll(
+    ["a", "b", "c"].map((task_id) => ({ agent_name: "sorted", task_id, demands: { tags: ["sorted"] } })),
+  );
+  const ids = items.map((item) => ("run" in item ? item.run.run_id : item.problem.detail));
+  const runner = await coordinator.client.tokens.create({ role: "runner", subject: "ann" });
+  const port = createHttpPort({ url: coordinator.url, token: runner.token });
+  const registered = await port.register({
+    ...registration("of the batch"),
+    tags: ["sorted"],
+    require_matching_tags: true,
+  });
+  const { runner_id, epoch } = registered;
+  const poll = { runner_id, epoch, claim_id: "c", want: 3, ack_order: 0 };
+  const { claims } = await port.poll(poll, AbortSignal.timeout(60_000));
+  port.close();
+  expect(claims.map(({ run_id }) => run_id)).toEqual(ids);
+});

@@ -1,0 +1,72 @@
+import type { RunRequest } from "../model/run-request.ts";
+import type { CreateRun, Store } from "../model/store.ts";
+import { prepareRun, type SubmitDeps, type Submitter, type SubmitResult, toSubmitResult } from "./submit.ts";
+
+/** How long requests are checked before other callers get their turn. */
+const maxBlockMs = 2;
+
+export type SubmitMany = (requests: readonly RunRequest[], submitter: Submitter) => Promise<SubmitResult[]>;
+
+/**
+ * Submits many runs in one transaction. Each is judged on its own. The results are in the order of the requests. Batches
+ * wait for each other, so that other callers' requests get their turn between two large transactions.
+ */
+export function createSubmitMany(deps: SubmitDeps): SubmitMany {
+  let last: Promise<unknown> = Promise.resolve();
+  return (requests, submitter) => {
+    const result = last.then(() => submitTogether(requests, submitter, deps));
+    last = result.catch(() => undefined); // the caller gets the error
+    return result;
+  };
+}
+
+async function submitTogether(
+  requests: readonly RunRequest[],
+  submitter: Submitter,
+  deps: SubmitDeps,
+): Promise<SubmitResult[]> {
+  submitter.signal?.throwIfAborted();
+  const results: SubmitResult[] = [];
+  const creates = new Map<number, CreateRun>();
+  const shared = { ...deps, ...rememberAgents(deps) };
+  const pause = pauseAfterWork(deps.waitForTurn);
+  for (const [index, request] of requests.entries()) {
+    const prepared = await prepareRun(request, submitter, shared);
+    if (prepared.ok) creates.set(index, prepared.create);
+    else results[index] = prepared;
+    await pause();
+  }
+  submitter.signal?.throwIfAborted();
+  const stored = creates.size === 0 ? [] : await deps.store.apply([...creates.values()]);
+  for (const [at, [index, create]] of [...creates].entries())
+    results[index] = await toSubmitResult(create, stored[at]!, deps);
+  return results;
+}
+
+/** Returns a function that waits for a turn once the caller has worked for a while since its last one. */
+export function pauseAfterWork(waitForTurn?: () => Promise<void>): () => Promise<void> {
+  let since = performance.now();
+  return async () => {
+    if (performance.now() - since < maxBlockMs) return;
+    await waitForTurn?.();
+    since = performance.now();
+  };
+}
+
+/** Finds each agent and its runner once, because most runs of a batch have the same agent. */
+function rememberAgents({ agents, store }: SubmitDeps): Pick<SubmitDeps, "agents" | "store"> {
+  const read: Store["read"] = { ...store.read, runner: once((runner_id) => store.read.runner(runner_id)) };
+  return {
+    agents: { names: once(() => agents.names()), find: once((name) => agents.find(name)) },
+    store: { apply: store.apply, read },
+  };
+}
+
+function once<T>(find: (name: string) => Promise<T>): (name?: string) => Promise<T> {
+  const found = new Map<string, Promise<T>>();
+  return (name = "") => {
+    const finding = found.get(name) ?? find(name);
+    found.set(name, finding);
+    return finding;
+  };
+}
