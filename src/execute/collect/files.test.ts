@@ -38,8 +38,8 @@ async function setUp(
   closing.push(fixture.remove, runner.stop);
   const ended = async (run_id: string) => {
     await poll(() => coordinator.runs.get(run_id)!.outcome).not.toBeNull();
-    // no run leaves temporary files behind
-    expect(readdirSync(join(fixture.folder, "tmp"))).toEqual([]);
+    // no run leaves temporary files behind; they are removed after the outcome
+    await poll(() => readdirSync(join(fixture.folder, "tmp"))).toEqual([]);
     return coordinator.runs.get(run_id)!;
   };
   return { coordinator, fixture, runner, ended };
