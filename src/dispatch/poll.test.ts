@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { openHost, standingClock, type Host } from "../../test/fixtures/dispatch/host.ts";
 import type { PollRequest, RegistrationResult } from "../model/runner-port.ts";
 import { createPoll, type PollDeps } from "./poll.ts";
-import { createWaiters, type Waiters } from "./waiters.ts";
+import { createWaiters, maxWaitersPerRunner, type Waiters } from "./waiters.ts";
 
 const never = new AbortController().signal;
 const leaseMs = 10_000;
@@ -186,4 +186,17 @@ it("ends when the dispatcher stops", async () => {
   stopping.abort();
   expect(await waiting).toEqual(nothing);
   expect(waiters.size).toBe(0);
+});
+
+it("ends the oldest of too many held polls of one runner, and leaves those of others alone", async () => {
+  const other = await host.register({ name: "other", runner_key: "key-b" });
+  const poll = openPoll();
+  const stop = new AbortController();
+  const held = poll({ ...request, runner_id: other.runner_id, epoch: other.epoch }, stop.signal);
+  const oldest = poll(request, stop.signal);
+  const later = Array.from({ length: maxWaitersPerRunner }, () => poll(request, stop.signal));
+  expect(await oldest).toEqual(nothing);
+  expect(waiters.size).toBe(maxWaitersPerRunner + 1);
+  stop.abort();
+  await Promise.all([held, ...later]);
 });

@@ -57,10 +57,10 @@ export function createPoll(
 
   return async function poll({ hold_ms = deps.pollHoldMs, ...request }, caller, owner) {
     const ownedRequest = owner === undefined ? request : { ...request, owner };
-    const isOver = () => caller.aborted || stopped.aborted;
     const deadline = performance.now() + Math.min(hold_ms, deps.maxPollHoldMs);
     // Register before querying, so that work which appears after the query wakes this poll.
     const waiter = waiters.add(request.runner_id, request.want);
+    const isOver = () => caller.aborted || stopped.aborted || waiter.isClosed;
     let unserved: Wake[] = [];
     try {
       for (let again = false; !isOver(); again = true) {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { createWaiters, type Waiter, type Waiters } from "./waiters.ts";
+import { createWaiters, maxWaitersPerRunner, type Waiter, type Waiters } from "./waiters.ts";
 
 const facts = (runner_id: string, tags: string[] = []) => ({
   runner_id,
@@ -155,4 +155,22 @@ it("reserves a sleeping waiter once, and lets it sleep until the claim is settle
   expect(waiter.takeClaimed()).toEqual(result);
   expect(waiter.takeClaimed()).toBe(null);
   expect(woken(waiter)).toEqual([1]);
+});
+
+it("closes the oldest waiters of a runner that has too many, and wakes only open ones", async () => {
+  const waiters = createWaiters();
+  const stranger = waiters.add("a", 1);
+  const all = Array.from({ length: maxWaitersPerRunner + 2 }, () =>
+    add(waiters, { ...facts("a"), only_agent: "x" }, 1),
+  );
+  const [first, second, ...open] = all;
+  expect(all.map(({ isClosed }) => isClosed)).toEqual([true, true, ...open.map(() => false)]);
+  expect(stranger.isClosed).toBe(false);
+  await first!.wait(long, never);
+  await second!.wait(long, never);
+  for (const waiter of all) waiter.takeWakes();
+  waiters.wakeFor({});
+  expect(all.map(({ notified }) => notified)).toEqual([false, false, ...open.map(() => true)]);
+  for (const waiter of [stranger, ...all]) waiter.remove([]);
+  expect(waiters.runnerIds).toEqual([]);
 });

@@ -56,9 +56,12 @@ export interface Waiter {
   leaseEnds: number;
   /** Woken since the last call of takeWakes. */
   readonly notified: boolean;
+  /** Closed because the runner has more recent polls. Its poll must end. */
+  readonly isClosed: boolean;
   /**
    * Sets the facts about the runner. Until then every claimable run wakes this waiter in addition to another one, because
-   * it may not be able to take the run. The same is always true for runners with `only_agent`.
+   * it may not be able to take the run. The same is always true for runners with `only_agent`. Therefore only the latest
+   * waiters of one runner stay open.
    */
   identify(runner: WaitingRunner): void;
   /** Returns the runs that this waiter was woken for since the last call. */
@@ -71,8 +74,14 @@ export interface Waiter {
   remove(unserved: readonly Wake[]): void;
 }
 
+/**
+ * A runner polls once at a time. It has more waiters only while the coordinator has not noticed that a connection broke.
+ */
+export const maxWaitersPerRunner = 4;
+
 interface WaiterEntry extends Waiter {
   runner_id: string;
+  isClosed: boolean;
   /** null until the waiter is identified. */
   runner: WaitingRunner | null;
   wakes: Wake[];
@@ -86,6 +95,7 @@ interface WaiterEntry extends Waiter {
 
 export function createWaiters(): Waiters {
   const entries = new Set<WaiterEntry>();
+  const byRunner = new Map<string, Set<WaiterEntry>>();
 
   return {
     add,
@@ -94,18 +104,13 @@ export function createWaiters(): Waiters {
       for (const entry of entries) if (canReserve(entry, demands)) return reserve(entry, entry.offer);
       return null;
     },
-    wakeRunner(runner_id) {
-      for (const entry of entries) if (entry.runner_id === runner_id) wake(entry);
-    },
-    wakeRunners(runner_ids) {
-      if (runner_ids.size === 0) return;
-      for (const entry of entries) if (runner_ids.has(entry.runner_id)) wake(entry);
-    },
+    wakeRunner,
+    wakeRunners: (runner_ids) => runner_ids.forEach(wakeRunner),
     wakeAll() {
       for (const entry of entries) wake(entry);
     },
     get runnerIds() {
-      return [...new Set([...entries].map(({ runner_id }) => runner_id))];
+      return [...byRunner.keys()];
     },
     leasesEndingBefore(time) {
       const runnerIds = new Set<string>();
@@ -114,9 +119,8 @@ export function createWaiters(): Waiters {
       return [...runnerIds];
     },
     setRenewed(runner_ids, until) {
-      const renewedIds = new Set(runner_ids);
-      for (const entry of entries)
-        if (renewedIds.has(entry.runner_id)) entry.leaseEnds = Math.max(entry.leaseEnds, until);
+      for (const runner_id of runner_ids)
+        for (const entry of byRunner.get(runner_id) ?? []) entry.leaseEnds = Math.max(entry.leaseEnds, until);
     },
     get size() {
       return entries.size;
@@ -132,6 +136,7 @@ export function createWaiters(): Waiters {
       leaseEnds: Number.NEGATIVE_INFINITY,
       wakes: [],
       notified: false,
+      isClosed: false,
       offer: null,
       isAsleep: false,
       isReserved: false,
@@ -139,6 +144,7 @@ export function createWaiters(): Waiters {
       notify: () => undefined,
       identify(runner) {
         entry.runner = runner;
+        closeOldest(runner_id);
       },
       takeWakes() {
         entry.notified = false;
@@ -152,11 +158,30 @@ export function createWaiters(): Waiters {
       wait: (ms, signal) => waitForWake(entry, ms, signal),
       remove(unserved) {
         entries.delete(entry);
+        const ofRunner = byRunner.get(runner_id);
+        ofRunner?.delete(entry);
+        if (ofRunner?.size === 0) byRunner.delete(runner_id);
         for (const pending of [...unserved, ...entry.wakes.splice(0)]) wakeOne(pending);
       },
     };
     entries.add(entry);
+    const ofRunner = byRunner.get(runner_id);
+    if (ofRunner === undefined) byRunner.set(runner_id, new Set([entry]));
+    else ofRunner.add(entry);
     return entry;
+  }
+
+  function wakeRunner(runner_id: string): void {
+    for (const entry of byRunner.get(runner_id) ?? []) wake(entry);
+  }
+
+  /** Waiters that are not identified do not count: a poll with another runner's id must not close that runner's polls. */
+  function closeOldest(runner_id: string): void {
+    const open = [...(byRunner.get(runner_id) ?? [])].filter(({ runner, isClosed }) => runner !== null && !isClosed);
+    for (const entry of open.slice(0, -maxWaitersPerRunner)) {
+      entry.isClosed = true;
+      wake(entry);
+    }
   }
 
   function reserve(entry: WaiterEntry, claim: ClaimRuns): Reservation {
@@ -168,7 +193,7 @@ export function createWaiters(): Waiters {
         entry.claimed = result;
         wake(entry);
         // Its caller has disconnected. The runner may poll again already, with the claim that has the run.
-        if (!entries.has(entry)) for (const other of entries) if (other.runner_id === entry.runner_id) wake(other);
+        if (!entries.has(entry)) wakeRunner(entry.runner_id);
       },
     };
   }
@@ -177,6 +202,7 @@ export function createWaiters(): Waiters {
   function wakeOne(claimable: Wake): void {
     let awake: WaiterEntry | null = null;
     for (const entry of entries) {
+      if (entry.isClosed) continue;
       const hasRoom = entry.wakes.length < entry.want;
       if (!hasRoom && !(claimable.resumed && entry.takesResumed)) continue;
       if (entry.runner === null) {
@@ -208,8 +234,8 @@ export function createWaiters(): Waiters {
 }
 
 function canReserve(entry: WaiterEntry, demands: Demands): entry is WaiterEntry & { offer: ClaimRuns } {
-  const { isAsleep, isReserved, notified, runner, offer, want, wakes } = entry;
-  if (!isAsleep || isReserved || notified || offer === null || want < 1 || wakes.length > 0) return false;
+  const { isAsleep, isReserved, isClosed, notified, runner, offer, want, wakes } = entry;
+  if (!isAsleep || isReserved || isClosed || notified || offer === null || want < 1 || wakes.length > 0) return false;
   return runner !== null && typeof runner.only_agent !== "string" && unmetDemands(demands, runner).length === 0;
 }
 

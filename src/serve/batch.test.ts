@@ -35,7 +35,7 @@ async function post(path: string, body: unknown, headers: Record<string, string>
   return { status: answer.status, body: JSON.parse(answer.text) };
 }
 
-test("judges each run of a batch as POST /runs judges it alone, and creates the valid ones in one transaction", async () => {
+test("judges each run of a batch as POST /runs judges it alone, and creates the valid ones", async () => {
   const refused: unknown[] = [
     { agent_name: "wrk" },
     { agent_name: "work", parameters: { n: "x" } },
@@ -87,12 +87,31 @@ test("takes up to 1,000 runs, with bodies larger than one run may have, and refu
     code: "DROVER-API-006",
     faults: [{ path: "body.runs" }],
   });
-  created.splice(0);
   const { body } = await post("/runs/batch", {
     runs: batch(1000).runs.map((run) => ({ ...run, prompt: "x".repeat(1500) })),
   });
   expect(new Set(body.items.map(({ run }: { run: { run_id: string } }) => run.run_id)).size).toBe(1000);
-  expect(created).toEqual([1000]);
+});
+
+test("stores a large batch in several transactions, with rounds of the event loop between them", async () => {
+  const rounds: number[] = [];
+  let round = 0;
+  let timer = setImmediate(count);
+  function count(): void {
+    round += 1;
+    timer = setImmediate(count);
+  }
+  const unlisten = coordinator.store.changes(({ claimable }) => {
+    if (claimable.length > 0) rounds.push(round);
+  });
+  created.splice(0);
+  const runs = Array.from({ length: 950 }, () => ({ agent_name: "work" }));
+  const { body } = await post("/runs/batch", { runs });
+  unlisten();
+  clearImmediate(timer);
+  expect(body.items.every((item: object) => "run" in item)).toBe(true);
+  expect(created).toEqual([...Array.from({ length: 9 }, () => 100), 50]);
+  expect(new Set(rounds).size).toBe(10);
 });
 
 test("names only the first faults of each run, so that a batch of invalid runs costs little", async () => {

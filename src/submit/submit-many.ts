@@ -5,11 +5,14 @@ import { prepareRun, type SubmitDeps, type Submitter, type SubmitResult, toSubmi
 /** How long requests are checked before other callers get their turn. */
 const maxBlockMs = 2;
 
+/** SQLite blocks the process during a transaction: with this many runs for about 15 ms. */
+const maxRunsPerTransaction = 100;
+
 export type SubmitMany = (requests: readonly RunRequest[], submitter: Submitter) => Promise<SubmitResult[]>;
 
 /**
- * Submits many runs in one transaction. Each is judged on its own. The results are in the order of the requests. Batches
- * wait for each other, so that other callers' requests get their turn between two large transactions.
+ * Submits many runs in few transactions. Each is judged on its own. The results are in the order of the requests. Other
+ * callers get their turn between two transactions, so batches wait for each other.
  */
 export function createSubmitMany(deps: SubmitDeps): SubmitMany {
   let last: Promise<unknown> = Promise.resolve();
@@ -37,9 +40,14 @@ async function submitTogether(
     await pause();
   }
   submitter.signal?.throwIfAborted();
-  const stored = creates.size === 0 ? [] : await deps.store.apply([...creates.values()]);
-  for (const [at, [index, create]] of [...creates].entries())
-    results[index] = await toSubmitResult(create, stored[at]!, deps);
+  const valid = [...creates];
+  for (let from = 0; from < valid.length; from += maxRunsPerTransaction) {
+    const slice = valid.slice(from, from + maxRunsPerTransaction);
+    const stored = await deps.store.apply(slice.map(([, create]) => create));
+    for (const [at, [index, create]] of slice.entries())
+      results[index] = await toSubmitResult(create, stored[at]!, deps);
+    await deps.waitForTurn?.();
+  }
   return results;
 }
 
