@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { readdir, symlink, writeFile } from "node:fs/promises";
+import { mkdir, readdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
@@ -170,12 +170,16 @@ test("runs at most as many runs as it has slots, and fills a freed slot", async 
   expect(maxRunning).toBe(2);
 });
 
-test("refuses to work outside the runner's directories, also through a symlink", async () => {
+test("refuses to work outside the runner's directories, also through a symlink, and where a path cannot be expressed", async () => {
   const coordinator = createMemoryCoordinator();
   const { open, folder } = await setUp(coordinator);
   await symlink("/", join(folder, "out"));
+  const notUtf8 = Buffer.concat([Buffer.from(join(folder, "caf")), Buffer.from([0xe9])]);
+  await mkdir(notUtf8);
+  await symlink(notUtf8, join(folder, "in"));
   await open();
-  for (const project_dir of ["/", join(folder, "out", "etc"), "relative", join(folder, "missing")]) {
+  const names = ["out/etc", "missing", "in", "nul\0"].map((name) => join(folder, name));
+  for (const project_dir of ["/", "relative", ...names]) {
     const id = coordinator.submit({ command: "true" }, { project_dir });
     expect(await waitForOutcome(coordinator, id)).toMatchObject({
       status: "failed",

@@ -200,6 +200,8 @@ async function checkAllowed(projectPath: string, { projectDir, roots }: RunnerDi
     return refused(`project_dir must be an absolute path, not ${JSON.stringify(projectPath)}.`);
   const realProject = await findRealPath(projectPath);
   if (realProject === null) return refused(`project_dir ${projectPath} does not exist on this runner.`);
+  if ((await findRealPath(realProject)) !== realProject)
+    return refused(`The real path of project_dir ${projectPath} is not valid UTF-8. Rename its directories.`);
   if (!(await stat(realProject)).isDirectory()) return refused(`project_dir ${projectPath} is not a directory.`);
   for (const root of [projectDir, ...roots]) {
     const realRoot = await findRealPath(root);
@@ -217,7 +219,7 @@ async function findRealPath(path: string): Promise<string | null> {
     if (
       error instanceof Error &&
       "code" in error &&
-      ["ENOENT", "ENOTDIR", "EACCES", "ELOOP", "ENAMETOOLONG"].includes(String(error.code))
+      ["ENOENT", "ENOTDIR", "EACCES", "ELOOP", "ENAMETOOLONG", "ERR_INVALID_ARG_VALUE"].includes(String(error.code))
     )
       return null;
     throw error;
