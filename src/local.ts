@@ -18,7 +18,7 @@ import { openStore, type SqliteStore } from "./record/open.ts";
 export interface Local {
   locations: Locations;
   config: Config;
-  /** Whether the project is trusted: its drover.yaml or else the repository or else the working directory. */
+  /** Whether drover.yaml is trusted or, if there is none, the repository or the working directory. */
   trusted: boolean;
   /** The settings of drover.yaml that are ignored because it is not trusted. */
   ignoredKeys: readonly string[];

@@ -25,7 +25,7 @@ export async function coordinatorKilled(
     const settledMs = performance.now() - startedAt;
     const finding = await judgeRuns(testbed, { submitted, stuck });
     for (const { child } of testbed.coordinators)
-      if (!child.alive) finding.broken.push(`a coordinator ended by itself: ${child.output}`);
+      if (!child.alive) finding.broken.push(`a coordinator exited on its own: ${child.output}`);
     return { ...finding, seen: { kills, ...finding.seen, "ms until all had ended": Math.round(settledMs) } };
   });
 }
@@ -44,7 +44,7 @@ async function startRunners(testbed: Testbed, count: number): Promise<void> {
 export async function killOne({ coordinators }: Testbed): Promise<void> {
   await pause(Math.random() * 1500);
   const victim = coordinators[Math.floor(Math.random() * coordinators.length)]!;
-  if (!victim.child.alive) throw new Error(`A coordinator ended by itself: ${victim.child.output}`);
+  if (!victim.child.alive) throw new Error(`A coordinator exited on its own: ${victim.child.output}`);
   victim.child.signal("SIGKILL");
   await victim.child.closed;
   victim.spawn();

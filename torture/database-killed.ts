@@ -21,7 +21,7 @@ export async function databaseKilled({ kills, runs }: { kills: number; runs: num
       const stuck = await waitUntilNothingMoves(testbed);
       const finding = await judgeRuns(testbed, { submitted, stuck });
       for (const { child } of testbed.coordinators)
-        if (!child.alive) finding.broken.push(`a coordinator ended by itself: ${child.output}`);
+        if (!child.alive) finding.broken.push(`a coordinator exited on its own: ${child.output}`);
       return { ...finding, seen: { kills, ...finding.seen } };
     }),
   );

@@ -33,7 +33,7 @@ export async function fleetKilled({ kills, runs }: { kills: number; runs: number
     const stuck = await waitUntilNothingMoves(testbed);
     const finding = await judgeRuns(testbed, { submitted, stuck, runnersDied: true });
     for (const { child } of [...testbed.coordinators, ...runners])
-      if (!child.alive) finding.broken.push(`one ended by itself: ${child.output}`);
+      if (!child.alive) finding.broken.push(`a process exited on its own: ${child.output}`);
     return { ...finding, seen: { kills, "of runners": died, ...finding.seen } };
   });
 }

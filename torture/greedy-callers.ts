@@ -9,7 +9,7 @@ import { each, pause, upTo } from "./wait.ts";
 interface Size {
   /** The number of runs on record. */
   runs: number;
-  /** How often each request is repeated. */
+  /** How many times each request is repeated. */
   requests: number;
   /** How long the baseline without load is measured. */
   idleMs?: number;

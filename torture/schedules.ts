@@ -102,7 +102,7 @@ async function judge(testbed: Testbed, created: readonly Schedule[], end: number
   for (const [run_id, slot] of ofRun) if (!known.has(run_id)) broken.push(`the run ${run_id} of ${slot} is missing`);
   if (seen.fired === 0) broken.push("nothing was fired");
   for (const { child } of testbed.coordinators)
-    if (!child.alive) broken.push(`a coordinator ended by itself: ${child.output}`);
+    if (!child.alive) broken.push(`a coordinator exited on its own: ${child.output}`);
   return { seen, broken, late: [] };
 }
 

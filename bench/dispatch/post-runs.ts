@@ -110,7 +110,7 @@ export async function noDatabaseRole(): Promise<void> {
     attemptTokens: createAttemptTokens(Buffer.alloc(32), null),
     hub: createFeedHub({ onError: () => undefined }),
     owners: async () => null,
-    metrics: { observeRequest: watchRequests(registry), write: registry.write },
+    metrics: { observeRequest: watchRequests(registry), render: registry.render },
     findRecordError: async () => null,
     audit: null as never, // unused
     prove: null as never,

@@ -16,7 +16,7 @@ export function describeEnd({ status, reason, error, exit_code }: Run, { stderr,
   const isShown = isFailedCommand && error !== null && error.split("\n[...]\n").every((part) => stderr.includes(part));
   const end =
     exit_code === null
-      ? `The command was ended by ${signal ?? "a signal"}.`
+      ? `The command was killed by ${signal ?? "a signal"}.`
       : `The command exited with code ${exit_code}.`;
   const cause = isShown ? end : (error ?? stopped);
   return `${status}${reason ? ` (${reason})` : ""}${cause ? `: ${cause}` : ""}`;

@@ -16,8 +16,8 @@ import { droverCommand } from "./drover-command.ts";
 type Work<T> = (client: ApiClient, isLive: boolean) => Promise<T>;
 
 /**
- * Calls `work` with a client for the record: of the coordinator if there is one, otherwise of the record opened in this
- * process. If there is no record yet, prints a hint to stderr and returns null.
+ * Calls `work` with a client that reads the record through the coordinator if there is one, and directly otherwise. If
+ * there is no record yet, prints a hint to stderr and returns null.
  */
 export async function withHistory<T>(input: CommandInput, work: Work<T>): Promise<T | null> {
   const { client, local } = await connect(input);
@@ -66,7 +66,7 @@ async function withDirectory<T>(input: CommandInput, local: Local, work: Work<T>
 function describeMissingRecord({ locations: { stateDirectory, headCopy } }: Local): string {
   const head = headCopy === undefined ? null : readHeadCopy(headCopy);
   return head !== null && head.count > 0
-    ? `The record in ${stateDirectory} is gone; it had ${head.count} audit rows. Check with: ${droverCommand()} audit verify\n`
+    ? `The record in ${stateDirectory} is missing; it had ${head.count} audit rows. Restore it from a backup. For details: ${droverCommand()} audit verify\n`
     : `${stateDirectory} has no record yet. Create one: ${droverCommand()} exec "echo hello"\n`;
 }
 

@@ -23,7 +23,7 @@ export function findProgramWarning(
   if (lookups.some((lookup) => "found" in lookup)) return null;
   const isNotExecutable = lookups.some((lookup) => "missing" in lookup && lookup.missing === "not_executable");
   if (isNotExecutable) return `${agent.name}: ${program} is not executable (chmod +x ${shellQuote(program)})`;
-  const places = program.includes("/") ? "does not exist" : "is neither in the project nor in a directory of PATH";
+  const places = program.includes("/") ? "does not exist" : "is neither in the project nor on PATH";
   return `${agent.name}: ${program} ${places}`;
 }
 

@@ -15,7 +15,7 @@ export interface QuestionPrompt {
   onDecision(event: Extract<RunEvent, { type: "permission_decision" }>): void;
   /** Drops all questions, because the run has ended or a new attempt has started. */
   clear(): void;
-  /** Returns false if the key was not for the prompt. A person who is typing when a question appears does not answer it. */
+  /** Returns false if the key was not for the prompt. Ignores a person who is still typing when the question appears. */
   handle(key: Key): boolean;
   /** The live rows at the bottom of the screen while a question is open. */
   show(columns: number): Live | null;
@@ -132,7 +132,7 @@ export function createQuestionPrompt({
     return { name: "edit", editor, ...(fault === undefined ? {} : { fault }) };
   }
 
-  function startReasoning(): Mode {
+  function startDenying(): Mode {
     const editor = createEditor((text) => {
       const message = text.trim();
       void send({ decision: "deny", ...(message === "" ? {} : { message }) });
@@ -150,7 +150,7 @@ export function createQuestionPrompt({
       case "s":
         return void send({ decision: "stop" });
       case "n":
-        mode = startReasoning();
+        mode = startDenying();
         break;
       case "e":
         mode = startEditing(question.input);

@@ -16,9 +16,9 @@ export async function saveFile(
   { target, cwd, force }: { target: string; cwd: string; force: boolean },
 ): Promise<string> {
   const path = resolve(cwd, target);
-  const isIntoDirectory = target.endsWith("/") || isDirectory(path);
+  const isDirectoryTarget = target.endsWith("/") || isDirectory(path);
   // Only the base name: the stored path must not lead out of the directory.
-  const file = isIntoDirectory ? join(path, basename(stored.path)) : path;
+  const file = isDirectoryTarget ? join(path, basename(stored.path)) : path;
   const partial = `${file}.${process.pid}.partial`;
   const reservedFile = force ? null : reserve(file);
   try {

@@ -27,8 +27,8 @@ interface ExecRecording {
 }
 
 /**
- * Opens the record that a command is written to: that of the local state directory or, inside a run, that of the run.
- * Adds to the request what protects the record from the command.
+ * Opens the record for a command: the one in the local state directory or, inside a run, the record of that run. Adds the
+ * paths to protect from the command to the request.
  */
 export async function openExecRecording(
   request: ExecRequest,

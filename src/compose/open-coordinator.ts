@@ -60,7 +60,7 @@ export interface OpenOptions {
   headCopy?: string | undefined;
   /** The PostgreSQL database of a fleet. Without it, the record is in the state directory. */
   database?: DatabaseSettings | null;
-  /** How long to wait for an unreachable database at the start. Default: 0. */
+  /** How long to wait for an unreachable database at startup. Default: 0. */
   databaseWaitMs?: number;
   /** Called once, when that wait starts. */
   onDatabaseUnreachable?: (error: HostError) => void;
@@ -193,7 +193,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
       stops.push(await followAgents(options.agentsDirectory, agents, schemas, scheduler, options));
     stops.push(store.changes((change) => hub.announce(change.runs)));
     // Another coordinator sent it, with `store.broadcast` above.
-    stops.push(store.onBroadcast((text) => publishPartial(hub, JSON.parse(text) as Partial)));
+    stops.push(store.onBroadcast((text) => publishPartial(hub, JSON.parse(text) as PartialDelta)));
     stops.push(keepIndexed(store, (error) => onDefect(error, "search")));
     await dispatcher.start();
     scheduler?.start();
@@ -249,9 +249,9 @@ export function createLocalClient({ deps, hub }: Pick<OpenCoordinator, "deps" | 
   return createApiClient(localTransport(api, hub));
 }
 
-type Partial = Parameters<typeof toPartialMessage>[0];
+type PartialDelta = Parameters<typeof toPartialMessage>[0];
 
-function publishPartial(hub: FeedHub, partial: Partial): void {
+function publishPartial(hub: FeedHub, partial: PartialDelta): void {
   hub.sendLive(partial.run_id, toPartialMessage(partial));
 }
 
@@ -302,7 +302,7 @@ function toDispatchOptions(options: OpenOptions, store: RecordStore, attemptToke
   };
 }
 
-/** Reads the audit key, which the store has created when it was opened. */
+/** Reads the audit key, which the store created when it was opened. */
 function readAuditKey(directory: string): Uint8Array {
   const key = readKey(directory);
   if (key === null) throw new BugError("the store was opened for writing without an audit key");

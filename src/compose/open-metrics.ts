@@ -14,7 +14,7 @@ export interface CoordinatorMetrics {
   observeRequest: ObserveRequest;
   /** Adds metrics of event streams and held polls. */
   watchConnections(count: () => { followers: number; polls: number }): void;
-  write(): Promise<string>;
+  render(): Promise<string>;
   stop(): void;
 }
 
@@ -48,7 +48,7 @@ export function openMetrics(opened: RecordStore, { version, directory, onError }
         },
       );
     },
-    write: registry.write,
+    render: registry.render,
     stop,
   };
 }

@@ -11,8 +11,8 @@ import { createOwnerLookup } from "../show/owner-lookup.ts";
 import { type ApiClient, createApiClient } from "../wire/api-client.ts";
 
 /**
- * Creates a client of a record that this process has opened. Calls that need a coordinator are rejected. The contracts
- * type all calls, so their schemas are not loaded to check them.
+ * Creates a client of a record that this process has opened. Calls that need a coordinator are rejected. The compiler checks
+ * all calls against the contracts, so the schemas are not loaded to check them again.
  */
 export function createRecordClient(store: RecordDeps["store"]): ApiClient {
   const routes = [...recordRoutes, ...questionRoutes, ...eventRoutes, ...fileRoutes, ...sessionRoutes];

@@ -71,7 +71,7 @@ const reject = (): never => {
 
 /** No route served here needs these. */
 const withoutSystem: Pick<ServeDeps, "metrics" | "backup" | "audit"> = {
-  metrics: { observeRequest: () => undefined, write: reject },
+  metrics: { observeRequest: () => undefined, render: reject },
   backup: reject,
   audit: { state: reject, verify: reject },
 };

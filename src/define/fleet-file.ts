@@ -52,8 +52,8 @@ interface LoadContext {
   defaults: Record<string, unknown>;
 }
 
-export function loadFleet(file: string, text: AgentText, checks: AgentChecks): Promise<FleetAgents> {
-  return loadFleetFile(file, text, { checks, ancestors: [], loadedFiles: new Set([toRealPath(file)]), defaults: {} });
+export function loadFleet(file: string, parsed: AgentText, checks: AgentChecks): Promise<FleetAgents> {
+  return loadFleetFile(file, parsed, { checks, ancestors: [], loadedFiles: new Set([toRealPath(file)]), defaults: {} });
 }
 
 async function loadFleetFile(file: string, { value, origin }: AgentText, context: LoadContext): Promise<FleetAgents> {
@@ -136,16 +136,16 @@ async function loadEntry(
   if (repeated) return failed(fleet, [repeated], []);
   const content = await readDefinition(file);
   if (!content.ok) return failed(file, content.faults, [file]);
-  const text = parseAgentText(file, content.text);
-  if ("ok" in text) return failed(file, text.faults, [file]);
-  if (isFleet(text.value))
+  const parsed = parseAgentText(file, content.text);
+  if ("ok" in parsed) return failed(file, parsed.faults, [file]);
+  if (isFleet(parsed.value))
     return failed(
       fleet,
       [createKeyFault(origin, "path", `${path} is a fleet file`, "List it under include instead.")],
       [file],
     );
   const overrides = resolvePaths(keys, dirname(fleet));
-  const entry = await checkAgentEntry(file, text, context.checks, (fields) =>
+  const entry = await checkAgentEntry(file, parsed, context.checks, (fields) =>
     withDefaults(context.defaults, fields, overrides),
   );
   return { entry: entry.agent ? entry : { ...entry, ...name }, referenced: [file] };
@@ -157,9 +157,9 @@ async function loadIncluded(file: string, origin: Origin, context: LoadContext):
   if (repeated) return { ...failed([repeated]), referenced: [] };
   const content = await readDefinition(file);
   if (!content.ok) return failed(content.faults);
-  const text = parseAgentText(file, content.text);
-  if ("ok" in text) return failed(text.faults);
-  if (!isFleet(text.value))
+  const parsed = parseAgentText(file, content.text);
+  if ("ok" in parsed) return failed(parsed.faults);
+  if (!isFleet(parsed.value))
     return failed([
       createKeyFault(
         origin,
@@ -168,7 +168,7 @@ async function loadIncluded(file: string, origin: Origin, context: LoadContext):
         "List an agent's file under `agents`, as `path: FILE`.",
       ),
     ]);
-  const loaded = await loadFleetFile(file, text, context);
+  const loaded = await loadFleetFile(file, parsed, context);
   return { ...loaded, referenced: [file, ...loaded.referenced] };
 }
 

@@ -21,9 +21,9 @@ export async function loadDefinitions(file: string, checks: AgentChecks): Promis
   });
   const content = await readDefinition(file);
   if (!content.ok) return failed(content.faults, content.gone);
-  const text = parseAgentText(file, content.text);
-  if ("ok" in text) return failed(text.faults);
-  if (extname(file).toLowerCase() !== ".md" && isFleet(text.value))
-    return { file, gone: false, ...(await loadFleet(file, text, checks)) };
-  return { ...failed([]), entries: [await checkAgentEntry(file, text, checks)] };
+  const parsed = parseAgentText(file, content.text);
+  if ("ok" in parsed) return failed(parsed.faults);
+  if (extname(file).toLowerCase() !== ".md" && isFleet(parsed.value))
+    return { file, gone: false, ...(await loadFleet(file, parsed, checks)) };
+  return { ...failed([]), entries: [await checkAgentEntry(file, parsed, checks)] };
 }

@@ -11,7 +11,7 @@ export interface CoordinatorAddress {
 
 /** A state directory on this machine. */
 export interface LocalState {
-  /** Created if missing. Defaults to the one that the commands of `cwd` use. */
+  /** Created if missing. Defaults to the one that Drover's commands use in `cwd`. */
   stateDir?: string;
   /** A directory of agent files, or a fleet file. */
   agents?: string;

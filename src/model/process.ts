@@ -119,7 +119,7 @@ export interface ProcessEnd {
   /** null if the command was killed by a signal or never started. */
   exitCode: number | null;
   signal: NodeJS.Signals | `SIG${number}` | null;
-  /** Why Drover stopped the command. null if the command ended by itself. */
+  /** Why Drover stopped the command. null if the command ended on its own. */
   stopped: StopReason | null;
   startTime: Date;
   endTime: Date;

@@ -9,7 +9,7 @@ export const profileSchema = z.strictObject({
   description: z.string().optional(),
   /** The name of a built-in executor, or a name of your choice for `command` or `module`. */
   type: z.string().min(1).max(100),
-  /** A program that implements the executor protocol, looked up in the runner's directory, then in PATH. */
+  /** A program that implements the executor protocol, looked up in the runner's directory, then on PATH. */
   command: commandSchema.optional(),
   /** The capabilities of `command`. A module declares its own. */
   can: z

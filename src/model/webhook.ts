@@ -28,7 +28,7 @@ export const webhookSchema = z.object({
 });
 export type Webhook = z.infer<typeof webhookSchema>;
 
-/** As stored: `url` and `payload` have marks in place of secrets if `sealed` is set, which holds the originals, encrypted. */
+/** As stored. If `sealed` is set, it holds the encrypted originals, and `url` and `payload` have marks in place of secrets. */
 export interface StoredWebhook extends Webhook {
   sealed?: string;
 }

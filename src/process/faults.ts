@@ -5,7 +5,7 @@ import { findExecutable } from "./find-executable.ts";
 // Each function creates the fault for one kind of failed command. Messages state the cause, then what to do about it.
 
 export function notFound(name: string): CommandFault {
-  const reason = name.includes("/") ? "The file does not exist" : "It is not in any directory of PATH";
+  const reason = name.includes("/") ? "The file does not exist" : "It is not on PATH";
   return {
     code: "DROVER-EXE-001",
     message: `Command not found: ${name}. ${reason}: check the spelling, or install it.`,

@@ -6,7 +6,7 @@ export type Lookup = { found: string } | { missing: "nowhere" | "not_executable"
 /** The search path that Unix systems use if PATH is not set. */
 const defaultPath = "/usr/local/bin:/usr/bin:/bin";
 
-/** Finds the file that `exec` would run: a path is used directly, and a name is searched in PATH. */
+/** Finds the file that `exec` would run: a path is used directly, and a name is looked up on PATH. */
 export function findExecutable(name: string, path: string | undefined, workingDirectory: string): Lookup {
   if (name.includes("/")) return checkFile(resolve(workingDirectory, name));
   let notExecutable: string | undefined;

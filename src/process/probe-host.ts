@@ -51,7 +51,7 @@ export async function probeHost(): Promise<HostReport> {
           ? {
               works: false,
               why: "bwrap is not on PATH",
-              next: "Install the package bubblewrap to use isolation sandbox.",
+              next: "Install the bubblewrap package to use the isolation level sandbox.",
             }
           : { works: true },
     },

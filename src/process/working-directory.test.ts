@@ -8,7 +8,7 @@ import type { StartOptions } from "../model/process.ts";
 import { findBwrap } from "./sandbox.ts";
 import { createStart } from "./start.ts";
 
-// A command starts in the directory that was checked, even if another process replaces it by a link meanwhile.
+// A command starts in the directory that was checked, even if another process replaces it with a link meanwhile.
 const { newDirectory, run: runOnce } = openStage("work");
 const rounds = 25;
 

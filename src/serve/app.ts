@@ -23,7 +23,7 @@ import { readJsonBody, discardBody, type ReadBodyOptions } from "./bodies/read-b
 import { readBytes } from "./read-bytes.ts";
 import { callerDisconnected, Presence } from "./presence.ts";
 import { Refusal } from "./refusal.ts";
-import { alreadySent, type Rendered, toResponse } from "./rendered.ts";
+import { alreadySent, type RenderedResponse, toResponse } from "./rendered-response.ts";
 import { securityHeaders, render, renderError, renderRefusal } from "./render.ts";
 import type { Route } from "./route.ts";
 import { routes } from "./routes.ts";
@@ -138,7 +138,7 @@ interface Http {
 
 const noParams = {};
 
-async function respond(row: Route<SystemDeps>, http: Http, server: Server): Promise<Rendered> {
+async function respond(row: Route<SystemDeps>, http: Http, server: Server): Promise<RenderedResponse> {
   const startedAt = performance.now();
   const rendered = await checkAndCall(row, http, server);
   const seconds = (performance.now() - startedAt) / 1000;
@@ -146,7 +146,7 @@ async function respond(row: Route<SystemDeps>, http: Http, server: Server): Prom
   return rendered;
 }
 
-async function checkAndCall(row: Route<SystemDeps>, http: Http, server: Server): Promise<Rendered> {
+async function checkAndCall(row: Route<SystemDeps>, http: Http, server: Server): Promise<RenderedResponse> {
   const { incoming, outgoing } = http;
   const { deps, tokenWatch, keepalives } = server;
   // A pipeline alone adds six listeners, and each of the limits below adds one.
@@ -176,7 +176,7 @@ async function checkAndCall(row: Route<SystemDeps>, http: Http, server: Server):
       return deps.largeBodies.open(caller, row.name);
     };
     const input = buildInput(row, http, { presence, withDeadline: deadline, memory: bodyMemory, openLarge });
-    const work = async (): Promise<Rendered> =>
+    const work = async (): Promise<RenderedResponse> =>
       renderReply(await server.api.call(principal, row.name, input), http, presence!, server);
     return await (row.held ? keepalives.during(outgoing, work) : work());
   } catch (error) {
@@ -248,7 +248,7 @@ function renderReply(
   { incoming, outgoing }: Http,
   presence: Presence,
   server: Server,
-): Promise<Rendered> {
+): Promise<RenderedResponse> {
   const { deps, tokenWatch } = server;
   const acceptEncoding = String(incoming.headers["accept-encoding"] ?? "");
   return render(reply, {

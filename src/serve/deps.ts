@@ -83,7 +83,7 @@ export interface ApiDeps extends AnswerDeps {
 
 /** Dependencies of a coordinator that serves HTTP. */
 export interface SystemDeps extends ApiDeps {
-  metrics: { observeRequest: ObserveRequest; write(): Promise<string> };
+  metrics: { observeRequest: ObserveRequest; render(): Promise<string> };
   /** Why the record cannot be used at the moment; null if it can. Responds quickly even if the record hangs. */
   findRecordError(): Promise<unknown>;
   /** Proves to a caller that this coordinator knows its token; null if the origin is not this coordinator's. */

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { alreadySent, type Rendered } from "./rendered.ts";
+import { alreadySent, type RenderedResponse } from "./rendered-response.ts";
 
 /** Sends keepalives while a response takes long, so that the client can tell a slow coordinator from a dead one. */
 export interface Keepalives {
@@ -10,7 +10,7 @@ export interface Keepalives {
    * the first one an error can no longer be reported: this rejects, and the caller must close the connection. A response
    * that is ready before the first keepalive is returned unchanged.
    */
-  during(outgoing: ServerResponse, work: () => Promise<Rendered>): Promise<Rendered>;
+  during(outgoing: ServerResponse, work: () => Promise<RenderedResponse>): Promise<RenderedResponse>;
 }
 
 export interface KeepaliveOptions {
@@ -31,7 +31,7 @@ export function createKeepalives({ everyMs, headers }: KeepaliveOptions): Keepal
 
   return { silenceMs: Math.ceil((everyMs * 5) / 3), during };
 
-  async function during(outgoing: ServerResponse, work: () => Promise<Rendered>): Promise<Rendered> {
+  async function during(outgoing: ServerResponse, work: () => Promise<RenderedResponse>): Promise<RenderedResponse> {
     pending.set(outgoing, performance.now() + everyMs);
     timer ??= setInterval(tick, everyMs / ticksPerInterval).unref();
     try {

@@ -5,7 +5,7 @@ import type { ReadableStream } from "node:stream/web";
 import type { FeedHub } from "../show/feed-hub.ts";
 import { disconnectStalled } from "./disconnect-stalled.ts";
 import { type Refusal, toRefusal } from "./refusal.ts";
-import { alreadySent, type Rendered, toResponse } from "./rendered.ts";
+import { alreadySent, type RenderedResponse, toResponse } from "./rendered-response.ts";
 import { BackupReply, BytesReply, FeedReply, Reply, TextReply, WebReply } from "./reply.ts";
 import type { SharedDeflate } from "./shared-deflate.ts";
 import { createSseSink } from "./sse-sink.ts";
@@ -32,7 +32,7 @@ interface RenderTarget {
 }
 
 /** Converts a handler's return value to an HTTP response. Streams are written until they end. */
-export async function render(reply: unknown, to: RenderTarget): Promise<Rendered> {
+export async function render(reply: unknown, to: RenderTarget): Promise<RenderedResponse> {
   if (reply instanceof BytesReply) await sendBytes(reply, to);
   else if (reply instanceof WebReply) await sendWeb(reply, to);
   else if (reply instanceof BackupReply) await to.sendBackup(reply);
@@ -46,13 +46,13 @@ export async function render(reply: unknown, to: RenderTarget): Promise<Rendered
   return alreadySent;
 }
 
-function renderJson(status: number, body: unknown, headers?: Readonly<Record<string, string>>): Rendered {
+function renderJson(status: number, body: unknown, headers?: Readonly<Record<string, string>>): RenderedResponse {
   if (body === undefined)
     return { status: status === 200 ? 204 : status, headers: { ...securityHeaders, ...headers }, body: null };
   return { status, headers: headers ? { ...jsonHeaders, ...headers } : jsonHeaders, body: JSON.stringify(body) };
 }
 
-export function renderError(error: unknown, where: string, onDefect: RenderTarget["onDefect"]): Rendered {
+export function renderError(error: unknown, where: string, onDefect: RenderTarget["onDefect"]): RenderedResponse {
   const refusal = toRefusal(error);
   // Exceeding a limit is not a defect, and logging it would fill the log.
   if (refusal.problem.status >= 500 && refusal.problem.code !== "DROVER-LIM-001") onDefect(error, where);
@@ -63,7 +63,7 @@ export function renderRefusal(refusal: Refusal): Response {
   return toResponse(renderProblem(refusal));
 }
 
-function renderProblem({ problem, headers }: Refusal): Rendered {
+function renderProblem({ problem, headers }: Refusal): RenderedResponse {
   return {
     status: problem.status,
     headers: {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { discardBody } from "./bodies/read-body.ts";
 import type { Guard } from "./guard.ts";
-import { alreadySent, type Rendered } from "./rendered.ts";
+import { alreadySent, type RenderedResponse } from "./rendered-response.ts";
 import type { Route } from "./route.ts";
 
 /** Serves a request that needs no `Request` and `Response` of the web. Returns false if it is for the router. */
@@ -20,7 +20,7 @@ const maxHosts = 100;
 export function createServeDirectly<R extends Pick<Route, "name" | "path">>(
   table: readonly R[],
   guard: Guard,
-  respond: (row: R, incoming: IncomingMessage, outgoing: ServerResponse) => Promise<Rendered>,
+  respond: (row: R, incoming: IncomingMessage, outgoing: ServerResponse) => Promise<RenderedResponse>,
   onDefect: (error: unknown, where: string) => void,
 ): ServeDirectly {
   const rows = new Map(table.filter(({ name }) => directRoutes.has(name)).map((row) => [row.path, row]));

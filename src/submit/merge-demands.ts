@@ -66,7 +66,7 @@ function describeTooLong(agent_name: string): SubmitFault {
   return submitFault(
     400,
     "DROVER-SUB-005",
-    `The demands of the request and of the agent ${agent_name} are too long together.`,
+    `The combined demands of the request and the agent ${agent_name} are too long.`,
     [{ path: "body.demands", message: "at most 64 tags, 255 characters each, and 4,096 for project_dir" }],
     "Use fewer or shorter demands.",
   );

@@ -85,7 +85,7 @@ export function createScheduleEditor({
           "DROVER-API-030",
           "The agent no longer marks which of the schedule's parameters are secret.",
           [{ path: "body.parameters", message: "must be passed again" }],
-          "Include the parameters, and the prompt if it has one, in the change.",
+          "Include the parameters in the change, and the prompt if the schedule has one.",
         );
       return put({ ...schedule, definition: stored, ...times }, enabled, schedule.rev);
     },

@@ -36,7 +36,7 @@ export const runRowSchema = runSchema.omit({ parameters: true, prompt: true, res
 
 const maxBatch = 1000;
 export const batchSchema = z.strictObject({ runs: z.array(batchItemSchema).min(1).max(maxBatch) });
-/** Without the items: a fault in one of them does not refuse the others. */
+/** Does not check the items, because an invalid one must not cause the others to be refused. */
 export const uncheckedBatchSchema = z.strictObject({ runs: z.array(z.unknown()).min(1).max(maxBatch) });
 export const batchResultSchema = z.object({
   items: z.array(z.union([z.object({ run: runSchema }), z.object({ problem: problemSchema })])),
@@ -128,7 +128,7 @@ export const allEventsQuerySchema = z.strictObject({
     .optional()
     .describe("A name chosen by the caller, for changing `follow` with POST /events/follow while the stream is open"),
 });
-export const refollowSchema = z.strictObject({ stream: shortText, follow: z.array(shortText).max(100) });
+export const followRequestSchema = z.strictObject({ stream: shortText, follow: z.array(shortText).max(100) });
 export const lastEventIdSchema = z.object({ "last-event-id": optionalPosition });
 /** A boolean in a query string. */
 const flag = z.preprocess((value) => (value === "true" ? true : value === "false" ? false : value), z.boolean());

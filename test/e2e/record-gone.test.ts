@@ -103,7 +103,7 @@ describe("a record that vanished or was replaced", () => {
     const { run, state } = createProject();
     await run("exec", "true");
     rmSync(await state(), { recursive: true });
-    expect((await run("runs", "list")).stderr).toContain("is gone; it had 2 audit rows");
+    expect((await run("runs", "list")).stderr).toContain("is missing; it had 2 audit rows");
   });
 
   it("restoring a backup makes the record intact again", async () => {

@@ -11,7 +11,7 @@ import { formatCount, formatMoney } from "./numbers.ts";
 import { OpenQuestion } from "./question-card.tsx";
 import { Status } from "./status.tsx";
 import { formatDuration, useNow } from "./time.tsx";
-import { Output, ToolInput } from "./tool-input.tsx";
+import { ToolInput, ToolOutput } from "./tool-input.tsx";
 import styles from "./conversation.module.css";
 
 const Markdown = lazy(async () => ({ default: (await import("./markdown.tsx")).Markdown }));
@@ -230,7 +230,7 @@ function ToolCard({ tool }: { tool: ToolActivity }) {
         {tool.output === undefined || (diff !== null && !tool.is_error) ? null : (
           <>
             <h3>{tool.is_error ? "Error" : "Output"}</h3>
-            <Output value={tool.output} />
+            <ToolOutput value={tool.output} />
           </>
         )}
       </div>

@@ -19,7 +19,7 @@ export function ToolInput({ input }: { input: unknown }) {
 }
 
 /** A tool's output. */
-export function Output({ value }: { value: unknown }) {
+export function ToolOutput({ value }: { value: unknown }) {
   return typeof value === "string" ? <Code text={value} /> : <JsonTree value={value} />;
 }
 

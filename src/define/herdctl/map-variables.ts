@@ -5,7 +5,7 @@ import { note, type Source } from "./source.ts";
 const expandedKeys = new Set(["system_prompt", "model", "mcp_servers", "on_finish"]);
 const variablePattern = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;
 
-/** herdctl expands variables in all keys. In keys where Drover does not, replaces each variable by its default. */
+/** herdctl expands variables in all keys. In keys where Drover does not, replaces each variable with its default. */
 export function mapVariables(keys: Record<string, unknown>, source: Source): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(keys).map(([key, value]) => [

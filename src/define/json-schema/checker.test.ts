@@ -12,7 +12,7 @@ const openChecker = (...args: Parameters<typeof openSchemaChecker>) => {
 };
 afterEach(() => Promise.all(open.splice(0).map((checker) => checker.stop())));
 
-/** Counts how often this thread could do something else during the work. It is once or twice if the work blocked it. */
+/** Counts how many times this thread could do something else during the work. It is once or twice if the work blocked it. */
 async function countTurnsDuring<T>(work: () => Promise<T>): Promise<{ result: T; turns: number }> {
   let turns = 0;
   const tick = setInterval(() => turns++, 2);

@@ -45,6 +45,6 @@ export function resolveCommand(
 function describeMissing(program: string, runnerDirectory: string): string {
   if (isAbsolute(program)) return `Command not found: ${program}. The file does not exist: correct the path.`;
   if (!program.includes("/"))
-    return `Command not found: ${program}. It is neither in the runner's directory, ${runnerDirectory}, nor in a directory of PATH: check the spelling, or install it.`;
+    return `Command not found: ${program}. It is neither in the runner's directory, ${runnerDirectory}, nor on PATH. Check the spelling, or install it.`;
   return `Command not found: ${program}. The path is relative to the runner's directory, ${runnerDirectory}, which does not have this file. Correct the path, or offer the agent from the project that has the file: move the agent to agents/tools/ and add profiles/tools.json with {"type": "procedural", "agents_dir": "./agents/tools"}. See docs/profiles.md.`;
 }

@@ -13,8 +13,8 @@ export interface JournalSinkOptions {
   onWriteError: () => void;
 }
 
-/** In a short run these follow each other, and the outcome, within milliseconds. One report then takes all of them. */
-const startsAndEnds: ReadonlySet<RunEvent["type"]> = new Set(["status", "execution_started", "execution_ended"]);
+/** In a short run, these events and the outcome are milliseconds apart, so that one report can contain all of them. */
+const deferredTypes: ReadonlySet<RunEvent["type"]> = new Set(["status", "execution_started", "execution_ended"]);
 
 /** Appends the events of a claimed run to its journal, from which they are shipped. */
 export function journalSink(options: JournalSinkOptions): (event: RunEvent) => void {
@@ -26,7 +26,7 @@ export function journalSink(options: JournalSinkOptions): (event: RunEvent) => v
       if (journal.writeError === null) throw error;
       onWriteError();
     }
-    if (startsAndEnds.has(event.type)) notifyLater();
+    if (deferredTypes.has(event.type)) notifyLater();
     else notify();
   };
 }

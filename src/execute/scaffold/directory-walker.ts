@@ -60,7 +60,7 @@ export function pathParts(path: string): Buffer[] {
 
 export function openDirectoryWalker(root: string, { real = false }: RootOptions = {}): DirectoryWalker {
   const openRoot = real ? openRealDirectory : openConfinedDirectory;
-  /** The root, then the open directories below it; `names` are theirs. */
+  /** The root, then the open directories below it. `names` has the name of each, except for the root. */
   const openDirectories: ConfinedDirectory[] = [];
   const names: Buffer[] = [];
 

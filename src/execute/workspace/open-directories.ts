@@ -143,7 +143,7 @@ async function openWorkDirectory(invocation: Invocation, options: OpenOptions): 
   return { ok: false, reason: "refused", message };
 }
 
-/** Resolves only the operator's part of the path: a run could replace the rest by a symlink. */
+/** Resolves only the operator's part of the path: a run could replace the rest with a symlink. */
 async function realSessionPath(path: string): Promise<string> {
   const root = dirname(path);
   return join(await realpath(dirname(root)), basename(root), basename(path));

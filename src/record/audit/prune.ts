@@ -25,7 +25,10 @@ const rowsPerTransaction = 1000;
 const selectAnchor = `select batch_no, last_no from audit_anchors order by batch_no desc limit 1`;
 const selectBatches = `
   select batch_no, first_no + count - 1 as last_no, at from audit_batches where batch_no > ? order by batch_no limit ?`;
-/** Starts whose attempt may still write an end. For a run that no runner claims, until the run has ended. */
+/**
+ * The first execution that may still record its end: its attempt is held by a runner, or its run is open and no runner
+ * claims it.
+ */
 const selectOpen = `
   select start_no from open_executions join audit_rows on audit_rows.no = open_executions.start_no
     join runs on runs.run_id = audit_rows.run_id and runs.attempt = audit_rows.attempt

@@ -37,6 +37,6 @@ export function changedContent(name: string, sha256: string): RequestError {
     code: "DROVER-USE-001",
     message: `The contents of the file ${sha256} in ${name} have changed since they were stored.`,
     field: sha256,
-    next: "Restore that file from a backup. If there is none, move it away: its run then has a file without contents. Nothing was changed.",
+    next: "Nothing was changed. Restore the file from a backup. If you have none, move it out of the record: its run then lists a file without contents.",
   });
 }

@@ -16,7 +16,7 @@ const selectState = `
     coalesce((select own.session_id from session_states own where own.session_id = runs.session_id), runs.forked_from)
   where runs.run_no = ?`;
 
-/** How often a run with a saved state may lose its runner without using up an attempt. */
+/** How many times a run with a saved state may lose its runner without using up an attempt. */
 const maxFreeLosses = 3;
 
 /** Returns a run to pending, for any matching runner. Its next attempt gets a new number. A run that was stopping ends instead. */
@@ -27,7 +27,7 @@ export function* requeue(tx: Transaction, run: StoredRun, reason: string): Work<
     else yield* endRun(tx, run, "cancelled", null, reason);
     return "cancelled";
   }
-  yield* giveBack(tx, run, reason);
+  yield* returnToPending(tx, run, reason);
   return "requeued";
 }
 
@@ -39,7 +39,7 @@ export function* loseRun(tx: Transaction, run: StoredRun, reason: string): Work<
   if (run.status === "stopping") return yield* requeue(tx, run, reason);
   const counters = yield* readLossCounters(run);
   if (counters !== null) {
-    yield* giveBack(tx, run, reason, counters);
+    yield* returnToPending(tx, run, reason, counters);
     return "requeued";
   }
   yield* endRun(tx, run, "failed", "runner_lost", reason, run.failures + 1);
@@ -55,7 +55,7 @@ export function* readLossCounters(run: StoredRun & Partial<EndingRun>): Work<Rec
 }
 
 /** Returns a run to pending, for the runners that can continue from its saved state. */
-export function* giveBack(
+export function* returnToPending(
   tx: Transaction,
   run: StoredRun,
   reason: string,

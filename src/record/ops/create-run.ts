@@ -26,6 +26,7 @@ const insertBody = `
 const selectIdentity = `
   select agent_name, created_by, created_at, parameters, prompt
   from runs left join run_bodies using (run_no) where run_no = ?`;
+
 /** With `waits`, the run is blocked until `releaseSchedule` releases it after the schedule's previous run. */
 export function* createRun(tx: Transaction, op: CreateRun, waits = false): Work<OpResult> {
   const { run, events } = op;
@@ -79,7 +80,7 @@ function* preferSessionRunner(tx: Transaction, run: Run, run_no: number): Work<v
   tx.changes.claimable.push(yield* pinToSession(tx, run_no, toColumn(from)));
 }
 
-/** A run that its creator executes itself (`drover exec`); runners never claim it. */
+/** For a run that its creator executes itself (`drover exec`). Runners never claim it. */
 function* createLocalColumns(tx: Transaction, run: Run): Work<SubmittedColumns> {
   return {
     demandId: yield* findOrCreateDemand(tx, run.demands),

@@ -28,7 +28,7 @@ export function isFenced(run: WrittenRun, op: Write): boolean {
 /** Audits a refused write, because the runner may have executed something that is recorded nowhere else. */
 export function auditRefused(tx: Transaction, run: StoredRun, op: Write): void {
   if (op.runner === undefined) return;
-  // Only the executions matter, which the runner was no longer allowed to start.
+  // Only executions matter: the runner was no longer allowed to start any.
   addAuditRow(tx, run, op, [op.op], (op.events ?? []).map(({ event }) => event).filter(isExecution));
 }
 

@@ -5,7 +5,7 @@ import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { canonicalJson } from "./canonical-json.ts";
 import { auditRefused, isFenced } from "./fence.ts";
-import { readLossCounters, giveBack } from "../moves/lose-run.ts";
+import { readLossCounters, returnToPending } from "../moves/lose-run.ts";
 import { move, type Move } from "../moves/move.ts";
 import { findEndingRun, type EndingRun, type StoredRun } from "../moves/stored-run.ts";
 import { applyEvents } from "./append-events.ts";
@@ -54,7 +54,7 @@ function* takeBack(tx: Transaction, run: StoredRun, op: FinishRun, columns: Reco
   const counters = op.give_back === "at_no_cost" ? {} : yield* readLossCounters(run);
   if (counters === null)
     yield* endWithResult(tx, run, op, { columns: { ...returnedColumns, failures: run.failures + 1 } });
-  else yield* giveBack(tx, run, reason, { ...returnedColumns, ...counters });
+  else yield* returnToPending(tx, run, reason, { ...returnedColumns, ...counters });
 }
 
 function* cancel(tx: Transaction, run: StoredRun, op: FinishRun, columns: Record<string, SqlValue>): Work<void> {

@@ -35,9 +35,9 @@ export function* leaveRunner(tx: Transaction, op: LeaveRunner): Work<DispatchRes
   const requeued: string[] = [];
   const message = `Its runner ${op.runner_id} left.`;
   // No other runner may take the runs of a runner that only takes pinned runs.
-  const giveBack = runner.row["only_pinned"] === 1 ? loseRun : requeue;
+  const release = runner.row["only_pinned"] === 1 ? loseRun : requeue;
   for (const run of yield* findHeldRuns(runner.storedId))
-    if ((yield* giveBack(tx, run, message)) === "requeued") requeued.push(run.run_id);
+    if ((yield* release(tx, run, message)) === "requeued") requeued.push(run.run_id);
   yield* deleteRunnerRows(tx, runner.storedId);
   yield write(deleteRunner, runner.storedId);
   return { ok: true, op: "leave_runner", requeued };

@@ -76,6 +76,6 @@ function fileLost(path: string, what: string): HostError {
     code: "DROVER-STA-012",
     message: `${path} ${what} while Drover had it open. Nothing can be stored any more.`,
     field: path,
-    next: "Put it back as it was, or restart Drover on a restored record.",
+    next: "Put the file back unchanged, or restore the record from a backup and restart Drover.",
   });
 }

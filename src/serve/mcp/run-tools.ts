@@ -118,7 +118,7 @@ export const runTools: Readonly<Record<string, RunTool>> = {
   }),
   answer_question: tool({
     description:
-      "Answer a waiting run's question whether it may use a tool. wait_run and get_run show the open questions.",
+      "Answer a waiting run's question about whether it may use a tool. wait_run and get_run show the open questions.",
     input: z.strictObject({
       run_id,
       request_id: z.string().min(1).max(200).describe("The question's id"),

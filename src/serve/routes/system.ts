@@ -29,7 +29,7 @@ export const systemRoutes = [
   route("GET /metrics", {
     rule: { roles: ["admin", "viewer"], allOwners: true },
     handle: async ({ deps }) =>
-      new TextReply(await deps.metrics.write(), { "content-type": "text/plain; version=0.0.4; charset=utf-8" }),
+      new TextReply(await deps.metrics.render(), { "content-type": "text/plain; version=0.0.4; charset=utf-8" }),
   }),
   route("GET /audit", { rule: { roles: admins }, handle: ({ deps }) => deps.audit.state() }),
   route("POST /audit/verify", {

@@ -7,13 +7,13 @@ const setUp = () => {
 };
 
 it("writes counters with their label values escaped", async () => {
-  const { counter, write } = setUp();
+  const { counter, render } = setUp();
   counter("plain_total", "Without labels.");
   const labelled = counter("labelled_total", "With two.", ["a", "b"]);
   labelled.add(1, 'say "hi"', "back\\slash");
   labelled.add(2, 'say "hi"', "back\\slash");
   labelled.add(0, "two\nlines", "");
-  expect(await write()).toBe(`# HELP plain_total Without labels.
+  expect(await render()).toBe(`# HELP plain_total Without labels.
 # TYPE plain_total counter
 plain_total 0
 # HELP labelled_total With two.
@@ -24,11 +24,11 @@ labelled_total{a="two\\nlines",b=""} 0
 });
 
 it("counts values cumulatively in buckets", async () => {
-  const { histogram, write } = setUp();
+  const { histogram, render } = setUp();
   const plain = histogram("plain_seconds", "Without labels.", [1, 5]);
   for (const value of [0.5, 1, 2, 7]) plain.observe(value);
   histogram("labelled_seconds", "With one.", [1], ["op"]).observe(3, "a");
-  expect(await write()).toBe(`# HELP plain_seconds Without labels.
+  expect(await render()).toBe(`# HELP plain_seconds Without labels.
 # TYPE plain_seconds histogram
 plain_seconds_bucket{le="1"} 2
 plain_seconds_bucket{le="5"} 3
@@ -45,18 +45,18 @@ labelled_seconds_count{op="a"} 1
 });
 
 it("reads metrics that belong together once per scrape", async () => {
-  const { collect, write } = setUp();
+  const { collect, render } = setUp();
   let reads = 0;
   const families = {
-    reads_total: { type: "counter", help: "How often." },
+    reads_total: { type: "counter", help: "How many times." },
     by_state: { type: "gauge", help: "By state." },
   } as const;
   collect(families, async () => {
     reads += 1;
     return { reads_total: reads, by_state: [{ labels: { state: "on" }, value: 2 }] };
   });
-  await write();
-  expect(await write()).toBe(`# HELP reads_total How often.
+  await render();
+  expect(await render()).toBe(`# HELP reads_total How many times.
 # TYPE reads_total counter
 reads_total 2
 # HELP by_state By state.
@@ -66,11 +66,11 @@ by_state{state="on"} 2
 });
 
 it("omits metrics that cannot be read, reports the error and writes the rest", async () => {
-  const { collect, counter, write, faults } = setUp();
+  const { collect, counter, render, faults } = setUp();
   const readError = new Error("away");
   collect({ gone: { type: "gauge", help: "Cannot be known." } }, () => Promise.reject(readError));
   counter("there_total", "Can.").add(1);
-  expect(await write()).toMatch(/# TYPE gone gauge\n# HELP there_total Can\.\n.*\nthere_total 1\n$/);
+  expect(await render()).toMatch(/# TYPE gone gauge\n# HELP there_total Can\.\n.*\nthere_total 1\n$/);
   expect(faults).toEqual([readError]);
 });
 

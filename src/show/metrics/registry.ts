@@ -1,15 +1,15 @@
 import { createHistogram, type Histogram } from "./histogram.ts";
 import { createLabelFormatter, formatLabels } from "./labels.ts";
 
-/** The metrics of this process. `write` returns them in the text format of Prometheus. */
+/** The metrics of this process. `render` returns them in the Prometheus text format. */
 export interface Registry {
   /** `labels` are names; each `add` gives their values. A counter without labels starts at 0. */
   counter(name: string, help: string, labels?: readonly string[]): Counter;
   /** `bounds` are the upper bounds of its buckets, in ascending order. */
   histogram(name: string, help: string, bounds: readonly number[], labels?: readonly string[]): Histogram;
-  /** Registers metrics that are read on each scrape. If reading fails they have no samples. */
+  /** Registers metrics that are read on each scrape. If reading fails, they have no samples. */
   collect<const Name extends string>(families: Readonly<Record<Name, Family>>, read: () => Readings<Name>): void;
-  write(): Promise<string>;
+  render(): Promise<string>;
 }
 
 export interface Counter {
@@ -33,14 +33,14 @@ type Readings<Name extends string> = Reading<Name> | Promise<Reading<Name>>;
 /** `onError` is called when metrics could not be read. */
 export function createRegistry(onError: (error: unknown) => void): Registry {
   const names = new Set<string>();
-  const writers: (() => Promise<string>)[] = [];
+  const renderers: (() => Promise<string>)[] = [];
 
   return {
     counter(name, help, labels = []) {
       register(name);
       const series = new Map<string, number>();
       if (labels.length === 0) series.set("", 0);
-      writers.push(async () => formatFamily(name, "counter", help, formatCounter(name, series)));
+      renderers.push(async () => formatFamily(name, "counter", help, formatCounter(name, series)));
       const formatKey = createLabelFormatter(labels);
       return {
         add(by, ...values) {
@@ -52,14 +52,14 @@ export function createRegistry(onError: (error: unknown) => void): Registry {
     histogram(name, help, bounds, labels = []) {
       register(name);
       const histogram = createHistogram(name, bounds, labels);
-      writers.push(async () => formatFamily(name, "histogram", help, histogram.lines()));
+      renderers.push(async () => formatFamily(name, "histogram", help, histogram.lines()));
       return histogram;
     },
     collect(families, read) {
       // Object.entries loses the type of the keys.
       const entries = Object.entries(families) as [keyof typeof families, Family][];
       for (const [name] of entries) register(name);
-      writers.push(async () => {
+      renderers.push(async () => {
         const reading = await readOrReport(read);
         const texts = entries.map(([name, { type, help }]) =>
           formatFamily(name, type, help, reading === null ? [] : formatSamples(name, reading[name])),
@@ -67,8 +67,8 @@ export function createRegistry(onError: (error: unknown) => void): Registry {
         return texts.join("");
       });
     },
-    async write() {
-      return (await Promise.all(writers.map((write) => write()))).join("");
+    async render() {
+      return (await Promise.all(renderers.map((render) => render()))).join("");
     },
   };
 

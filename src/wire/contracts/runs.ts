@@ -86,7 +86,7 @@ export const runContracts = {
   "POST /events/follow": {
     id: "followPartials",
     summary: "Change the runs whose partials an open event stream carries",
-    body: schemas.refollowSchema,
+    body: schemas.followRequestSchema,
     responses: {
       204: { description: "Changed" },
       404: { description: "This coordinator has no open stream with that name" },

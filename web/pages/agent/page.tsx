@@ -42,7 +42,7 @@ function AgentPage({ agent }: { agent: Agent }) {
     agent.source === "file"
       ? "A file defines this agent. Edit the file instead."
       : agent.source === "runner"
-        ? "A runner provides this agent. Edit it there."
+        ? "A runner provides this agent. Edit it on that runner."
         : me.data?.role === "admin"
           ? null
           : "Only an admin can change agents.";

@@ -5,17 +5,17 @@ import { Meters } from "../../parts/meters.tsx";
 import { formatCount, formatMoney } from "../../parts/numbers.ts";
 
 /** Throughput, cost and failures over the selected time range. */
-export function Figures({ stats, span }: { stats: Stats; span: string }) {
+export function Figures({ stats, timeRange }: { stats: Stats; timeRange: string }) {
   return (
     <>
-      <Throughput stats={stats} span={span} />
+      <Throughput stats={stats} timeRange={timeRange} />
       <Cost stats={stats} />
       <Failures stats={stats} />
     </>
   );
 }
 
-function Throughput({ stats, span }: { stats: Stats; span: string }) {
+function Throughput({ stats, timeRange }: { stats: Stats; timeRange: string }) {
   const buckets = stats.throughput;
   const completed = sum(buckets, (bucket) => bucket.completed);
   const share =
@@ -35,7 +35,7 @@ function Throughput({ stats, span }: { stats: Stats; span: string }) {
   );
   return (
     <Card
-      title={`Last ${span}`}
+      title={`Last ${timeRange}`}
       note={[`${formatCount(stats.runs_finished)} ${stats.runs_finished === 1 ? "run" : "runs"}`, share]
         .filter(Boolean)
         .join(" · ")}

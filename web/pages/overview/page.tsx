@@ -11,7 +11,7 @@ import { FirstRun } from "../runs/first-run.tsx";
 import { Figures } from "./figures.tsx";
 import { NeedsYou } from "./needs-you.tsx";
 import { Runners } from "./runners.tsx";
-import { type OverviewSearch, spans } from "./search.ts";
+import { type OverviewSearch, timeRanges } from "./search.ts";
 import { Waiting } from "./waiting.tsx";
 import styles from "./page.module.css";
 
@@ -40,8 +40,8 @@ export function Page() {
         <h1>
           {describeState(questionCount, openRuns.filter(({ status }) => status !== "pending").length, openRuns.length)}
         </h1>
-        <nav className={styles["spans"]} aria-label="Time range">
-          {spans.map(({ hours, label }) => (
+        <nav className={styles["time-ranges"]} aria-label="Time range">
+          {timeRanges.map(({ hours, label }) => (
             <Link
               key={hours}
               to="/"
@@ -73,7 +73,7 @@ export function Page() {
         </div>
         <div className="stack">
           {stats.data ? (
-            <Figures stats={stats.data} span={spans.find(({ hours }) => hours === last)!.label} />
+            <Figures stats={stats.data} timeRange={timeRanges.find(({ hours }) => hours === last)!.label} />
           ) : stats.isPending ? (
             <Card flush>
               <Skeleton rows={8} />

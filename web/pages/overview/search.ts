@@ -3,7 +3,7 @@ export interface OverviewSearch {
   last?: number;
 }
 
-export const spans: readonly { hours: number; label: string }[] = [
+export const timeRanges: readonly { hours: number; label: string }[] = [
   { hours: 24, label: "24 hours" },
   { hours: 168, label: "7 days" },
   { hours: 720, label: "30 days" },
@@ -11,5 +11,5 @@ export const spans: readonly { hours: number; label: string }[] = [
 
 export function readOverviewSearch(params: Record<string, unknown>): OverviewSearch {
   const last = Number(params["last"]);
-  return spans.some(({ hours }) => hours === last) ? { last } : {};
+  return timeRanges.some(({ hours }) => hours === last) ? { last } : {};
 }

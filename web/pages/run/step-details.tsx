@@ -7,7 +7,7 @@ import { Card } from "../../parts/card.tsx";
 import { Code } from "../../parts/code.tsx";
 import { formatBytes, formatCount, formatMoney } from "../../parts/numbers.ts";
 import { formatDateTime, formatDuration } from "../../parts/time.tsx";
-import { Output, ToolInput } from "../../parts/tool-input.tsx";
+import { ToolInput, ToolOutput } from "../../parts/tool-input.tsx";
 import styles from "./step-details.module.css";
 
 export function StepDetails({ run, step }: { run: Run; step: Step }) {
@@ -82,7 +82,7 @@ function Detail({ run, step: { detail } }: { run: Run; step: Step }) {
           </Section>
           {detail.output === undefined ? null : (
             <Section title={detail.is_error ? "Error" : "Output"}>
-              <Output value={detail.output} />
+              <ToolOutput value={detail.output} />
             </Section>
           )}
         </>

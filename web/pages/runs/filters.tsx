@@ -7,7 +7,7 @@ import { Chip, chipClass } from "../../parts/chip.tsx";
 import { Menu } from "../../parts/menu.tsx";
 import { shortId } from "../../parts/numbers.ts";
 import { statusLabel } from "../../parts/status.tsx";
-import { type RunsSearch, spans } from "./search.ts";
+import { type RunsSearch, timeRanges } from "./search.ts";
 import styles from "./filters.module.css";
 
 /** The filters are kept in the URL, so that a link shows the same list. */
@@ -43,10 +43,12 @@ export function Filters({ search, agents }: { search: RunsSearch; agents: readon
         ]}
       />
       <Menu
-        trigger={<Chip label="Last" value={spans.find(({ hours }) => hours === search.last)?.label ?? "any time"} />}
+        trigger={
+          <Chip label="Last" value={timeRanges.find(({ hours }) => hours === search.last)?.label ?? "any time"} />
+        }
         entries={[
           { text: "Any time", onSelect: () => set({ last: undefined }) },
-          ...spans.map(({ hours, label }) => ({ text: `Last ${label}`, onSelect: () => set({ last: hours }) })),
+          ...timeRanges.map(({ hours, label }) => ({ text: `Last ${label}`, onSelect: () => set({ last: hours }) })),
         ]}
       />
       {(["session", "parent"] as const).map((name) =>

@@ -13,7 +13,7 @@ export interface RunsSearch {
   search?: string;
 }
 
-export const spans: readonly { hours: number; label: string }[] = [
+export const timeRanges: readonly { hours: number; label: string }[] = [
   { hours: 1, label: "hour" },
   { hours: 24, label: "24 hours" },
   { hours: 168, label: "7 days" },
@@ -31,7 +31,7 @@ export function readRunsSearch(params: Record<string, unknown>): RunsSearch {
     if ((typeof value === "string" && value !== "") || typeof value === "number") search[name] = String(value);
   }
   const last = Number(params["last"]);
-  if (spans.some(({ hours }) => hours === last)) search.last = last;
+  if (timeRanges.some(({ hours }) => hours === last)) search.last = last;
   return search;
 }
 

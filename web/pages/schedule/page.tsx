@@ -87,7 +87,8 @@ function Head({ schedule, onEdit }: { schedule: Schedule; onEdit: () => void }) 
   const navigate = useNavigate();
   const readOnlyReason = useReadOnlyReason();
   const { schedule_id, name, agent_name, enabled, source, last } = schedule;
-  const definedElsewhere = source === "api" ? null : `The agent ${agent_name} defines this schedule. Edit it there.`;
+  const definedElsewhere =
+    source === "api" ? null : `The agent ${agent_name} defines this schedule. Edit the agent instead.`;
   const remove = (): void =>
     void api.schedules.remove(schedule_id).then(async () => {
       toast(`Deleted ${name}`, "Its runs are kept.");

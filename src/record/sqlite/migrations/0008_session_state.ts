@@ -3,7 +3,7 @@
  * directory that belongs to it.
  *
  * runs.continued counts lost attempts that did not use up an attempt, because the run continues from a saved state. A run
- * demands the place of its session until prefer_until; then rescue replaces its demands by demands_after.
+ * demands the place of its session until prefer_until; then rescue replaces its demands with demands_after.
  */
 export const sessionState = `
 create table session_states (

@@ -1,16 +1,16 @@
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 
-/** A complete response. Unlike a `Response` of the web, it costs next to nothing to make and to read. */
-export interface Rendered {
+/** A complete response. Unlike a web `Response`, it costs almost nothing to create and read. */
+export interface RenderedResponse {
   status: number;
   headers: Readonly<Record<string, string>>;
   body: string | null;
 }
 
 /** The response has been written to the socket, or will be. */
-export const alreadySent: Rendered = { status: 200, headers: {}, body: null };
+export const alreadySent: RenderedResponse = { status: 200, headers: {}, body: null };
 
-export function toResponse(rendered: Rendered): Response {
+export function toResponse(rendered: RenderedResponse): Response {
   const { body, ...init } = rendered;
   return rendered === alreadySent ? RESPONSE_ALREADY_SENT : new Response(body, init);
 }
