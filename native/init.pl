@@ -1,8 +1,8 @@
-# drover-init in perl, for hosts where the static helper cannot run. Options, status lines and
-# behaviour are those of native/README.md; native/src does the same in C, under the same names.
+# drover-init in perl, for hosts where the static binary cannot run. native/README.md describes the options, status
+# lines and behaviour. native/src implements the same in C, with the same names.
 #
-# Perl's own start is most of the cost, so nothing is loaded but strict. Descriptors are plain
-# numbers and calls are the kernel's, as in C: each returns its result, or -errno.
+# Most of the cost is perl's own startup, so this loads only strict. As in C, descriptors are plain numbers, and each
+# system call returns its result or -errno.
 use strict;
 
 sub EPERM ()   { 1 }
@@ -56,13 +56,13 @@ my $all_signals = pack "Q", ~0;
 my $default_action = "\0" x 32;
 my %number = system_call_numbers();
 my %option = (
-    status_fd => -1, passed_fd => -1, lent_directory => -1, expected_directory => -1, level => "auto", limits => [], cgroups => [],
+    status_fd => -1, passed_fd => -1, directory_fd => -1, expected_directory => -1, level => "auto", limits => [], cgroups => [],
     hidden => [], shown => [], frozen => [], readonly => [],
 );
 
 main();
 
-# --- what is told to Drover -------------------------------------------------------------------
+# --- reports to Drover ----------------------------------------------------------------------------
 
 sub leave { sys("exit_group", $_[0]) while 1 }
 
@@ -72,8 +72,8 @@ sub write_line {
     sys("write", $fd, $line, length $line) if $fd >= 0;
 }
 
-# As the very last, and over all that is there: what else was written into the file meanwhile came
-# from someone who found a way to it, and is not ours. A pipe cannot be emptied: it gets the rest only.
+# The final report, which replaces everything in the file: any other content was written by a process that found a way
+# to it. A pipe cannot be emptied, so it gets only the lines that are missing.
 sub report_ending {
     my ($level, $ending) = @_;
     my $fd = $option{status_fd};
@@ -91,7 +91,7 @@ sub report_ending {
     else            { sys("write", $fd, $lines, length $lines) }
 }
 
-# The exit codes are those a shell would give.
+# Exits with the code that a shell would use.
 sub fail {
     my ($step, $error, $fd) = @_;
     write_line($fd || $option{status_fd}, "E $step $error");
@@ -111,7 +111,7 @@ sub mirror {
     leave(128 + $signal);
 }
 
-# --- what the processes of the helper tell each other, over a pipe the command never sees ------
+# --- messages between our processes, over a pipe that the command never sees ----------------------
 
 sub open_channel {
     my $ends = "\0" x 8;
@@ -119,8 +119,8 @@ sub open_channel {
     return $result < 0 ? ($result) : (0, unpack "ll", $ends);
 }
 
-# A kind (ready, failed, ended), a step, three numbers, and with `ended` the lines that name the leftovers. The room for
-# these: 8 of at most 128 bytes and a pid.
+# A message: its kind (ready, failed, ended), a step, three numbers and, with `ended`, the lines that name the
+# leftovers: at most 8, of 128 bytes and a pid each.
 use constant { MESSAGE => "A8 A12 l3 a1200", MESSAGE_BYTES => 1232, NAMED_MAX => 8, NAME_BYTES => 128 };
 
 sub send_message {
@@ -145,16 +145,16 @@ sub unpack_message {
     return ($kind, $step, @rest);
 }
 
-# Nothing at the end, once every sender is gone.
+# Returns nothing at the end of the pipe, when every sender has closed it.
 sub receive_message {
     my ($fd) = @_;
     my $message = "\0" x MESSAGE_BYTES;
     return sys("read", $fd, $message, MESSAGE_BYTES) == MESSAGE_BYTES ? unpack_message($message) : ();
 }
 
-# Of everything that is still to come, the first message and the last, or nothing. A command that may
-# trace us (as root) may also write to the pipe, and not only whole messages: but it is not there yet
-# when the first one is sent, and dead when the last one is.
+# Reads the rest of the pipe and returns its first and last message, or nothing if there is none. A command that may
+# trace us (as root) can also write to the pipe, even partial messages. The first and the last message are still ours:
+# the command does not exist yet when the first is sent, and is dead when the last is.
 sub receive_ends {
     my ($fd) = @_;
     my ($all, $chunk, $length) = ("", "\0" x 4096);
@@ -163,7 +163,7 @@ sub receive_ends {
     return map { [unpack_message($_)] } substr($all, 0, MESSAGE_BYTES), substr($all, -MESSAGE_BYTES());
 }
 
-# The child that should have become the command says so, and exits with 127.
+# Whether the child failed to become the command. In that case it reports the failure and exits with 127.
 sub is_failure {
     my ($message, $wait_status) = @_;
     my ($kind, $step) = @$message;
@@ -173,11 +173,11 @@ sub is_failure {
 sub close_span {
     my ($first, $last) = @_;
     return if sys("close_range", $first, $last, 0) == 0;
-    # Before Linux 5.9. Nothing we are given by Drover has a high number.
+    # Fallback for kernels before Linux 5.9. Drover passes no descriptors with high numbers.
     for (my $fd = $first ; $fd < 1024 && $fd <= $last ; $fd++) { sys("close", $fd) }
 }
 
-# Closes all descriptors from the first on but those that are kept (-1: none).
+# Closes all descriptors from the first on, except for the kept ones (-1: none).
 sub close_all_but {
     my ($first, @kept) = @_;
     for my $kept (sort { $a <=> $b } grep { $_ >= $first } @kept) {
@@ -187,7 +187,7 @@ sub close_all_but {
     close_span($first, 0xffffffff);
 }
 
-# --- the working directory, which another process may replace by a link meanwhile ------------------
+# --- the working directory, which another process may replace with a link meanwhile ---------------
 
 sub open_working_directory {
     my $here = ".";
@@ -201,7 +201,7 @@ sub identity_of {
     return $result < 0 ? $result : join ":", unpack "QQ", $status;
 }
 
-# -ESTALE where the working directory is not the one of this descriptor.
+# Returns -ESTALE if the descriptor does not refer to the working directory.
 sub expect_directory {
     my ($fd) = @_;
     my $here = open_working_directory();
@@ -211,9 +211,9 @@ sub expect_directory {
     return $expected =~ /:/ && $expected eq $found ? 0 : -ESTALE;
 }
 
-# For a sandbox inside, which binds directories by their paths: at a place that no other process can replace, and as a
-# descriptor with which the launcher in there checks where it is.
-sub lend_working_directory {
+# Provides the working directory to a nested sandbox, which binds directories by their paths: as a mount that no other
+# process can replace, and as a descriptor with which the nested launcher verifies that it runs in the same directory.
+sub provide_working_directory {
     my ($fd, $point) = @_;
     my $here = open_working_directory();
     return $here if $here < 0;
@@ -224,22 +224,22 @@ sub lend_working_directory {
     return $result;
 }
 
-# --- what the command must not reach or change, in a mount namespace it shares with its pid 1 -----
+# --- keeping the command away from protected directories, in a mount namespace it shares with its pid 1 ---
 
-# Mounts made from here on stay in this namespace.
+# From here on, new mounts stay in this namespace.
 sub make_private {
     my ($none, $root) = ("none", "/");
     return sys("mount", $none, $root, 0, MS_REC_PRIVATE, 0);
 }
 
-# Where the kernel refuses to leave out mounts below, as they may be there to hide something, they come along.
+# Binds one mount. If mounts below it may hide something, the kernel refuses to leave them out, so they are bound too.
 sub bind_mount {
     my ($from, $to) = @_;
     my $result = sys("mount", $from, $to, 0, MS_BIND, 0);
     return $result == -EINVAL ? sys("mount", $from, $to, 0, MS_BIND_REC, 0) : $result;
 }
 
-# Can we rename what is in this folder, or make it so that we can?
+# Whether we can rename the entries of this folder, or give ourselves permission to.
 sub may_change {
     my ($folder) = @_;
     return 1 if sys("faccessat", AT_FDCWD, $folder, W_OK) >= 0;
@@ -247,15 +247,17 @@ sub may_change {
     return !defined $owner || $owner == $>;
 }
 
-# Root renames no shared temporary folder by accident, and against intent a pin does not help: root can unmount it.
-# It would even do harm. Codex hides its own folder in /tmp wherever mountinfo shows /tmp, and fails where it cannot.
+# Whether to leave a shared temporary folder unprotected from root. Root does not rename it by accident, and could
+# undo the protection anyway. The protection would also break Codex, which hides its own folder in /tmp wherever
+# mountinfo shows /tmp, and fails where it cannot.
 sub is_left_to_root {
     my ($folder) = @_;
     my $mode = (stat $folder)[2];
     return $> == 0 && defined $mode && ($mode & 01777) == 01777;
 }
 
-# Lays the folder on top of the stage. The first carries all others: it must not come along with a folder around it.
+# Mounts the folder on top of the stage. The first one carries all others. It is unbindable, so that binding a folder
+# around it does not bind it too.
 sub stack {
     my ($folder, $stage, $first) = @_;
     my ($none, $here) = ("none", ".");
@@ -265,10 +267,11 @@ sub stack {
     return $result;
 }
 
-# A user who could rename a folder around a protected one would leave it in the open for the next command, which gets the
-# old path protected. The kernel refuses to rename or remove what is mounted on, by whatever path: so all of them are
-# mounted on one stage, each on the root of the one before. A mount at its own path would do it too, but no rename
-# and no hard link crosses one. What is mounted on the stage next pins the last and covers them all.
+# Prevents the user from renaming a folder that contains a protected directory. After a rename, the next command would
+# protect the old path and leave the directory exposed. The kernel refuses to rename or remove a folder that carries a
+# mount, whatever path that mount used. So all of these folders are mounted on one stage, each on the root of the one
+# before, which pins that one. A mount at the folder's own path would also work, but renames and hard links cannot
+# cross it. The next mount on the stage pins the last folder and covers them all.
 sub pin_folders_around {
     my @paths = @_;
     my ($none, $here, $first) = ("none", ".", 1);
@@ -295,7 +298,8 @@ sub lies_in {
     return index($path, "$directory/") == 0;
 }
 
-# Mounts an empty, read-only directory over it, with places for what is shown in there. One that is gone is a failure too.
+# Mounts an empty, read-only directory over this one, with mount points for the visible directories in it. Fails if
+# the directory does not exist.
 sub cover {
     my ($directory) = @_;
     my ($none, $type, $size) = ("none", "tmpfs", "size=4k,nr_inodes=1k,mode=0555");
@@ -312,7 +316,7 @@ sub cover {
     return sys("mount", $none, $directory, 0, MS_REMOUNT_BIND | MS_RDONLY | MS_HARMLESS, 0);
 }
 
-# Puts it back where it was, on top of what was mounted there since.
+# Mounts an opened directory at its path again, on top of what has been mounted there since.
 sub mount_again {
     my ($fd, $path) = @_;
     my $here = ".";
@@ -327,7 +331,7 @@ sub is_below {
     return scalar grep { lies_in($path, $_) } @directories;
 }
 
-# What is shown may have a hidden directory in it, with something shown in there: so in two rounds.
+# In two rounds, because a visible directory may contain a hidden one, and that one another visible one.
 sub hide_and_show {
     my ($fd) = @_;
     my @shown = @{ $option{shown} };
@@ -343,7 +347,7 @@ sub hide_and_show {
     return $result;
 }
 
-# The remount keeps all other flags: in a user namespace only stricter ones are allowed.
+# Keeps all other flags of the mount, because a user namespace may only make them stricter.
 sub make_readonly {
     my $none = "none";
     my $flags = MS_REMOUNT_BIND | MS_RDONLY | MS_HARMLESS & ~MS_NOEXEC;
@@ -355,10 +359,10 @@ sub make_readonly {
     return 0;
 }
 
-# Hides and freezes. Nothing where that worked, else the step and its errno.
+# Makes all mounts of the options `hidden`, `shown` and `frozen`. Returns nothing, or the failed step and its errno.
 sub protect_directories {
     my @hidden = @{ $option{hidden} };
-    # What lies in a hidden one is out of the command's reach.
+    # A directory inside a hidden one is out of the command's reach.
     my @around = grep { !is_below($_, @hidden) } @hidden, @{ $option{frozen} };
     return if !@around;
     my $path = "\0" x PATH_MAX;
@@ -373,7 +377,8 @@ sub protect_directories {
     return @failure;
 }
 
-# It was opened before: it may lead to what lies below a mount. Its path may lead elsewhere by now, and must not.
+# Enters the working directory again, because the old one may be below a new mount. Fails if the path now leads to
+# another directory.
 sub reopen_working_directory {
     my ($path, $before) = @_;
     my $to = $path;
@@ -399,9 +404,8 @@ sub mount_protection {
     return $result;
 }
 
-# A user has no right to unmount in our user namespace; nor shall a program with file capabilities give it.
-# The command may share our terminal. Without this it could type into it, and the shell that started Drover would run
-# that. A kernel without filters leaves it possible: see the docs.
+# Prevents the command from typing into a terminal that it shares with us: the shell that started Drover would run
+# that input. Has no effect on kernels without seccomp filters, see native/README.md.
 sub forbid_typing {
     my ($load, $jump, $return) = (0x20, 0x15, 0x06);
     my ($allow, $eperm) = (0x7fff0000, 0x00050001);
@@ -419,12 +423,14 @@ sub forbid_typing {
     sys("seccomp", SECCOMP_SET_MODE_FILTER, SECCOMP_SPEC_ALLOW, $program);
 }
 
-# ioctl here, of 32-bit programs, and of those for x32.
+# The numbers of ioctl: ours, that of 32-bit programs, and that of x32 programs.
 sub ioctl_numbers { return $number{read} == 0 ? (16, 54, 0x40000202) : (29, 54, 54) }
 
+# Prevents programs with file capabilities from getting the right to unmount in our user namespace. The user does not
+# have it.
 sub forbid_unmounting { return sys("prctl", PR_CAPBSET_DROP, CAP_SYS_ADMIN, 0, 0, 0) }
 
-# --- from a forked child of ours to the command ------------------------------------------------
+# --- turning a forked child into the command ------------------------------------------------------
 
 sub write_file {
     my ($path, $content) = @_;
@@ -441,14 +447,14 @@ sub set_limit {
     my $result = sys("prlimit64", 0, $which, 0, $now);
     return $result if $result < 0;
     my ($soft, $hard) = unpack "QQ", $now;
-    # At its hard limit of CPU time a process gets SIGKILL, which says nothing; one second before
-    # that it gets SIGXCPU, which does.
+    # At the soft limit of CPU time, a process gets SIGXCPU, which names the cause. At the hard limit it gets SIGKILL,
+    # which does not, so set the hard limit one second higher.
     my $later = $which == $resource{cpu} && $value != $hard ? 1 : 0;
     my $wanted = pack "QQ", $value, $value + $later;
     return sys("prlimit64", 0, $which, $wanted, 0);
 }
 
-# A program for another machine is ENOEXEC too, and nothing for a shell to read.
+# A program for another architecture also fails with ENOEXEC, but a shell cannot run it.
 sub is_text {
     my ($path) = @_;
     open my $file, "<", $path or return 0;
@@ -456,8 +462,8 @@ sub is_text {
     return index($start, "\0") < 0;
 }
 
-# Drover renamed the variables that would act on the programs before the command, and set PERL_BADLANG against
-# complaints about an unknown locale. Not in %ENV: until here, they must not act on this perl.
+# Drover renames the variables that would affect the programs that run before the command, and sets PERL_BADLANG to
+# suppress complaints about an unknown locale. Undo both here and not in %ENV, because they must not affect this perl.
 sub execve {
     my ($path, @arguments) = @_;
     my @variables = map { "$_=$ENV{$_}" } grep { !$option{restore_names} || $_ ne "PERL_BADLANG" } keys %ENV;
@@ -467,7 +473,7 @@ sub execve {
     return sys("execve", $path, $arguments, $variables);
 }
 
-# Returns only where it failed: the step and its errno.
+# Returns only on failure, with the step and its errno.
 sub become_command {
     my ($inherited, $in_namespace, $report_to) = @_;
     my $result;
@@ -477,7 +483,7 @@ sub become_command {
     for my $file (@{ $option{cgroups} }) {
         return ("cgroup", -$result) if ($result = write_file($file, "0")) < 0;
     }
-    # Not before: the cgroup is entered through one of them.
+    # Only now, because the command enters its cgroup through one of these mounts.
     if ($in_namespace && ($result = make_readonly(@{ $option{readonly} })) < 0 && $option{level} ne "auto") {
         return ("readonly", -$result);
     }
@@ -486,8 +492,9 @@ sub become_command {
         return ("rlimit", -$result) if ($result = set_limit(@$limit)) < 0;
     }
     forbid_typing() if $in_namespace;
-    # One that was open before may lead to what is hidden. Those we keep for ourselves are closed as it starts.
-    close_all_but(3, $option{status_fd}, $report_to, $option{passed_fd}, $option{lent_directory});
+    # An inherited descriptor could lead into a hidden directory. The descriptors kept here are closed by exec, except
+    # for those passed to the command.
+    close_all_but(3, $option{status_fd}, $report_to, $option{passed_fd}, $option{directory_fd});
     # Perl ignores SIGFPE for itself.
     sys("rt_sigaction", SIGFPE, $default_action, 0, 8);
     sys("rt_sigaction", SIGCHLD, $inherited->{on_child}, 0, 8);
@@ -498,7 +505,7 @@ sub become_command {
     return ("exec", -$result);
 }
 
-# Forks and becomes the command there. The pid, or -errno.
+# Forks a child that becomes the command. Returns its pid, or -errno.
 sub start_command {
     my ($inherited, $in_namespace, $report_to) = @_;
     my $pid = sys("clone", SIGCHLD);
@@ -507,14 +514,14 @@ sub start_command {
         send_message($report_to, "failed", become_command($inherited, $in_namespace, $report_to));
         leave(NOT_STARTED);
     }
-    # Here too: whichever comes first, the group exists before anyone signals it.
+    # Both processes do this, so that the group exists before anyone signals it, whichever runs first.
     sys("setpgid", $pid, $pid) if $pid > 0 && !$option{on_terminal};
     return $pid;
 }
 
-# --- finding the processes below us, at level group ----------------------------------------------
+# --- finding our descendants, at level group ------------------------------------------------------
 
-# The pids in one of the kernel's `children` files; undef where there is no such file.
+# Returns the pids in one of the kernel's `children` files, or undef if there is no such file.
 sub children_in {
     my ($path) = @_;
     open my $file, "<", $path or return undef;
@@ -524,7 +531,8 @@ sub children_in {
 
 sub own_children { return children_in("/proc/thread-self/children") }
 
-# The kernel lists children under the thread that forked them. One that is gone has none: they are ours now.
+# The kernel lists children under the thread that forked them. A process that has ended has none: they have become our
+# children.
 sub children_of {
     my ($pid) = @_;
     opendir my $tasks, "/proc/$pid/task" or return ();
@@ -537,9 +545,9 @@ sub descendants {
     return $found;
 }
 
-# --- from the start of the command until nothing of it is left -----------------------------------
+# --- supervising the command until none of its processes is left ----------------------------------
 
-# Parent 0: we outlive it. None given: whoever it is.
+# With parent 0, we outlive it. Without the option, any parent is accepted.
 sub die_with_parent {
     my ($signal) = @_;
     my $parent = $option{parent};
@@ -548,9 +556,9 @@ sub die_with_parent {
     leave(125) if defined $parent && getppid != $parent;
 }
 
-# The next signal that concerns us. Those that a terminal sends come from the kernel (code > 0), and
-# its whole foreground group, the command included, has got them already. A process inside the
-# namespace is no one to give orders to its pid 1.
+# Returns the next signal to act on. Skips signals from a terminal, which the kernel sends (code > 0), because the
+# whole foreground group gets them, including the command. Also skips signals from inside the namespace: its processes
+# may not control their pid 1.
 sub next_signal {
     my ($in_namespace) = @_;
     while (1) {
@@ -562,7 +570,7 @@ sub next_signal {
     }
 }
 
-# Without the kernel's lists of children: what a shell could reach.
+# Fallback for kernels without lists of children: signals what a shell could reach.
 sub signal_group {
     my ($family, $signal) = @_;
     return sys("kill", $option{on_terminal} ? $family->{command} : -$family->{command}, $signal) == 0;
@@ -575,8 +583,8 @@ sub signal_all {
     sys("kill", $_ + 0, $signal) for @$pids;
 }
 
-# False where no one took the signal. At level group these are our direct children only: their pids
-# cannot have been reused, as it is we who reap them, and their children become ours as they die.
+# Returns false if no process took the signal. At level `group`, this kills only our direct children. Their pids
+# cannot have been reused, because we reap them, and their own children become ours when they die.
 sub kill_children {
     my ($family) = @_;
     return sys("kill", -1, SIGKILL) == 0 if $family->{in_namespace};
@@ -584,7 +592,7 @@ sub kill_children {
     return scalar grep { sys("kill", $_ + 0, SIGKILL) == 0 } @$pids;
 }
 
-# Takes in one dead child: its pid, 0 where none is dead (with WNOHANG), -ECHILD where none is left.
+# Reaps one child. Returns its pid, 0 if none has ended (with WNOHANG), or -ECHILD if there are no children.
 sub reap {
     my ($family, $ending, $flags) = @_;
     my $pid = waitpid -1, $flags;
@@ -599,7 +607,7 @@ sub reap {
     return $pid;
 }
 
-# False where no child is left. These died by themselves: none of them is a leftover.
+# Returns false if no child is left. Children that ended on their own do not count as leftovers.
 sub reap_dead {
     my ($family, $ending) = @_;
     my $pid;
@@ -608,7 +616,7 @@ sub reap_dead {
     return $pid != -ECHILD;
 }
 
-# Returns when nothing is left, or nothing that we may kill.
+# Returns when no process is left, or none that we may kill.
 sub kill_rest {
     my ($family, $ending) = @_;
     while (1) {
@@ -624,8 +632,8 @@ sub kill_rest {
     }
 }
 
-# The command line of a process, its words separated by spaces; empty for a dead one. A line break would begin a line
-# of its own in the report.
+# Returns a process's command line, with its arguments separated by spaces, or an empty string for a dead process.
+# Replaces line breaks, because each would start a new line of the report.
 sub read_name {
     my ($pid) = @_;
     open my $file, "<", "/proc/$pid/cmdline" or return "";
@@ -635,7 +643,7 @@ sub read_name {
     return $name;
 }
 
-# Who is about to be killed, as far as there is room.
+# Records the processes that are about to be killed, as many as fit.
 sub name_leftovers {
     my ($family, $ending) = @_;
     my @pids = $family->{in_namespace} ? () : @{ descendants() || [] };
@@ -653,9 +661,9 @@ sub name_leftovers {
 
 sub supervise {
     my ($family) = @_;
-    # Where the command's own status never comes to be known, it was killed.
+    # If the command's own status never becomes known, it was killed.
     my $ending = { wait_status => SIGKILL, leftovers => 0, unkillable => 0 };
-    my ($stopping, $told) = (0, 0);
+    my ($stopping, $reported) = (0, 0);
     while (1) {
         my $signal = next_signal($family->{in_namespace});
         if ($signal == SIGPWR) {
@@ -670,9 +678,9 @@ sub supervise {
         }
         return $ending if !reap_dead($family, $ending);
         next if !$ending->{command_exited};
-        # Those who were asked to stop have the time until the hard kill to do so.
+        # Processes that were asked to stop have until the hard kill to do so.
         if ($stopping) {
-            send_ending($family->{report_to}, $ending) if exists $family->{report_to} && !$told++;
+            send_ending($family->{report_to}, $ending) if exists $family->{report_to} && !$reported++;
             next;
         }
         if (!$option{keep_leftovers}) {
@@ -685,7 +693,7 @@ sub supervise {
 
 # --- level pid: we stay outside, our child is pid 1 of a new namespace, its child is the command ---
 
-# In a user namespace of our own: we remain who we are, and nobody else exists.
+# In a new user namespace, maps our own user and group to themselves and nobody else.
 sub map_identity {
     my ($user, $group) = @_;
     my $result = write_file("/proc/self/setgroups", "deny");
@@ -694,7 +702,7 @@ sub map_identity {
     return $result;
 }
 
-# False where the host refuses it, as containers with a masked /proc do.
+# Returns false if the host refuses it, as containers with a masked /proc do.
 sub mount_own_proc {
     my ($proc, $target) = ("proc", "/proc");
     return sys("mount", $proc, $target, $proc, MS_HARMLESS, 0) >= 0;
@@ -710,12 +718,12 @@ sub give_up {
 
 sub run_init {
     my ($inherited, $read_end, $write_end, $identity) = @_;
-    # Outer may have died before this took hold; then the pipe has no reader, and `ready` fails.
+    # If outer died before this call, nobody reads the pipe, and sending `ready` fails.
     sys("prctl", PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     sys("close", $read_end);
     my $result = 0;
     if ($identity) {
-        # The files of one who cannot be traced belong to root, the maps too.
+        # The /proc files of a process that cannot be traced belong to root, including uid_map and gid_map.
         sys("prctl", PR_SET_DUMPABLE, 1, 0, 0, 0);
         $result = map_identity(@$identity);
         sys("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -729,8 +737,8 @@ sub run_init {
         $result = forbid_unmounting() if $identity;
         give_up($write_end, "hide", $result) if $result < 0;
     }
-    if ($option{lent_directory} >= 0) {
-        $result = lend_working_directory($option{lent_directory}, $option{lent_at}) if $result >= 0;
+    if ($option{directory_fd} >= 0) {
+        $result = provide_working_directory($option{directory_fd}, $option{directory_mount}) if $result >= 0;
         give_up($write_end, "bind", $result) if $result < 0;
     }
     send_message($write_end, "ready", "", $own_proc) or leave(125);
@@ -740,14 +748,14 @@ sub run_init {
     give_up($write_end, "fork", $command) if $command < 0;
     close_all_but(0, $write_end);
 
-    # Outer must know how the command ended even if we are killed.
+    # Outer must learn how the command ended even if we are killed.
     my $ending = supervise({ command => $command, in_namespace => 1, own_proc => $own_proc, report_to => $write_end });
     send_ending($write_end, $ending);
     leave(0);
 }
 
-# A fork that is pid 1 of a new PID namespace, and whom to map in its user namespace, where it has one.
-# As root without a user namespace where that is allowed.
+# Forks a child that is pid 1 of a new PID namespace. Returns its pid and the ids to map if it has a user namespace.
+# Root does without one if the host allows that.
 sub fork_init {
     my @identity = ($> + 0, $) + 0);
     my $pid = -EPERM;
@@ -769,7 +777,7 @@ sub wait_for_init {
     }
 }
 
-# Returns only where the namespace could not be had: the step and its errno. Nothing has been started then.
+# Returns only if the namespace cannot be created, with the step and its errno. Nothing has been started then.
 sub run_in_namespace {
     my ($inherited) = @_;
     my ($result, $read_end, $write_end) = open_channel();
@@ -782,7 +790,7 @@ sub run_in_namespace {
         return ("unshare", -$init);
     }
 
-    # Signals wait until then: sent to an init that gives up, they would be lost.
+    # Signals stay pending until init is ready: an init that gives up would lose them.
     my ($kind, $step, $number) = receive_message($read_end);
     if ($kind ne "ready") {
         waitpid $init, 0;
@@ -793,7 +801,7 @@ sub run_in_namespace {
     close_all_but(0, $option{status_fd}, $read_end);
     wait_for_init($init);
 
-    # An init that was killed has left no message, unless the command had ended before.
+    # If init was killed, it has sent no message, unless the command had already ended.
     my $ending = { wait_status => SIGKILL, leftovers => 0, unkillable => 0 };
     if (my ($first, $last) = receive_ends($read_end)) {
         my ($kind, undef, @numbers) = @$last;
@@ -807,10 +815,10 @@ sub run_in_namespace {
 
 # --- level group: no namespace; we are the reaper of every descendant -----------------------------
 
-# The limit of this level: nothing does the same for us when we are killed ourselves.
+# Limitation: if we are killed ourselves, our descendants stay alive.
 sub run_in_group {
     my ($inherited) = @_;
-    # A signal we can answer: by killing everything.
+    # Unlike SIGKILL, this signal lets us kill everything before we exit.
     die_with_parent(SIGPWR);
     my $result = sys("prctl", PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     fail("subreaper", -$result) if $result < 0;
@@ -830,16 +838,16 @@ sub run_in_group {
     mirror($ending->{wait_status});
 }
 
-# --- the command line, and where it all begins ----------------------------------------------------
+# --- the command line and main --------------------------------------------------------------------
 
 sub parse_value {
     my ($letter, $value) = @_;
-    if (my $number = { p => "parent", f => "status_fd", d => "passed_fd", w => "lent_directory", e => "expected_directory" }->{$letter}) {
+    if (my $number = { p => "parent", f => "status_fd", d => "passed_fd", w => "directory_fd", e => "expected_directory" }->{$letter}) {
         return 0 if $value !~ /^\d{1,9}\z/;
         $option{$number} = $value + 0;
     }
     elsif ($letter eq "b") {
-        $option{lent_at} = $value;
+        $option{directory_mount} = $value;
     }
     elsif ($letter eq "i") {
         return 0 if $value !~ /^(?:none|group|pid|auto)\z/;
@@ -858,7 +866,7 @@ sub parse_value {
     return 1;
 }
 
-# Fills in what it understood even where it fails, so that -f is known for the complaint.
+# Sets every option up to the first invalid one, so that -f is known when the error is reported.
 sub parse_options {
     my @words = @_;
     my %flag = (t => "on_terminal", m => "merge_output", k => "keep_leftovers", u => "restore_names");
@@ -870,14 +878,14 @@ sub parse_options {
     shift @words;
     return 0 if @words < 2;
     $option{path_and_argv} = \@words;
-    return 0 if $option{lent_directory} >= 0 && !defined $option{lent_at};
-    # A PID namespace cannot be left behind: its processes die with its pid 1.
+    return 0 if $option{directory_fd} >= 0 && !defined $option{directory_mount};
+    # Processes cannot outlive a PID namespace: they die with its pid 1.
     return 0 if $option{keep_leftovers} && $option{level} eq "pid";
     $option{level} = "group" if $option{keep_leftovers} && $option{level} eq "auto";
     return 1;
 }
 
-# Out of the command's way, and closed when it starts.
+# Moves the status descriptor to a number that the command does not use. It is closed when the command starts.
 sub hide_status_fd {
     return 1 if $option{status_fd} < 0;
     my $fd = sys("fcntl", $option{status_fd}, F_DUPFD_CLOEXEC, FIRST_HIGH_FD);
@@ -893,35 +901,35 @@ sub main {
         print STDERR "E usage ${\ENOSYS}\n";
         exit 125;
     }
-    # Before anything else: a signal that comes early waits until there is someone to send it to.
+    # First of all, block all signals. One that arrives early stays pending until there is a command to pass it on to.
     sys("rt_sigprocmask", SIG_SETMASK, $all_signals, $inherited->{mask}, 8);
     my $understood = parse_options(@ARGV);
     if (!hide_status_fd() || !$understood) {
         fail("usage", EINVAL, $option{status_fd} < 0 ? 2 : $option{status_fd});
     }
-    # Where it is ignored, the kernel reaps children itself and their status is lost.
+    # If SIGCHLD is ignored, the kernel reaps children itself and their status is lost.
     sys("rt_sigaction", SIGCHLD, $default_action, $inherited->{on_child}, 8);
     fail(become_command($inherited, 0, -1)) if $option{level} eq "none";
-    # The command runs as the same user: what we hold open must not be within its reach through
-    # /proc. Executing a program undoes this, so it does not hold for the command itself.
+    # The command runs as the same user, and must not reach our descriptors through /proc. This does not apply to the
+    # command itself, because executing a program resets it.
     sys("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0);
     run_in_group($inherited) if $option{level} eq "group";
 
     die_with_parent(SIGKILL);
     my @refused = run_in_namespace($inherited);
-    # Whoever can replace the working directory must not choose the level by it.
+    # A process that replaces the working directory must not be able to lower the level.
     run_in_group($inherited) if $option{level} eq "auto" && $refused[0] ne "directory";
     fail(@refused);
 }
 
-# Strings are handed over by address: they must be variables, which the kernel may write to.
+# Strings are passed by address, so they must be variables, which the kernel may write to.
 sub sys {
     my $name = shift;
     my $result = syscall $number{$name}, @_, (0) x (5 - @_);
     return $result == -1 ? -($! + 0) : $result;
 }
 
-# By the machine this perl was built for, read from its own ELF header; empty where we do not know it.
+# For the architecture of this perl, read from its ELF header. Empty if we do not know that architecture.
 sub system_call_numbers {
     open my $perl, "<:raw", $^X or return ();
     sysread $perl, my $header, 20;

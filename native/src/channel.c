@@ -1,4 +1,4 @@
-/* What the processes of the helper tell each other, over a pipe that the command never sees. */
+/* Messages between the launcher's processes, over a pipe that the command never sees. */
 
 enum message_kind { MESSAGE_READY, MESSAGE_FAILED, MESSAGE_ENDED };
 
@@ -20,16 +20,16 @@ static bool send_message(int fd, const struct message *message)
 	return sys(write, fd, message, sizeof *message) == (long)sizeof *message;
 }
 
-/* False at the end, once every sender is gone. */
+/* Returns false at the end of the pipe, when every sender has closed it. */
 static bool receive_message(int fd, struct message *message)
 {
 	return sys(read, fd, message, sizeof *message) == (long)sizeof *message;
 }
 
 /*
- * Everything that is still to come. A command that may trace us (as root) may also write to the pipe,
- * and not only whole messages: but it is not there yet when the first one is sent, and dead when the
- * last one is. False where there is none.
+ * Reads the rest of the pipe and returns its first and last message, or false if there is none. A command that may
+ * trace us (as root) can also write to the pipe, even partial messages. The first and the last message are still
+ * ours: the command does not exist yet when the first is sent, and is dead when the last is.
  */
 static bool receive_ends(int fd, struct message *first, struct message *last)
 {
@@ -52,7 +52,7 @@ static bool receive_ends(int fd, struct message *first, struct message *last)
 	return any;
 }
 
-/* The child that should have become the command says so, and exits with 127. */
+/* Whether the child failed to become the command. In that case it reports the failure and exits with 127. */
 static bool is_failure(const struct message *message, int wait_status)
 {
 	return message->kind == MESSAGE_FAILED && wait_status == NOT_STARTED << 8 &&
@@ -63,12 +63,12 @@ static void close_span(int first, unsigned last)
 {
 	if (sys(close_range, first, last, 0) == 0)
 		return;
-	/* Before Linux 5.9. Nothing we are given by Drover has a high number. */
+	/* Fallback for kernels before Linux 5.9. Drover passes no descriptors with high numbers. */
 	for (int fd = first; fd < 1024 && (unsigned)fd <= last; fd++)
 		sys(close, fd);
 }
 
-/* Closes all descriptors from `first` on but those that are kept (-1: none). */
+/* Closes all descriptors from `first` on, except for those in `kept` (-1: none). */
 static void close_all_but(int first, const int *kept, int count)
 {
 	for (;;) {

@@ -1,6 +1,6 @@
-/* From a forked child of ours to the command: everything that applies to the command alone. */
+/* Turns a forked child into the command. Everything in this file affects only the command. */
 
-/* How we were started, to be handed on unchanged. */
+/* The signal settings that we were started with, which the command gets unchanged. */
 struct inherited {
 	signal_set mask;
 	struct signal_action on_child;
@@ -22,14 +22,16 @@ static long set_limit(struct limit limit)
 	long result = sys(prlimit64, 0, limit.resource, 0, &now);
 	if (result < 0)
 		return result;
-	/* At its hard limit of CPU time a process gets SIGKILL, which says nothing; one second
-	 * before that it gets SIGXCPU, which does. */
+	/*
+	 * At the soft limit of CPU time, a process gets SIGXCPU, which names the cause. At the hard limit it gets
+	 * SIGKILL, which does not, so set the hard limit one second higher.
+	 */
 	if (limit.resource == RLIMIT_CPU && limit.value != now.hard)
 		wanted.hard = limit.value + 1;
 	return sys(prlimit64, 0, limit.resource, &wanted, 0);
 }
 
-/* A program for another machine is ENOEXEC too, and nothing for a shell to read. */
+/* A program for another architecture also fails with ENOEXEC, but a shell cannot run it. */
 static bool is_text(const char *path)
 {
 	char start[256];
@@ -44,7 +46,7 @@ static bool is_text(const char *path)
 	return length >= 0;
 }
 
-/* Drover renamed the variables that would act on the programs before the command. */
+/* Drover renames the variables that would affect the programs that run before the command. */
 static void restore_names(char **variable)
 {
 	static const char prefix[] = "DROVER_KEEP_";
@@ -69,7 +71,7 @@ static long execute(const struct options *options)
 	return sys(execve, shell, arguments, options->environment);
 }
 
-/* Returns only where it failed. */
+/* Returns only on failure. */
 static struct failure become_command(const struct options *options, const struct inherited *inherited,
 				     bool in_namespace, int report_to)
 {
@@ -79,7 +81,7 @@ static struct failure become_command(const struct options *options, const struct
 	for (int i = 0; i < options->cgroups.count; i++)
 		if ((result = write_file(options->cgroups.path[i], "0")) < 0)
 			return (struct failure){ STEP_CGROUP, (int)-result };
-	/* Not before: the cgroup is entered through one of them. */
+	/* Only now, because the command enters its cgroup through one of these mounts. */
 	if (in_namespace && (result = make_readonly(&options->readonly)) < 0 && options->level != LEVEL_AUTO)
 		return (struct failure){ STEP_READONLY, (int)-result };
 	if (options->merge_output && (result = sys(dup3, 1, 2, 0)) < 0)
@@ -89,15 +91,18 @@ static struct failure become_command(const struct options *options, const struct
 			return (struct failure){ STEP_RLIMIT, (int)-result };
 	if (in_namespace)
 		forbid_typing();
-	/* One that was open before may lead to what is hidden. Those we keep for ourselves are closed as it starts. */
-	close_all_but(3, (const int[]){ options->status_fd, report_to, options->passed_fd, options->lent_directory }, 4);
+	/*
+	 * An inherited descriptor could lead into a hidden directory. The descriptors kept here are closed by exec,
+	 * except for those passed to the command.
+	 */
+	close_all_but(3, (const int[]){ options->status_fd, report_to, options->passed_fd, options->directory_fd }, 4);
 	sys(rt_sigaction, SIGCHLD, &inherited->on_child, 0, sizeof(signal_set));
 	sys(rt_sigprocmask, SIG_SET_MASK, &inherited->mask, 0, sizeof(signal_set));
 	result = execute(options);
 	return (struct failure){ STEP_EXEC, (int)-result };
 }
 
-/* Forks and becomes the command there. The pid, or -errno. */
+/* Forks a child that becomes the command. Returns its pid, or -errno. */
 static long start_command(const struct options *options, const struct inherited *inherited, bool in_namespace,
 			  int report_to)
 {
@@ -110,7 +115,7 @@ static long start_command(const struct options *options, const struct inherited 
 		send_message(report_to, &message);
 		leave(NOT_STARTED);
 	}
-	/* Here too: whichever comes first, the group exists before anyone signals it. */
+	/* Both processes do this, so that the group exists before anyone signals it, whichever runs first. */
 	if (pid > 0 && !options->on_terminal)
 		sys(setpgid, pid, pid);
 	return pid;

@@ -1,4 +1,4 @@
-/* Finding the processes below us, at level group, where no namespace holds them together. */
+/* Finds our descendants at level `group`, which has no namespace to contain them. */
 
 enum { PIDS_MAX = 8192 };
 
@@ -7,7 +7,7 @@ struct pids {
 	int count;
 };
 
-/* Adds the numbers in one of the kernel's `children` files. False where there is no such file. */
+/* Adds the pids in one of the kernel's `children` files. Returns false if there is no such file. */
 static bool add_children_in(const char *path, struct pids *pids)
 {
 	char chunk[512];
@@ -45,7 +45,7 @@ static void add_children_of(int pid, struct pids *pids)
 	append(&tasks, "/task/");
 	long fd = sys(openat, AT_FDCWD, tasks.bytes, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return; /* it is gone, and its children have become ours */
+		return; /* the process has ended, and its children have become ours */
 	for (long length; (length = sys(getdents64, fd, entries, sizeof entries)) > 0;) {
 		struct directory_entry *entry;
 		for (long at = 0; at < length; at += entry->size) {
@@ -61,7 +61,7 @@ static void add_children_of(int pid, struct pids *pids)
 	sys(close, fd);
 }
 
-/* All processes that /proc shows but pid 1, for a PID namespace with a /proc of its own. */
+/* Adds all processes in /proc except for pid 1, in a PID namespace with its own /proc. */
 static void add_namespace(struct pids *pids)
 {
 	_Alignas(struct directory_entry) char entries[1024];

@@ -1,11 +1,11 @@
-/* The working directory. Another process may replace it by a link while we set up the command. */
+/* The working directory. Another process may replace it with a link while we set up the command. */
 
 static long open_working_directory(void)
 {
 	return sys(openat, AT_FDCWD, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* -ESTALE where the working directory is not the one of this descriptor. */
+/* Returns -ESTALE if the descriptor does not refer to the working directory. */
 static long expect_directory(int fd)
 {
 	struct file_identity expected, found;
@@ -22,10 +22,11 @@ static long expect_directory(int fd)
 }
 
 /*
- * For a sandbox inside, which binds directories by their paths: at a place that no other process can replace, and as a
- * descriptor with which the launcher in there checks where it is.
+ * Provides the working directory to a nested sandbox, which binds directories by their paths: as a mount that no
+ * other process can replace, and as a descriptor with which the nested launcher verifies that it runs in the same
+ * directory.
  */
-static long lend_working_directory(int fd, const char *point)
+static long provide_working_directory(int fd, const char *point)
 {
 	long here = open_working_directory();
 	if (here < 0)

@@ -1,7 +1,7 @@
 /*
- * Level group: no namespace, which most containers refuse. We are the reaper of every descendant,
- * so that one who leaves its session, forks twice or clears its environment is still found below us.
- * The limit of this level: nothing does the same for us when we are killed ourselves.
+ * Level `group`: no namespace, because most containers refuse it. We are the reaper of all descendants, so that we
+ * find even those that leave their session, fork twice or clear their environment. Limitation: if we are killed
+ * ourselves, our descendants stay alive.
  */
 
 static _Noreturn void run_in_group(const struct options *options, const struct inherited *inherited)
@@ -10,7 +10,7 @@ static _Noreturn void run_in_group(const struct options *options, const struct i
 	struct message first, last;
 	int status_fd = options->status_fd;
 
-	/* A signal we can answer: by killing everything. */
+	/* Unlike SIGKILL, this signal lets us kill everything before we exit. */
 	die_with_parent(options, HARD_KILL);
 	long result = sys(prctl, PR_SET_CHILD_SUBREAPER, 1);
 	if (result < 0)

@@ -1,9 +1,12 @@
-/* What the command must not reach or change, in a mount namespace that it shares with its pid 1. */
+/* Keeps the command away from protected directories, in a mount namespace that it shares with its pid 1. */
 
-/* Mounts made from here on stay in this namespace. */
+/* From here on, new mounts stay in this namespace. */
 static long make_private(void) { return sys(mount, "none", "/", 0, MS_REC | MS_PRIVATE); }
 
-/* Where the kernel refuses to leave out mounts below, as they may be there to hide something, they come along. */
+/*
+ * Binds one mount. If mounts below it may hide something, the kernel refuses to leave them out, so they are bound
+ * too.
+ */
 static long bind(const char *from, const char *to)
 {
 	long result = sys(mount, from, to, 0, MS_BIND);
@@ -11,8 +14,8 @@ static long bind(const char *from, const char *to)
 }
 
 /*
- * Can we rename what is in this folder, or make it so that we can? In a user namespace all other users look like nobody:
- * for nobody itself the answer is yes too often, which costs time and nothing else.
+ * Whether we can rename the entries of this folder, or give ourselves permission to. In a user namespace, all other
+ * users look like nobody. For nobody itself, the result is therefore true too often, which only costs time.
  */
 static bool may_change(const char *folder)
 {
@@ -23,8 +26,9 @@ static bool may_change(const char *folder)
 }
 
 /*
- * Root renames no shared temporary folder by accident, and against intent a pin does not help: root can unmount it.
- * It would even do harm. Codex hides its own folder in /tmp wherever mountinfo shows /tmp, and fails where it cannot.
+ * Whether to leave a shared temporary folder unprotected from root. Root does not rename it by accident, and could
+ * undo the protection anyway. The protection would also break Codex, which hides its own folder in /tmp wherever
+ * mountinfo shows /tmp, and fails where it cannot.
  */
 static bool is_left_to_root(const char *folder)
 {
@@ -33,7 +37,7 @@ static bool is_left_to_root(const char *folder)
 	       (status.mode & MODE_SHARED) == MODE_SHARED;
 }
 
-/* The start of a path, up to a slash in it. */
+/* Copies the part of the path before the slash at `end`. */
 static const char *part_of(char *buffer, const char *path, size_t end)
 {
 	memcpy(buffer, path, end);
@@ -55,7 +59,7 @@ static bool is_below(const char *path, const struct paths *directories)
 	return false;
 }
 
-/* Is this folder also around one of the paths before? */
+/* Whether this folder also contains one of the paths before `index`. */
 static bool is_around_earlier(const struct paths *paths, int index, const char *folder)
 {
 	for (int i = 0; i < index; i++)
@@ -64,7 +68,10 @@ static bool is_around_earlier(const struct paths *paths, int index, const char *
 	return false;
 }
 
-/* Lays the folder on top of the stage. The first carries all others: it must not come along with a folder around it. */
+/*
+ * Mounts the folder on top of the stage. The first one carries all others. It is unbindable, so that binding a folder
+ * around it does not bind it too.
+ */
 static long stack(const char *folder, const char *stage, bool first)
 {
 	long result = bind(folder, stage);
@@ -76,10 +83,11 @@ static long stack(const char *folder, const char *stage, bool first)
 }
 
 /*
- * A user who could rename a folder around a protected one would leave it in the open for the next command, which gets the
- * old path protected. The kernel refuses to rename or remove what is mounted on, by whatever path: so all of them are
- * mounted on one stage, each on the root of the one before. A mount at its own path would do it too, but no rename
- * and no hard link crosses one. What is mounted on the stage next pins the last and covers them all.
+ * Prevents the user from renaming a folder that contains a protected directory. After a rename, the next command
+ * would protect the old path and leave the directory exposed. The kernel refuses to rename or remove a folder that
+ * carries a mount, whatever path that mount used. So all of these folders are mounted on one stage, each on the root
+ * of the one before, which pins that one. A mount at the folder's own path would also work, but renames and hard
+ * links cannot cross it. The next mount on the stage pins the last folder and covers them all.
  */
 static long pin_folders_around(const struct paths *paths)
 {
@@ -106,7 +114,7 @@ static long pin_folders_around(const struct paths *paths)
 	return first ? 0 : sys(mount, "none", ".", 0, MS_PRIVATE);
 }
 
-/* Folders in what covers `directory` for `path`, if it lies below. */
+/* If `path` is below `directory`, creates the folders for it in the mount that covers `directory`. */
 static long make_folders(const char *directory, const char *path)
 {
 	char folder[PATH_MAX];
@@ -125,7 +133,10 @@ static long make_folders(const char *directory, const char *path)
 	return 0;
 }
 
-/* Mounts an empty, read-only directory over it, with places for what is shown in there. One that is gone is a failure too. */
+/*
+ * Mounts an empty, read-only directory over this one, with mount points for the visible directories in it. Fails if
+ * the directory does not exist.
+ */
 static long cover(const char *directory, const struct options *options)
 {
 	long result = sys(mount, "none", directory, "tmpfs", MS_HARMLESS, "size=4k,nr_inodes=1k,mode=0555");
@@ -138,7 +149,7 @@ static long cover(const char *directory, const struct options *options)
 	return sys(mount, "none", directory, 0, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_HARMLESS);
 }
 
-/* Directories as they are before anything is mounted over them. */
+/* Opens the directories before anything is mounted over them. */
 static long open_all(const struct paths *paths, int *fds)
 {
 	for (int i = 0; i < paths->count; i++) {
@@ -150,7 +161,7 @@ static long open_all(const struct paths *paths, int *fds)
 	return 0;
 }
 
-/* Puts it back where it was, on top of what was mounted there since. */
+/* Mounts an opened directory at its path again, on top of what has been mounted there since. */
 static long mount_again(const char *path, int fd)
 {
 	long result = sys(fchdir, fd);
@@ -160,7 +171,7 @@ static long mount_again(const char *path, int fd)
 	return result;
 }
 
-/* What is shown may have a hidden directory in it, with something shown in there: so in two rounds. */
+/* In two rounds, because a visible directory may contain a hidden one, and that one another visible one. */
 static long hide_and_show(const struct options *options, const int *fds)
 {
 	const struct paths *hidden = &options->hidden, *shown = &options->shown;
@@ -176,7 +187,7 @@ static long hide_and_show(const struct options *options, const int *fds)
 	return result;
 }
 
-/* The remount keeps all other flags: in a user namespace only stricter ones are allowed. */
+/* Keeps all other flags of the mount, because a user namespace may only make them stricter. */
 static long make_readonly(const struct paths *paths)
 {
 	const long flags = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV;
@@ -190,7 +201,10 @@ static long make_readonly(const struct paths *paths)
 	return 0;
 }
 
-/* Those whose surroundings the command sees: what lies in a hidden one is out of its reach. */
+/*
+ * Returns the protected directories whose parents the command can see. One inside a hidden directory is out of its
+ * reach.
+ */
 static struct paths exposed(const struct options *options)
 {
 	const struct paths *all[] = { &options->hidden, &options->frozen };
@@ -202,7 +216,7 @@ static struct paths exposed(const struct options *options)
 	return found;
 }
 
-/* Hides and freezes. */
+/* Makes all mounts of the options `hidden`, `shown` and `frozen`. */
 static long mount_protection(const struct options *options, const struct paths *around)
 {
 	int shown[PATHS_MAX], frozen[PATHS_MAX];
@@ -220,7 +234,10 @@ static long mount_protection(const struct options *options, const struct paths *
 	return result;
 }
 
-/* It was opened before: it may lead to what lies below a mount. Its path may lead elsewhere by now, and must not. */
+/*
+ * Enters the working directory again, because the old one may be below a new mount. Fails if the path now leads to
+ * another directory.
+ */
 static struct failure reopen_working_directory(const char *path, int before, const struct paths *hidden)
 {
 	long result = sys(chdir, path);
@@ -234,7 +251,7 @@ static struct failure reopen_working_directory(const char *path, int before, con
 	return (struct failure){ STEP_DIRECTORY, (int)-result };
 }
 
-/* The error is 0 where nothing failed. */
+/* Returns a failure with error 0 on success. */
 static struct failure protect_directories(const struct options *options)
 {
 	char working_directory[PATH_MAX];
@@ -254,8 +271,8 @@ static struct failure protect_directories(const struct options *options)
 }
 
 /*
- * The command may share our terminal. Without this it could type into it, and the shell that started Drover would run
- * that. A kernel without filters leaves it possible: see the docs.
+ * Prevents the command from typing into a terminal that it shares with us: the shell that started Drover would run
+ * that input. Has no effect on kernels without seccomp filters, see native/README.md.
  */
 static void forbid_typing(void)
 {
@@ -275,5 +292,8 @@ static void forbid_typing(void)
 	sys(seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_SPEC_ALLOW, &program);
 }
 
-/* A user has no right to unmount in our user namespace; nor shall a program with file capabilities give it. */
+/*
+ * Prevents programs with file capabilities from getting the right to unmount in our user namespace. The user does not
+ * have it.
+ */
 static long forbid_unmounting(void) { return sys(prctl, PR_CAPBSET_DROP, CAP_SYS_ADMIN); }

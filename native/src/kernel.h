@@ -1,4 +1,4 @@
-/* The part of the kernel's interface that we use; the same on both architectures. */
+/* The part of the kernel's interface that we use. It is the same on both architectures. */
 
 enum { EPERM = 1, ENOENT = 2, ENOEXEC = 8, ECHILD = 10, EEXIST = 17, EINVAL = 22, ENAMETOOLONG = 36, ESTALE = 116 };
 
@@ -16,7 +16,7 @@ struct signal_action {
 
 struct signal_info {
 	int32_t signal, error, code, padding;
-	int32_t sender; /* 0 where the sender is outside our PID namespace */
+	int32_t sender; /* 0 if the sender is outside our PID namespace */
 	int32_t rest[27];
 };
 
@@ -41,7 +41,7 @@ struct directory_entry {
 	char name[];
 };
 
-/* As statx gives it. */
+/* The result of statx. */
 struct file_status {
 	uint32_t mask, block_size;
 	uint64_t attributes;
@@ -50,13 +50,13 @@ struct file_status {
 	char rest[226];
 };
 
-/* What fstat gives, of which the start is the same on both architectures. */
+/* The start of the result of fstat, which is the same on both architectures. */
 struct file_identity {
 	uint64_t device, inode;
 	char rest[128];
 };
 
-/* One instruction of a seccomp filter, and the program of several. */
+/* One instruction of a seccomp filter, and a program of several. */
 struct filter_instruction {
 	uint16_t code;
 	uint8_t if_true, if_false;

@@ -23,7 +23,7 @@
 
 enum { FIRST_HIGH_FD = 10 };
 
-/* Out of the command's way, and closed when it starts. */
+/* Moves the status descriptor to a number that the command does not use. It is closed when the command starts. */
 static bool hide_status_fd(struct options *options)
 {
 	if (options->status_fd < 0)
@@ -49,19 +49,24 @@ static _Noreturn void run(struct options *options)
 		fail(options->status_fd, become_command(options, &inherited, false, -1));
 	}
 
-	/* Before anything else: a signal that comes early waits until there is someone to send it to. */
+	/*
+	 * First of all, block all signals. One that arrives early stays pending until there is a command to pass it
+	 * on to.
+	 */
 	sys(rt_sigprocmask, SIG_SET_MASK, &all, &inherited.mask, sizeof(signal_set));
-	/* Where it is ignored, the kernel reaps children itself and their status is lost. */
+	/* If SIGCHLD is ignored, the kernel reaps children itself and their status is lost. */
 	sys(rt_sigaction, SIGCHLD, &by_default, &inherited.on_child, sizeof(signal_set));
-	/* The command runs as the same user: what we hold open must not be within its reach through
-	 * /proc. Executing a program undoes this, so it does not hold for the command itself. */
+	/*
+	 * The command runs as the same user, and must not reach our descriptors through /proc. This does not apply to
+	 * the command itself, because executing a program resets it.
+	 */
 	sys(prctl, PR_SET_DUMPABLE, 0);
 	if (options->level == LEVEL_GROUP)
 		run_in_group(options, &inherited);
 
 	die_with_parent(options, SIGKILL);
 	struct failure refused = run_in_namespace(options, &inherited);
-	/* Whoever can replace the working directory must not choose the level by it. */
+	/* A process that replaces the working directory must not be able to lower the level. */
 	if (options->level == LEVEL_AUTO && refused.step != STEP_DIRECTORY)
 		run_in_group(options, &inherited);
 	fail(options->status_fd, refused);
@@ -75,7 +80,7 @@ __attribute__((used)) _Noreturn void start(long *stack)
 		.parent = ANY_PARENT,
 		.status_fd = -1,
 		.passed_fd = -1,
-		.lent_directory = -1,
+		.directory_fd = -1,
 		.expected_directory = -1,
 		.level = LEVEL_AUTO,
 		.environment = arguments + argument_count + 1,

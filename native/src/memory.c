@@ -1,4 +1,4 @@
-/* The compiler calls these by name for large structures, libc or not. */
+/* The compiler calls these by name for large structures, even without libc. */
 
 void *memset(void *target, int byte, size_t length)
 {

@@ -1,10 +1,10 @@
 /*
- * Level pid: we stay outside (outer), our child is pid 1 of a new PID namespace (init), its child is
- * the command. Whoever is in the namespace dies with pid 1, and the kernel lets us reap pid 1 only
- * after all the others are gone.
+ * Level `pid`: we stay outside (outer), our child is pid 1 of a new PID namespace (init), and its child is the
+ * command. When pid 1 dies, the kernel kills every process in the namespace, and lets us reap pid 1 only after all
+ * others have ended.
  */
 
-/* In a user namespace of our own: we remain who we are, and nobody else exists. */
+/* In a new user namespace, maps our own user and group to themselves and nobody else. */
 static long map_identity(long user, long group)
 {
 	struct text users = { .length = 0 }, groups = { .length = 0 };
@@ -25,7 +25,7 @@ static long map_identity(long user, long group)
 	return result;
 }
 
-/* False where the host refuses it, as containers with a masked /proc do. */
+/* Returns false if the host refuses it, as containers with a masked /proc do. */
 static bool mount_own_proc(void)
 {
 	return sys(mount, "proc", "/proc", "proc", MS_HARMLESS) >= 0;
@@ -43,12 +43,12 @@ static _Noreturn void give_up(int channel, enum step step, long result)
 static _Noreturn void run_init(const struct options *options, const struct inherited *inherited,
 			       struct channel channel, bool new_user, long user, long group)
 {
-	/* Outer may have died before this took hold; then the pipe has no reader, and `ready` fails. */
+	/* If outer died before this call, nobody reads the pipe, and sending MESSAGE_READY fails. */
 	sys(prctl, PR_SET_PDEATHSIG, SIGKILL);
 	sys(close, channel.read_end);
 	long result = 0;
 	if (new_user) {
-		/* The files of one who cannot be traced belong to root, the maps too. */
+		/* The /proc files of a process that cannot be traced belong to root, including uid_map and gid_map. */
 		sys(prctl, PR_SET_DUMPABLE, 1);
 		result = map_identity(user, group);
 		sys(prctl, PR_SET_DUMPABLE, 0);
@@ -66,9 +66,9 @@ static _Noreturn void run_init(const struct options *options, const struct inher
 		if (new_user && (result = forbid_unmounting()) < 0)
 			give_up(channel.write_end, STEP_HIDE, result);
 	}
-	if (options->lent_directory >= 0) {
+	if (options->directory_fd >= 0) {
 		if (result >= 0)
-			result = lend_working_directory(options->lent_directory, options->lent_at);
+			result = provide_working_directory(options->directory_fd, options->directory_mount);
 		if (result < 0)
 			give_up(channel.write_end, STEP_BIND, result);
 	}
@@ -94,7 +94,7 @@ static _Noreturn void run_init(const struct options *options, const struct inher
 	leave(0);
 }
 
-/* A fork that is pid 1 of a new PID namespace. As root without a user namespace where that is allowed. */
+/* Forks a child that is pid 1 of a new PID namespace. Root does without a user namespace if the host allows that. */
 static long fork_init(bool *new_user)
 {
 	const long flags = CLONE_NEWPID | CLONE_NEWNS | SIGCHLD;
@@ -121,11 +121,11 @@ static void wait_for_init(int init)
 	}
 }
 
-/* Returns only where the namespace could not be had; nothing has been started then. */
+/* Returns only if the namespace cannot be created. Nothing has been started then. */
 static struct failure run_in_namespace(const struct options *options, const struct inherited *inherited)
 {
 	struct channel channel;
-	/* What it stays if init is killed before it can say anything. */
+	/* Stays unchanged if init is killed before it sends a message. */
 	struct message message = { .kind = MESSAGE_FAILED, .failure = { STEP_INIT, ECHILD } };
 	bool new_user;
 	long user = sys(geteuid), group = sys(getegid);
@@ -143,7 +143,7 @@ static struct failure run_in_namespace(const struct options *options, const stru
 		return (struct failure){ STEP_UNSHARE, (int)-init };
 	}
 
-	/* Signals wait until then: sent to an init that gives up, they would be lost. */
+	/* Signals stay pending until init is ready: an init that gives up would lose them. */
 	bool ready = receive_message(channel.read_end, &message) && message.kind == MESSAGE_READY;
 	if (!ready) {
 		sys(wait4, init, 0, 0, 0);
@@ -154,7 +154,7 @@ static struct failure run_in_namespace(const struct options *options, const stru
 	close_all_but(0, (const int[]){ status_fd, channel.read_end }, 2);
 	wait_for_init((int)init);
 
-	/* An init that was killed has left no message, unless the command had ended before. */
+	/* If init was killed, it has sent no message, unless the command had already ended. */
 	struct ending ending = { .wait_status = SIGKILL };
 	struct message first, last;
 	if (receive_ends(channel.read_end, &first, &last)) {

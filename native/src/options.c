@@ -1,11 +1,11 @@
-/* The command line; native/README.md describes it. */
+/* The command line, as described in native/README.md. */
 
 enum level { LEVEL_NONE, LEVEL_GROUP, LEVEL_PID, LEVEL_AUTO };
-enum { ANY_PARENT = -1, NO_PARENT = 0 }; /* not checked; we outlive it */
+enum { ANY_PARENT = -1, NO_PARENT = 0 }; /* ANY_PARENT: not checked. NO_PARENT: we outlive our parent. */
 enum { LIMITS_MAX = 8, PATHS_MAX = 32 };
 
 struct paths {
-	const char *path[2 * PATHS_MAX]; /* twice: for two of them together */
+	const char *path[2 * PATHS_MAX]; /* twice as many, so that one list can hold two of these options */
 	int count;
 };
 
@@ -15,7 +15,7 @@ struct limit {
 };
 
 struct options {
-	int parent;    /* its pid, or one of the two above */
+	int parent;    /* its pid, ANY_PARENT or NO_PARENT */
 	int status_fd; /* -1: none */
 	enum level level;
 	bool on_terminal;
@@ -27,11 +27,11 @@ struct options {
 	struct paths cgroups;
 	struct paths hidden, shown, frozen; /* directories; at level pid */
 	struct paths readonly;              /* mount points; at level pid */
-	int passed_fd;                      /* beside 0, 1 and 2; -1: none */
-	int lent_directory;                 /* another one; -1: none */
-	const char *lent_at;
+	int passed_fd;                      /* passed to the command besides 0, 1 and 2; -1: none */
+	int directory_fd;                   /* descriptor for the working directory; -1: none */
+	const char *directory_mount;        /* where to mount the working directory */
 	int expected_directory; /* -1: any */
-	char **path_and_argv; /* PATH ARGV0 ARGS... and a null */
+	char **path_and_argv; /* PATH ARGV0 ARGS..., terminated by a null pointer */
 	char **environment;
 };
 
@@ -103,9 +103,9 @@ static bool parse_value(char option, char *value, struct options *options)
 	case 'd':
 		return parse_small_number(value, &options->passed_fd);
 	case 'w':
-		return parse_small_number(value, &options->lent_directory);
+		return parse_small_number(value, &options->directory_fd);
 	case 'b':
-		options->lent_at = value;
+		options->directory_mount = value;
 		return true;
 	case 'e':
 		return parse_small_number(value, &options->expected_directory);
@@ -138,7 +138,7 @@ static bool parse_flag(char option, struct options *options)
 	}
 }
 
-/* Fills in what it understood even where it fails, so that -f is known for the complaint. */
+/* Sets every option up to the first invalid one, so that -f is known when the error is reported. */
 static bool parse_options(char **argument, struct options *options)
 {
 	for (; *argument && !same(*argument, "--"); argument++) {
@@ -154,9 +154,9 @@ static bool parse_options(char **argument, struct options *options)
 	if (!argument[0] || !argument[1] || !argument[2])
 		return false;
 	options->path_and_argv = argument + 1;
-	if (options->lent_directory >= 0 && !options->lent_at)
+	if (options->directory_fd >= 0 && !options->directory_mount)
 		return false;
-	/* A PID namespace cannot be left behind: its processes die with its pid 1. */
+	/* Processes cannot outlive a PID namespace: they die with its pid 1. */
 	if (options->keep_leftovers && options->level == LEVEL_PID)
 		return false;
 	if (options->keep_leftovers && options->level == LEVEL_AUTO)

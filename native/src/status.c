@@ -1,4 +1,4 @@
-/* What is told to Drover: lines on the status descriptor, then our own end, which mirrors the command's. */
+/* Reports to Drover: lines on the status descriptor, then our own exit, which mirrors the command's. */
 
 enum step {
 	STEP_USAGE, STEP_PIPE, STEP_FORK, STEP_UNSHARE, STEP_MAP, STEP_INIT, STEP_HIDE, STEP_DIRECTORY,
@@ -15,20 +15,20 @@ struct failure {
 	int error;
 };
 
-/* So many leftovers are reported by name, each cut to this length with its final zero. */
+/* How many leftovers are reported by name, and the size of a name including its final zero byte. */
 enum { NAMED_MAX = 8, NAME_BYTES = 128 };
 
 struct leftover {
 	int pid;
-	char name[NAME_BYTES]; /* its command line, in one line */
+	char name[NAME_BYTES]; /* its command line, on one line */
 };
 
-/* How it ended: of the command itself, and of those that outlived it. */
+/* How the command and the processes that outlived it ended. */
 struct ending {
 	bool command_exited;
 	int wait_status;
-	int leftovers;  /* outlived the command and were killed for it */
-	int unkillable; /* refused SIGKILL: a set-uid program, at level group */
+	int leftovers;  /* outlived the command, so we killed them */
+	int unkillable; /* survived SIGKILL: set-uid programs, at level `group` */
 	int named;
 	struct leftover leftover[NAMED_MAX];
 };
@@ -72,8 +72,8 @@ static void put_line(struct status_file *file, struct text *line)
 }
 
 /*
- * As the very last, and over all that is there: what else was written into the file meanwhile came
- * from someone who found a way to it, and is not ours. A pipe cannot be emptied: it gets the rest only.
+ * The final report, which replaces everything in the file: any other content was written by a process that found a
+ * way to it. A pipe cannot be emptied, so it gets only the lines that are missing.
  */
 static void report_ending(int status_fd, const char *level, const struct ending *ending)
 {
@@ -112,7 +112,7 @@ static void report_ending(int status_fd, const char *level, const struct ending 
 	put_line(&file, &line);
 }
 
-/* The exit codes are those a shell would give. */
+/* Exits with the code that a shell would use. */
 static _Noreturn void fail(int status_fd, struct failure failure)
 {
 	struct text line = { .length = 0 };

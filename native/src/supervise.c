@@ -1,6 +1,6 @@
 /*
- * From the start of the command until nothing of it is left. The same for both levels: at `pid` this
- * is pid 1 of the namespace, at `group` the process Drover started, made reaper of all its descendants.
+ * Supervises the command until none of its processes is left. At level `pid`, this runs in pid 1 of the namespace. At
+ * `group`, it runs in the process that Drover started, which is the reaper of all descendants.
  */
 
 enum { HARD_KILL = SIGPWR };
@@ -17,10 +17,10 @@ static void die_with_parent(const struct options *options, int signal)
 struct family {
 	int command;
 	bool in_namespace;
-	bool own_group; /* the command leads a process group of its own */
+	bool own_group; /* the command leads its own process group */
 	bool keep_leftovers;
 	bool own_proc; /* in a namespace: /proc shows its processes */
-	int report_to; /* who must know the command's end even if we are killed; -1: nobody */
+	int report_to; /* receives the command's end early, in case we are killed; -1: none */
 };
 
 static bool asks_to_stop(int signal)
@@ -29,9 +29,9 @@ static bool asks_to_stop(int signal)
 }
 
 /*
- * The next signal that concerns us. Those that a terminal sends come from the kernel (code > 0), and
- * its whole foreground group, the command included, has got them already. A process inside the
- * namespace is no one to give orders to its pid 1.
+ * Returns the next signal to act on. Skips signals from a terminal, which the kernel sends (code > 0), because the
+ * whole foreground group gets them, including the command. Also skips signals from inside the namespace: its
+ * processes may not control their pid 1.
  */
 static int next_signal(bool in_namespace)
 {
@@ -46,7 +46,7 @@ static int next_signal(bool in_namespace)
 	}
 }
 
-/* Without the kernel's lists of children: what a shell could reach. */
+/* Fallback for kernels without lists of children: signals what a shell could reach. */
 static bool signal_group(const struct family *family, int signal)
 {
 	return sys(kill, family->own_group ? -family->command : family->command, signal) == 0;
@@ -65,8 +65,8 @@ static void signal_all(const struct family *family, int signal)
 }
 
 /*
- * False where no one took the signal. At level group these are our direct children only: their pids
- * cannot have been reused, as it is we who reap them, and their children become ours as they die.
+ * Returns false if no process took the signal. At level `group`, this kills only our direct children. Their pids
+ * cannot have been reused, because we reap them, and their own children become ours when they die.
  */
 static bool kill_children(const struct family *family)
 {
@@ -83,7 +83,7 @@ static bool kill_children(const struct family *family)
 	return reached;
 }
 
-/* Takes in one dead child: its pid, 0 where none is dead (with WNOHANG), -ECHILD where none is left. */
+/* Reaps one child. Returns its pid, 0 if none has ended (with WNOHANG), or -ECHILD if there are no children. */
 static long reap(const struct family *family, struct ending *ending, int flags)
 {
 	int wait_status;
@@ -97,7 +97,7 @@ static long reap(const struct family *family, struct ending *ending, int flags)
 	return pid;
 }
 
-/* False where no child is left. These died by themselves: none of them is a leftover. */
+/* Returns false if no child is left. Children that ended on their own do not count as leftovers. */
 static bool reap_dead(const struct family *family, struct ending *ending)
 {
 	long pid;
@@ -114,7 +114,7 @@ static int count_children(void)
 	return add_own_children(&pids) ? pids.count : 1;
 }
 
-/* Returns when nothing is left, or nothing that we may kill. */
+/* Returns when no process is left, or none that we may kill. */
 static void kill_rest(const struct family *family, struct ending *ending)
 {
 	for (;;) {
@@ -131,7 +131,10 @@ static void kill_rest(const struct family *family, struct ending *ending)
 	}
 }
 
-/* The command line of a process, its words separated by spaces. False where it has none, as a dead one. */
+/*
+ * Reads a process's command line, with its arguments separated by spaces. Returns false if it has none, for example
+ * because it is dead.
+ */
 static bool read_name(int pid, char name[NAME_BYTES])
 {
 	struct text path = { .length = 0 };
@@ -148,14 +151,14 @@ static bool read_name(int pid, char name[NAME_BYTES])
 	if (length <= 0)
 		return false;
 	name[length] = 0;
-	/* A line break would begin a line of its own in the report. */
+	/* A line break would start a new line of the report. */
 	for (long i = 0; i < length; i++)
 		if ((unsigned char)name[i] < ' ' || name[i] == 0x7f)
 			name[i] = ' ';
 	return true;
 }
 
-/* Who is about to be killed, as far as there is room. */
+/* Records the processes that are about to be killed, as many as fit. */
 static void name_leftovers(const struct family *family, struct ending *ending)
 {
 	struct pids pids;
@@ -181,9 +184,9 @@ static void report_early(const struct family *family, const struct ending *endin
 
 static struct ending supervise(const struct family *family)
 {
-	/* Where the command's own status never comes to be known, it was killed. */
+	/* If the command's own status never becomes known, it was killed. */
 	struct ending ending = { .wait_status = SIGKILL };
-	bool stopping = false, told = false;
+	bool stopping = false, reported = false;
 	for (;;) {
 		int signal = next_signal(family->in_namespace);
 		if (signal == HARD_KILL) {
@@ -200,11 +203,11 @@ static struct ending supervise(const struct family *family)
 			return ending;
 		if (!ending.command_exited)
 			continue;
-		/* Those who were asked to stop have the time until the hard kill to do so. */
+		/* Processes that were asked to stop have until the hard kill to do so. */
 		if (stopping) {
-			if (!told)
+			if (!reported)
 				report_early(family, &ending);
-			told = true;
+			reported = true;
 			continue;
 		}
 		if (!family->keep_leftovers) {

@@ -1,4 +1,4 @@
-/* Raw system calls: the helper has no libc. Every call returns its result, or -errno. */
+/* Raw system calls, because the launcher has no libc. Every call returns its result, or -errno. */
 
 #if defined(__x86_64__)
 
@@ -11,7 +11,7 @@ enum {
 	NR_openat = 257, NR_mkdirat = 258, NR_faccessat = 269, NR_dup3 = 292, NR_pipe2 = 293, NR_prlimit64 = 302,
 	NR_seccomp = 317, NR_statx = 332, NR_close_range = 436,
 };
-/* ioctl here, of 32-bit programs, and of those for x32. */
+/* The numbers of ioctl: ours, that of 32-bit programs, and that of x32 programs. */
 enum { IOCTL = 16, IOCTL_32 = 54, IOCTL_OTHER = 0x40000202 };
 enum { O_DIRECTORY = 0200000 };
 
@@ -46,7 +46,7 @@ enum {
 	NR_getegid = 177, NR_clone = 220, NR_execve = 221, NR_wait4 = 260, NR_prlimit64 = 261,
 	NR_seccomp = 277, NR_statx = 291, NR_close_range = 436,
 };
-/* ioctl here, and of 32-bit programs. */
+/* The numbers of ioctl: ours, and that of 32-bit programs. */
 enum { IOCTL = 29, IOCTL_32 = 54, IOCTL_OTHER = 54 };
 enum { O_DIRECTORY = 040000 };
 

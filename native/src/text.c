@@ -1,4 +1,4 @@
-/* Just enough text handling for options, /proc paths and status lines. */
+/* Minimal text handling for options, /proc paths and status lines. */
 
 struct text {
 	char bytes[192];
@@ -20,7 +20,7 @@ static bool same(const char *a, const char *b)
 	return *a == *b;
 }
 
-/* The part of `string` after `prefix`, or null. */
+/* Returns the part of `string` after `prefix`, or null if it does not start with it. */
 static const char *after(const char *string, const char *prefix)
 {
 	while (*prefix)
@@ -29,7 +29,7 @@ static const char *after(const char *string, const char *prefix)
 	return string;
 }
 
-/* False for anything but a decimal number that fits. */
+/* Returns false for anything but a decimal number that fits. */
 static bool parse_number(const char *string, uint64_t *number)
 {
 	uint64_t value = 0;
@@ -44,7 +44,7 @@ static bool parse_number(const char *string, uint64_t *number)
 	return true;
 }
 
-/* Keeps a zero byte at the end; what does not fit is cut off. */
+/* Truncates text that does not fit. The result always ends in a zero byte. */
 static void append(struct text *text, const char *string)
 {
 	while (*string && text->length < sizeof text->bytes - 1)
