@@ -33,7 +33,10 @@ async function main(): Promise<void> {
 async function measureTurns(directory: string): Promise<void> {
   const script = join(directory, "script.json");
   const tools = (line: number) => [{ name: "file.read", input: { path: "lines.txt", offset: line, limit: 1 } }];
-  const scriptedTurns = Array.from({ length: turns }, (_, at) => ({ text: `line ${at}`, tools: tools(at + 1) }));
+  const scriptedTurns = Array.from({ length: turns }, (_, index) => ({
+    text: `line ${index}`,
+    tools: tools(index + 1),
+  }));
   writeFileSync(script, JSON.stringify({ turns: [...scriptedTurns, { text: "done" }] }));
   const executor = createModelExecutor({
     env: {},
@@ -122,10 +125,10 @@ async function measureTools(directory: string): Promise<void> {
 /** Creates 100 directories with 100 files each, and a file of 1 MB without a match. */
 function fill(root: string): void {
   const text = "some words of a line that is searched\n".repeat(40);
-  for (let at = 0; at < files - 1; at += 1) {
-    const directory = join(root, `folder-${at % 100}`);
-    if (at < 100) mkdirSync(directory, { recursive: true });
-    writeFileSync(join(directory, `file-${at}.txt`), at % 200 === 0 ? `${text}needle ${at}\n` : text);
+  for (let index = 0; index < files - 1; index += 1) {
+    const directory = join(root, `folder-${index % 100}`);
+    if (index < 100) mkdirSync(directory, { recursive: true });
+    writeFileSync(join(directory, `file-${index}.txt`), index % 200 === 0 ? `${text}needle ${index}\n` : text);
   }
   writeFileSync(join(root, "big.txt"), `${"x".repeat(63)}\n`.repeat(16 * 1024));
 }

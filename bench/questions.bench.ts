@@ -31,7 +31,7 @@ async function measure(how: "alive" | "parked", answers: number): Promise<number
   const fixture = runnerFixture({ port: host.port, executor: asking(() => continued()) });
   const runner = await fixture.open();
   const durations: number[] = [];
-  for (let at = 0; at < answers; at += 1) {
+  for (let index = 0; index < answers; index += 1) {
     const run_id = await host.submit({ agent_name: "asking", prompt: "go", attended: true });
     await waitForStatus(host, run_id, how === "alive" ? "waiting" : "parked");
     const going = new Promise<void>((resolve) => (continued = resolve));

@@ -16,8 +16,8 @@ export async function interleave(
   const result: Times = new Map(variants.map(({ name }) => [name, []]));
   for (const { once } of variants) await once();
   for (let round = 0; round < rounds; round++) {
-    for (let at = 0; at < variants.length; at++) {
-      const { name, once } = variants[(at + round) % variants.length]!;
+    for (let index = 0; index < variants.length; index++) {
+      const { name, once } = variants[(index + round) % variants.length]!;
       const samples: number[] = [];
       for (let time = 0; time < times; time++) {
         const began = clock();

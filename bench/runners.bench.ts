@@ -66,8 +66,8 @@ async function measure(directory: string, runners: number, server: Server | null
   ]);
   const resident = megabytes(pid, "Rss");
   const alone = await claimTimes(client);
-  for (let at = 0; at < busy; at += 1)
-    await client.submit({ agent_name: "noop", parameters: { id: `held-${at}`, message: heldMessage } });
+  for (let index = 0; index < busy; index += 1)
+    await client.submit({ agent_name: "noop", parameters: { id: `held-${index}`, message: heldMessage } });
   await waitUntil("all of them busy", async () => {
     const { items } = await client.runs.list({ status: ["running"], limit: busy });
     return items.length >= busy;
@@ -100,10 +100,10 @@ type Client = Awaited<ReturnType<typeof startCoordinator>>["client"];
 /** Reads the time from creation to claim from the record's own timestamps. */
 async function claimTimes(client: Client): Promise<string> {
   const times: number[] = [];
-  for (let at = 0; at < samples; at += 1) {
+  for (let index = 0; index < samples; index += 1) {
     const { run_id } = await client.submit({
       agent_name: "noop",
-      parameters: { id: `quick-${at}-${randomBytes(4).toString("hex")}` },
+      parameters: { id: `quick-${index}-${randomBytes(4).toString("hex")}` },
     });
     await waitUntil("the claim", async () => {
       const run = await client.runs.get(run_id);

@@ -88,7 +88,7 @@ function spoilOnce(value: unknown, random: Dice): unknown {
   if (random.chance(0.15)) return Object.fromEntries(Object.entries(value).filter(([name]) => name !== key));
   const inner: unknown = Reflect.get(value, key);
   if (Array.isArray(value))
-    return value.map((one: unknown, at) => (String(at) === key ? spoilOnce(inner, random) : one));
+    return value.map((one: unknown, index) => (String(index) === key ? spoilOnce(inner, random) : one));
   return { ...value, [key]: spoilOnce(inner, random) };
 }
 

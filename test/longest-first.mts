@@ -38,8 +38,8 @@ const slow = [
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = (file: TestSpecification): number => {
-      const at = slow.indexOf(relative(this.ctx.config.root, file.moduleId));
-      return (file.project.config.isolate ? 0 : 1000) + (at === -1 ? slow.length : at);
+      const index = slow.indexOf(relative(this.ctx.config.root, file.moduleId));
+      return (file.project.config.isolate ? 0 : 1000) + (index === -1 ? slow.length : index);
     };
     return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b));
   }

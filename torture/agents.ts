@@ -21,9 +21,9 @@ export async function agents({ runs, atOnce }: { runs: number; atOnce: number },
     return await withTestbed(tools, { leaseMs: 10_000, pollHoldMs: 5000 }, async (testbed) => {
       const kinds = await startRunners(testbed, model.url, tools);
       const ended: Ended[] = [];
-      await each(upTo(runs), atOnce, async (at) => {
-        const kind = at % 10 === 0 && kinds.includes("real") ? "real" : "cheap";
-        ended.push(await runOne(testbed, kind, at % 3 === 0));
+      await each(upTo(runs), atOnce, async (index) => {
+        const kind = index % 10 === 0 && kinds.includes("real") ? "real" : "cheap";
+        ended.push(await runOne(testbed, kind, index % 3 === 0));
         if (ended.length % 20 === 0) tools.progress(`${ended.length} of ${runs} runs`);
       });
       return judge(testbed, ended);

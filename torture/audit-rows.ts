@@ -19,13 +19,13 @@ export async function auditRows({ rows }: { rows: number }, tools: Tools): Promi
     const store = await openRecord(testbed);
     const tookMs: number[] = [];
     try {
-      for (const at of upTo(rows)) {
-        const event = at % 2 === 0 ? executionStarted(idOf(at)) : executionEnded(idOf(at - 1));
-        const events = [{ n: at + 1, at: new Date().toISOString(), event }];
+      for (const index of upTo(rows)) {
+        const event = index % 2 === 0 ? executionStarted(idOf(index)) : executionEnded(idOf(index - 1));
+        const events = [{ n: index + 1, at: new Date().toISOString(), event }];
         const startedAt = performance.now();
         const [stored] = await store.apply([{ op: "append_events", run_id: run.run_id, attempt: run.attempt, events }]);
         tookMs.push(performance.now() - startedAt);
-        if (!stored.ok) throw new Error(`row ${at} was refused: ${stored.conflict}`);
+        if (!stored.ok) throw new Error(`row ${index} was refused: ${stored.conflict}`);
       }
     } finally {
       await store.close();
@@ -57,4 +57,4 @@ function openRecord({ fleet, state }: Testbed): Promise<RecordStore> {
     : openStore({ directory: recordDirectory(state), now: () => new Date(), createIfMissing: false });
 }
 
-const idOf = (at: number): string => `0190aaaa-0000-7000-8000-${String(at).padStart(12, "0")}`;
+const idOf = (index: number): string => `0190aaaa-0000-7000-8000-${String(index).padStart(12, "0")}`;

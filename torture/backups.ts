@@ -46,17 +46,17 @@ export async function backups({ seconds, perSecond, backups: requested }: Size, 
     })();
     const created: Backup[] = [];
     const broken: string[] = [];
-    for (let at = 0; at < requested; at += 1) {
+    for (let index = 0; index < requested; index += 1) {
       // Spread the backups over the time, the first one after the first run.
-      await pause(Math.max(0, deadline - (seconds * 1000 * (requested - at)) / (requested + 1) - performance.now()));
-      const backup = await makeOne(testbed, tools, at);
+      await pause(Math.max(0, deadline - (seconds * 1000 * (requested - index)) / (requested + 1) - performance.now()));
+      const backup = await makeOne(testbed, tools, index);
       if ("fault" in backup) broken.push(backup.fault);
       else created.push(backup);
-      tools.progress(`backup ${at + 1} of ${requested}`);
+      tools.progress(`backup ${index + 1} of ${requested}`);
     }
     await asking;
     const submitMs = await Promise.all(submits);
-    const results = await Promise.all(created.map((backup, at) => judge(testbed, tools, backup, at)));
+    const results = await Promise.all(created.map((backup, index) => judge(testbed, tools, backup, index)));
     const sum = (valueOf: (one: Judged) => number): number => results.reduce((total, item) => total + valueOf(item), 0);
     return {
       seen: {
@@ -83,12 +83,12 @@ async function submitOne({ client }: Testbed): Promise<number> {
 }
 
 /** Every second backup goes through a coordinator, the others read the record directly. */
-async function makeOne(testbed: Testbed, tools: Tools, at: number): Promise<Backup | { fault: string }> {
+async function makeOne(testbed: Testbed, tools: Tools, index: number): Promise<Backup | { fault: string }> {
   const { items } = await testbed.client.runs.list({ status: ["completed"], limit: 1000 });
-  const file = join(testbed.directory, `backup ${at}`);
+  const file = join(testbed.directory, `backup ${index}`);
   const byCoordinator = { DROVER_API_URL: testbed.url, DROVER_API_KEY: testbed.token };
-  const ran = await command(testbed, tools, at % 2 === 0 ? byCoordinator : locationOf(testbed), "backup", file);
-  if (ran.code !== 0 || !existsSync(file)) return { fault: `backup ${at}: ${ran.output}` };
+  const ran = await command(testbed, tools, index % 2 === 0 ? byCoordinator : locationOf(testbed), "backup", file);
+  if (ran.code !== 0 || !existsSync(file)) return { fault: `backup ${index}: ${ran.output}` };
   return { file, ms: ran.ms, before: items.map(({ run_id }) => run_id) };
 }
 
@@ -117,13 +117,13 @@ interface Judged {
 }
 
 /** Restores the backup into a state directory, and every second one also into PostgreSQL. */
-async function judge(testbed: Testbed, tools: Tools, { file, before }: Backup, at: number): Promise<Judged> {
-  const state = join(testbed.directory, `restored ${at}`);
+async function judge(testbed: Testbed, tools: Tools, { file, before }: Backup, index: number): Promise<Judged> {
+  const state = join(testbed.directory, `restored ${index}`);
   const directory = recordDirectory(state);
   const sqliteEnv = { DROVER_STATE_DIR: state };
   // Always, because the key is read from there.
   const restored = [await command(testbed, tools, sqliteEnv, "restore", file)];
-  const database = at % 2 === 0 ? null : await tools.openDatabase();
+  const database = index % 2 === 0 ? null : await tools.openDatabase();
   const secret = readKey(directory) ?? new Uint8Array();
   const postgresEnv = { DATABASE_URL: database?.url ?? "", DROVER_SECRET: Buffer.from(secret).toString("hex") };
   try {
@@ -183,7 +183,7 @@ async function inspect({ read }: RecordStore, before: readonly string[]): Promis
 
 /** A completed run has its start, its whole output and its end. */
 function faultsOfWhole(run_id: string, log: readonly StoredEvent[]): string[] {
-  const expected = Array.from({ length: lines }, (_, at) => `line ${at + 1}\n`).join("");
+  const expected = Array.from({ length: lines }, (_, index) => `line ${index + 1}\n`).join("");
   const types = new Set(log.map(({ event }) => event.type));
   const absent = (["execution_started", "execution_ended", "result"] as const).filter((type) => !types.has(type));
   return [

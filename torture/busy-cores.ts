@@ -13,7 +13,7 @@ export async function busyCores({ runs, seconds }: { runs: number; seconds: numb
   return withTestbed(tools, null, async (testbed) => {
     const { client } = testbed;
     await testbed.putAgent("work", { timeout_seconds: seconds * 10 + 60 });
-    for (const at of upTo(2)) await testbed.startRunner({ name: `runner-${at}`, slots: Math.ceil(runs / 2) });
+    for (const index of upTo(2)) await testbed.startRunner({ name: `runner-${index}`, slots: Math.ceil(runs / 2) });
     const runIds: string[] = [];
     await each(upTo(runs), 4, async () => {
       const parameters = { lines: seconds, pause: "1" };
@@ -22,9 +22,9 @@ export async function busyCores({ runs, seconds }: { runs: number; seconds: numb
     const spinners = [...upTo(availableParallelism() * spinnersEach)].map(() =>
       testbed.processes.start(["/bin/sh", "-c", "while :; do :; done"], { cwd: testbed.directory, env: {} }),
     );
-    for (const at of upTo(Math.ceil(seconds / 60))) {
-      await pause(Math.min(60, seconds - at * 60) * 1000);
-      tools.progress(`all cores busy for ${Math.min(seconds, (at + 1) * 60)} of ${seconds} s`);
+    for (const index of upTo(Math.ceil(seconds / 60))) {
+      await pause(Math.min(60, seconds - index * 60) * 1000);
+      tools.progress(`all cores busy for ${Math.min(seconds, (index + 1) * 60)} of ${seconds} s`);
     }
     for (const spinner of spinners) spinner.signal("SIGKILL");
     await waitFor(
@@ -36,7 +36,7 @@ export async function busyCores({ runs, seconds }: { runs: number; seconds: numb
     const expired = stored.filter(({ attempt, failures }) => attempt !== 1 || failures !== 0);
     const undone = stored.filter(({ status }) => status !== "completed");
     const logs = await allEvents(client);
-    const text = [...upTo(seconds)].map((at) => `line ${at + 1}\n`).join("");
+    const text = [...upTo(seconds)].map((index) => `line ${index + 1}\n`).join("");
     const short = runIds.filter((run_id) => printed(logs.get(run_id) ?? []) !== text);
     const { fenced, verified } = await readAudit(testbed);
     const { items } = await client.runners.list();

@@ -40,11 +40,11 @@ export async function conversationRunnersKilled(
         max_attempts: 1,
         permissions: { mode: "bypassPermissions" },
       });
-      await each(upTo(runs * providers.length), atOnce, async (at) => {
-        const provider = providers[at % providers.length]!;
+      await each(upTo(runs * providers.length), atOnce, async (index) => {
+        const provider = providers[index % providers.length]!;
         const lossLimit = losses ?? 1 + Math.floor(Math.random() * maxLosses);
         conversations.push(
-          await converse(testbed, { provider, name: `${provider}-${at}`, url: server.url, lossLimit }),
+          await converse(testbed, { provider, name: `${provider}-${index}`, url: server.url, lossLimit }),
         );
         if (conversations.length % 10 === 0)
           tools.progress(`${conversations.length} of ${runs * providers.length} conversations`);
@@ -111,7 +111,7 @@ async function converse(
     (await waitFor(async () => [await get()].find(({ status }) => isTerminal(status)) ?? null, 300_000)) ??
     (await get());
   // If a runner was killed just after its run ended, its replacement never had the run.
-  const last = losses.findLastIndex((_, at) => run.runner_id?.startsWith(`${name}-${at}-`));
+  const last = losses.findLastIndex((_, index) => run.runner_id?.startsWith(`${name}-${index}-`));
   const files = last === -1 ? filesIn(directoryOf(losses.length, run)) : losses[last]!.files;
   child.signal("SIGTERM");
   return { provider, name, run, losses, files };
@@ -181,7 +181,7 @@ function judge(
   const judged = conversations.map((item) => judgeOne(testbed, item, requestKeys, logs.get(item.run.run_id) ?? []));
   const count = (valueOf: (one: Judged) => number): number => judged.reduce((sum, item) => sum + valueOf(item), 0);
   // On a busy machine leases may expire too. A run with more than three losses may fail.
-  const lostTooOften = conversations.filter((_, at) => judged[at]!.lost.length > maxLosses);
+  const lostTooOften = conversations.filter((_, index) => judged[index]!.lost.length > maxLosses);
   const unfinished = conversations.filter((item) => item.run.status !== "completed" && !lostTooOften.includes(item));
   return {
     seen: {

@@ -32,11 +32,11 @@ export async function coordinatorKilled(
 
 /** Twelve slots in total. Every second runner reconnects faster after an outage, so that kills always hit active runs. */
 async function startRunners(testbed: Testbed, count: number): Promise<void> {
-  for (const at of upTo(count))
+  for (const index of upTo(count))
     await testbed.startRunner({
-      name: `runner-${at}`,
+      name: `runner-${index}`,
       slots: Math.ceil(12 / count),
-      ...(at % 2 === 0 ? {} : { times: { pollPauseMs: 30 } }),
+      ...(index % 2 === 0 ? {} : { times: { pollPauseMs: 30 } }),
     });
 }
 

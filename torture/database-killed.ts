@@ -14,7 +14,7 @@ export async function databaseKilled({ kills, runs }: { kills: number; runs: num
   return withServer(tools, (own, server) =>
     withTestbed(own, null, async (testbed) => {
       await testbed.putAgent("work");
-      for (const at of upTo(4)) await testbed.startRunner({ name: `runner-${at}`, slots: 3 });
+      for (const index of upTo(4)) await testbed.startRunner({ name: `runner-${index}`, slots: 3 });
       const storm = startStorm(kills, () => killOnce(server), tools.progress);
       const submitted = await submitDuring(testbed, runs, storm);
       await storm.over;

@@ -28,9 +28,9 @@ export async function deepDirectories(
     const broken: string[] = [];
     const seen = { rounds: 0, killed: 0, "did not start again": 0, "left over": 0 };
     try {
-      for (const at of upTo(rounds)) {
+      for (const index of upTo(rounds)) {
         for (const [kind, script] of Object.entries(kinds)) {
-          const isKilled = at % 2 === 1;
+          const isKilled = index % 2 === 1;
           const fault = await leaveAndStart(testbed, kind, script(depth), isKilled);
           seen.rounds += 1;
           if (isKilled) seen.killed += 1;

@@ -14,8 +14,8 @@ export async function drain({ terms, atOnce }: { terms: number; atOnce: number }
   return withTestbed(tools, { leaseMs: 10_000, pollHoldMs: 5000 }, async (testbed) => {
     await testbed.putAgent("work");
     const found: Drained[] = [];
-    await each(upTo(terms), atOnce, async (at) => {
-      found.push(await drainOne(testbed, at));
+    await each(upTo(terms), atOnce, async (index) => {
+      found.push(await drainOne(testbed, index));
       if (found.length % 10 === 0) tools.progress(`${found.length} of ${terms} drains`);
     });
     return {
@@ -41,9 +41,9 @@ interface Drained {
   faults: string[];
 }
 
-async function drainOne(testbed: Testbed, at: number): Promise<Drained> {
+async function drainOne(testbed: Testbed, index: number): Promise<Drained> {
   const { client } = testbed;
-  const name = `drained-${at}`;
+  const name = `drained-${index}`;
   const { child, runner_id } = await testbed.startRunner({
     name,
     slots: 4,

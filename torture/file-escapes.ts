@@ -32,7 +32,7 @@ export async function fileEscapes(size: Size, tools: Pick<Tools, "root" | "progr
       const shares = name === "program" ? 4 : 1;
       const found = Array.from({ length: shares }, (_, share) =>
         withFaces([name], tools.root, broken, (workspace, faces) => {
-          const paths = hostilePaths(workspace, size.vectors).filter((_path, at) => at % shares === share);
+          const paths = hostilePaths(workspace, size.vectors).filter((_path, index) => index % shares === share);
           return tryPaths(workspace, faces[0]!, paths, judge, broken);
         }),
       );

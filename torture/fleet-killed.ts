@@ -15,8 +15,8 @@ export async function fleetKilled({ kills, runs }: { kills: number; runs: number
   return withTestbed(tools, null, async (testbed) => {
     await testbed.putAgent("work", { max_attempts: 50 });
     const runners: RunnerSlot[] = [];
-    for (const at of upTo(4)) {
-      const spec: RunnerSpec = { name: `runner-${at}`, slots: 3, times: { pollPauseMs: 50 } };
+    for (const index of upTo(4)) {
+      const spec: RunnerSpec = { name: `runner-${index}`, slots: 3, times: { pollPauseMs: 50 } };
       runners.push({ spec, child: (await testbed.startRunner(spec)).child });
     }
     let died = 0;

@@ -30,15 +30,15 @@ export async function fleetReaders({ bursts, readers, kills }: Size, tools: Tool
     const script = join(testbed.directory, "scripts", "print.sh");
     writeFileSync(script, printScript(bursts));
     chmodSync(script, 0o755);
-    for (const at of upTo(runs))
-      await testbed.startRunner({ name: `printer-${at}`, slots: 1, times: { pollPauseMs: 50 } });
+    for (const index of upTo(runs))
+      await testbed.startRunner({ name: `printer-${index}`, slots: 1, times: { pollPauseMs: 50 } });
     await retryWhileUnreachable(() => client.agents.put("print", { type: "procedural", command: script }));
     const submitted: string[] = [];
-    for (const at of upTo(runs))
-      submitted.push((await client.submit({ agent_name: "print", idempotency_key: `print ${at}` })).run_id);
+    for (const index of upTo(runs))
+      submitted.push((await client.submit({ agent_name: "print", idempotency_key: `print ${index}` })).run_id);
     const leave = new AbortController();
     const cuts = { count: 0 };
-    const ofRuns = [...upTo(readers)].map((at) => readRun(testbed, submitted[at % runs]!, cuts));
+    const ofRuns = [...upTo(readers)].map((index) => readRun(testbed, submitted[index % runs]!, cuts));
     const ofAll = [...upTo(readers)].map(() => readAll(testbed, leave.signal, cuts));
     const storm = startStorm(kills, () => killOne(testbed), tools.progress);
     await storm.over;
@@ -91,7 +91,7 @@ interface Read {
 }
 
 function judge({ stored, logs, feeds, bursts, cuts, kills }: Read): Finding {
-  const text = [...upTo(bursts * linesInBurst)].map((at) => `${at + 1}\n`).join("");
+  const text = [...upTo(bursts * linesInBurst)].map((index) => `${index + 1}\n`).join("");
   const all = [...stored.values()].flat().sort((a, b) => a.cursor - b.cursor);
   const cursors = JSON.stringify(all.map(({ cursor }) => cursor));
   const badLogs = logs.flatMap((log) => {

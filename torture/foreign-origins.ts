@@ -78,18 +78,18 @@ function* strangeHosts(own: string, variants: number): Iterable<string> {
   yield* ["evil.example", "0.0.0.0", "169.254.169.254", "[::ffff:127.0.0.1]", `${name}@evil.example`];
   yield* [`evil.example${port}`, `${name}.evil.example${port}`, `localhost.evil.example${port}`, `0x7f.1${port}`];
   yield* [`${name}%00.evil.example`, `2130706433${port}`, `evil.example#${own}`, `evil.example/${own}`, `${name}..`];
-  for (let at = 0; at < variants; at += 1) {
-    yield `host${at}.evil.example${port}`;
-    yield `${name}.${at}.evil.example`;
-    yield `10.${at % 256}.0.1${port}`;
+  for (let index = 0; index < variants; index += 1) {
+    yield `host${index}.evil.example${port}`;
+    yield `${name}.${index}.evil.example`;
+    yield `10.${index % 256}.0.1${port}`;
   }
 }
 
 function* strangeOrigins(own: string, variants: number): Iterable<string> {
   yield* ["null", "", "file://", "https://evil.example", `http://evil.example@${own}`, `https://${own}`];
   yield* [`http://${own}.evil.example`, `http://evil.example/${own}`, `chrome-extension://${own}`, `http://${own}0`];
-  for (let at = 0; at < variants; at += 1) {
-    yield `http://127.0.0.1:${at + 1}`;
-    yield `http://host${at}.evil.example${own.slice(own.lastIndexOf(":"))}`;
+  for (let index = 0; index < variants; index += 1) {
+    yield `http://127.0.0.1:${index + 1}`;
+    yield `http://host${index}.evil.example${own.slice(own.lastIndexOf(":"))}`;
   }
 }

@@ -14,11 +14,11 @@ export async function freshStarts({ starts }: { starts: number }, tools: Tools):
   const broken: string[] = [];
   const tokens = new Set<string>();
   let refusals = 0;
-  for (const at of upTo(starts)) {
+  for (const index of upTo(starts)) {
     await withTestbed(tools, null, async (testbed) => {
       for (const slot of testbed.coordinators) broken.push(...(await checkFirstStart(slot, testbed)));
       tokens.add(testbed.token);
-      if (at === 0) refusals = await refusesOpenDoors(testbed, tools, broken);
+      if (index === 0) refusals = await refusesOpenDoors(testbed, tools, broken);
     });
   }
   if (tokens.size !== starts) broken.push(`${starts} starts had ${tokens.size} different tokens`);

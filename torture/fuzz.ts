@@ -20,8 +20,8 @@ export async function fuzz({ requests }: { requests: number }, tools: Tools): Pr
     const seen = new Map<string, number>();
     const bombs = makeBombs();
     let done = 0;
-    await each(upTo(requests), 20, async (at) => {
-      const body = at % 500 === 0 ? bombs[(at / 500) % bombs.length] : undefined;
+    await each(upTo(requests), 20, async (index) => {
+      const body = index % 500 === 0 ? bombs[(index / 500) % bombs.length] : undefined;
       const call = body === undefined ? calls.next() : { method: "POST", path: "/runs", headers, body };
       const answer = await rawCall(testbed.url, { ...call, headOnly: true });
       seen.set(`${Math.floor(answer.status / 100)}xx`, (seen.get(`${Math.floor(answer.status / 100)}xx`) ?? 0) + 1);
@@ -66,7 +66,7 @@ function makeBombs(): string[] {
     "[".repeat(400_000) + "]".repeat(400_000),
     '{"a":'.repeat(150_000) + "1" + "}".repeat(150_000),
     schema({ text: "a".repeat(900_000) }),
-    schema(Object.fromEntries([...upTo(20_000)].map((at) => [`key${at}`, at]))),
+    schema(Object.fromEntries([...upTo(20_000)].map((index) => [`key${index}`, index]))),
     schema({ list: [...upTo(100_000)] }),
     schema({ text: "\u0000".repeat(100_000) }),
     JSON.stringify({ agent_name: "x", prompt: "x".repeat(3_000_000) }),

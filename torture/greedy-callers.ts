@@ -26,8 +26,11 @@ export async function greedyCallers({ runs, requests, idleMs = 5000 }: Size, too
     const broken: string[] = [];
     const all: (Waits & { name: string })[] = [];
     for (const { name, call } of loads) {
-      const send = async (at: number): Promise<void> => {
-        const { status, text } = await rawCall(testbed.url, call(at)).catch(() => ({ status: 413, text: "cut off" }));
+      const send = async (index: number): Promise<void> => {
+        const { status, text } = await rawCall(testbed.url, call(index)).catch(() => ({
+          status: 413,
+          text: "cut off",
+        }));
         if (status >= 500 && status !== 503) broken.push(`${name}: ${status} ${text.slice(0, 300)}`);
       };
       all.push({ name, ...(await other.during(each(upTo(requests), atOnce, send))) });
@@ -47,7 +50,7 @@ export async function greedyCallers({ runs, requests, idleMs = 5000 }: Size, too
 
 interface Load {
   name: string;
-  call(at: number): RawCall;
+  call(index: number): RawCall;
 }
 
 /** Expensive requests: large bodies, long lists, searches, streams, checks, tokens, proofs. */
@@ -60,10 +63,10 @@ async function createLoads(testbed: Testbed, runs: number): Promise<Load[]> {
   await client.agents.put("free", { ...nobody, parameters_schema: { type: "object" } });
   await each(upTo(runs), 8, async () => void (await client.submit({ agent_name: "idle", parameters: {} })));
   const log = await claimOverHttp({ ...testbed, adminToken: testbed.token }, "chatty");
-  const events = [...upTo(500)].map((at) => ({
-    n: at + 1,
+  const events = [...upTo(500)].map((index) => ({
+    n: index + 1,
     at: "2026-01-01T00:00:00.000Z",
-    event: { type: "assistant", text: `needle ${at} ${"hay ".repeat(200)}` },
+    event: { type: "assistant", text: `needle ${index} ${"hay ".repeat(200)}` },
   }));
   const report = { ...log.runner, held: [[log.run_id, log.attempt]], as_of_claim: "c", partials: [], finishes: [] };
   const body = JSON.stringify({ ...report, events: [{ run_id: log.run_id, attempt: log.attempt, events }] });
@@ -72,9 +75,9 @@ async function createLoads(testbed: Testbed, runs: number): Promise<Load[]> {
     name,
     call: () => ({ path, headers: token === null ? {} : json(token), ...more }),
   });
-  const post = (name: string, path: string, make: (at: number) => unknown, token: string | null = user): Load => ({
+  const post = (name: string, path: string, make: (index: number) => unknown, token: string | null = user): Load => ({
     name,
-    call: (at) => ({ method: "POST", path, headers: json(token), body: JSON.stringify(make(at)) }),
+    call: (index) => ({ method: "POST", path, headers: json(token), body: JSON.stringify(make(index)) }),
   });
   const cron = { timezone: "Asia/Kathmandu", type: "cron", cron: "59 23 29 2 1" };
   return [
@@ -96,29 +99,32 @@ async function createLoads(testbed: Testbed, runs: number): Promise<Load[]> {
     }),
     get("long addresses", `/runs?search=${"a".repeat(7000)}`, user),
     get("many headers", "/runs", user, {
-      headers: { ...json(user), ...Object.fromEntries([...upTo(400)].map((at) => [`x-${at}`, "y".repeat(20)])) },
+      headers: { ...json(user), ...Object.fromEntries([...upTo(400)].map((index) => [`x-${index}`, "y".repeat(20)])) },
     }),
     get("tokens that nobody knows", "/runs", `drv_${"0".repeat(64)}`),
     post(
       "proofs",
       "/proof",
-      (at) => ({ nonce: String(at).padStart(64, "0"), key_id: "0".repeat(16), origin: testbed.url }),
+      (index) => ({ nonce: String(index).padStart(64, "0"), key_id: "0".repeat(16), origin: testbed.url }),
       null,
     ),
     post("checks of the audit chain", "/audit/verify", () => ({}), admin),
     post("backups", "/backup", () => ({}), admin),
     post("schedules that are seldom due", "/schedules/preview", () => cron),
-    post("large parameters", "/runs", (at) => ({
+    post("large parameters", "/runs", (index) => ({
       agent_name: "free",
-      parameters: { at, list: [...upTo(50_000)], text: "x".repeat(200_000) },
+      parameters: { at: index, list: [...upTo(50_000)], text: "x".repeat(200_000) },
     })),
-    post("parameters with many names", "/runs", (at) => ({
+    post("parameters with many names", "/runs", (index) => ({
       agent_name: "free",
-      parameters: Object.fromEntries([...upTo(15_000)].map((name) => [`n${at}x${name}`, name])),
+      parameters: Object.fromEntries([...upTo(15_000)].map((name) => [`n${index}x${name}`, name])),
     })),
-    post("fields that nobody knows", "/runs", (at) => ({ agent_name: "free", [`x${at}${"y".repeat(300_000)}`]: 1 })),
-    post("agents that nobody knows", "/runs", (at) => ({ agent_name: `x${at}`.padEnd(64, "y") })),
-    post("registrations", "/runner/register", (at) => registration(`key-${at % 20}`), testbed.token),
+    post("fields that nobody knows", "/runs", (index) => ({
+      agent_name: "free",
+      [`x${index}${"y".repeat(300_000)}`]: 1,
+    })),
+    post("agents that nobody knows", "/runs", (index) => ({ agent_name: `x${index}`.padEnd(64, "y") })),
+    post("registrations", "/runner/register", (index) => registration(`key-${index % 20}`), testbed.token),
     {
       name: "lists of tools",
       call: (id) => ({

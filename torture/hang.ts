@@ -31,12 +31,12 @@ export async function hang({ stops }: { stops: number }, tools: Tools): Promise<
     const ending = new AbortController();
     // Load on the coordinator that will freeze; its responses may take as long as the freeze.
     const load = each(upTo(8), 8, async (lane) => {
-      for (let at = 0; !ending.signal.aborted; at += 1) await submit(testbed, 0, `0.${lane}.${at}`, requests);
+      for (let index = 0; !ending.signal.aborted; index += 1) await submit(testbed, 0, `0.${lane}.${index}`, requests);
     });
     const other = each(upTo(2), 2, async (lane) => {
-      for (let at = 0; !ending.signal.aborted; at += 1) {
+      for (let index = 0; !ending.signal.aborted; index += 1) {
         const startedAt = performance.now();
-        await submit(testbed, 1, `1.${lane}.${at}`, requests);
+        await submit(testbed, 1, `1.${lane}.${index}`, requests);
         requests.tookMs.push(performance.now() - startedAt);
         await pause(10);
       }
@@ -93,12 +93,12 @@ async function countFrozen(watcher: pg.Client): Promise<number> {
 /** Submits without an idempotency key, so that a double write becomes visible. */
 async function submit(
   { coordinators, token }: Testbed,
-  at: number,
+  index: number,
   task_id: string,
   requests: Requests,
 ): Promise<void> {
   requests.sent += 1;
-  const answer = await rawCall(coordinators[at]!.url, {
+  const answer = await rawCall(coordinators[index]!.url, {
     method: "POST",
     path: "/runs",
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },

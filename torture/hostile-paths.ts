@@ -37,10 +37,10 @@ export function createHostileWorkspace(): HostileWorkspace {
     circle: "circle",
   };
   const restore = (): void => {
-    for (const [at, to] of Object.entries(links))
-      if (!isLink(join(root, at))) {
-        rmSync(join(root, at), { recursive: true, force: true });
-        symlinkSync(to, join(root, at));
+    for (const [path, to] of Object.entries(links))
+      if (!isLink(join(root, path))) {
+        rmSync(join(root, path), { recursive: true, force: true });
+        symlinkSync(to, join(root, path));
       }
     writeFileSync(join(root, "a/secret"), "inside\n");
     rmSync(join(root, "hard"), { force: true });
@@ -127,5 +127,5 @@ export function hostilePaths(workspace: HostileWorkspace, count: number): string
 /** Picks `count` items spread over the whole list. */
 function spread<T>(all: readonly T[], count: number): T[] {
   const length = Math.min(count, all.length);
-  return Array.from({ length }, (_, at) => all[Math.floor((at * all.length) / length)]!);
+  return Array.from({ length }, (_, index) => all[Math.floor((index * all.length) / length)]!);
 }

@@ -30,7 +30,7 @@ export async function hostileRepositories({ share }: { share: number }, tools: T
       mkdirSync(marks);
       for (const client of clientNames) await startClient(testbed, client, model, tools);
       const wrong: string[] = [];
-      const cases = everyCase().filter((_, at) => at % Math.ceil(1 / share) === 0);
+      const cases = everyCase().filter((_, index) => index % Math.ceil(1 / share) === 0);
       let ended = 0;
       await each(cases, 3, async (item) => {
         const fault = await runIn(testbed, item, { marks, url: elsewhere.url });

@@ -54,10 +54,10 @@ export async function idle({ waiting, times, withinMs }: Size, tools: Tools): Pr
 }
 
 /** Starts a runner and resolves once it waits for work. */
-async function oneMore(testbed: Testbed, at: number): Promise<string> {
-  const name = `idle-${at}`;
+async function oneMore(testbed: Testbed, index: number): Promise<string> {
+  const name = `idle-${index}`;
   await testbed.startRunner({ name, slots: 1, tags: [name] });
-  const waits = await waitFor(async () => (sum(await heldPolls(testbed)) > at ? true : null), 120_000);
+  const waits = await waitFor(async () => (sum(await heldPolls(testbed)) > index ? true : null), 120_000);
   if (waits === null) throw new Error(`The runner ${name} waits nowhere.`);
   return name;
 }

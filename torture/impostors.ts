@@ -44,8 +44,12 @@ export async function impostors({ tries }: { tries: number }, tools: Tools): Pro
     const poll = { runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 };
     await ask("POST", "/runner/poll", poll, ann.token);
 
-    await each(upTo(tries), 10, async (at) => {
-      const guess = { epoch: at % 7, attempt: (at % 3) + 1, key: at % 2 === 0 ? annClient.runner_key : nonsense(16) };
+    await each(upTo(tries), 10, async (index) => {
+      const guess = {
+        epoch: index % 7,
+        attempt: (index % 3) + 1,
+        key: index % 2 === 0 ? annClient.runner_key : nonsense(16),
+      };
       judge(
         "name taken",
         await ask("POST", "/runner/register", { ...annClient, name: "box", runner_key: guess.key }, eve.token),
@@ -53,7 +57,10 @@ export async function impostors({ tries }: { tries: number }, tools: Tools): Pro
       const forgedReport = { ...forged(run.run_id, guess.attempt), runner_id, epoch: guess.epoch };
       judge("spoken for", await ask("POST", "/runner/report", forgedReport, eve.token));
       judge("claimed for", await ask("POST", "/runner/poll", { ...poll, epoch: guess.epoch }, eve.token));
-      judge("enrolment again", await ask("POST", "/runner/enroll", {}, at % 2 === 0 ? ann.enrolment : eve.enrolment));
+      judge(
+        "enrolment again",
+        await ask("POST", "/runner/enroll", {}, index % 2 === 0 ? ann.enrolment : eve.enrolment),
+      );
       judge("token guessed", await ask("GET", "/runs", undefined, `drv_${nonsense(22)}`));
       judge(
         "attempt guessed",

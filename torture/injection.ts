@@ -19,7 +19,7 @@ const impossible = ["a\0b", "\0", "\ud800", "x\udfffy", "long".repeat(40_000)];
  */
 export async function injection({ values: max }: { values: number }, tools: Tools): Promise<Finding> {
   return withTestbed(tools, null, async (testbed) => {
-    const values = hostileValues.filter((_, at) => at % Math.ceil(hostileValues.length / max) === 0);
+    const values = hostileValues.filter((_, index) => index % Math.ceil(hostileValues.length / max) === 0);
     const misread: string[] = [];
     const refused = await asParameters(testbed, values, misread);
     tools.progress(`${values.length} values as parameters`);
@@ -127,9 +127,9 @@ async function asPrompts(
       withoutIds(word)
         .replace(/^--model=opus$/, () => `--model=${value}`)
         .replace(/^--allowedTools=Read$/, () => `--allowedTools=${value}`);
-    await each(values.entries(), 6, async ([at, value]) => {
+    await each(values.entries(), 6, async ([index, value]) => {
       const args = { model: value, tool: value, prompt: value, system: value };
-      const got = await recorded(testbed, client, `hostile-${at}`, args);
+      const got = await recorded(testbed, client, `hostile-${index}`, args);
       promptCount += 1;
       // Blank instructions count as none.
       const blank = value.trim() === "";

@@ -103,7 +103,7 @@ function readWords(given: readonly string[]): TortureRequest | string {
   if (engine !== undefined && !engines.some((item) => item === engine))
     return `--engine takes ${engines.join(" or ")}.`;
   const names = given.filter(
-    (word, at) => !word.startsWith("--") && given[at - 1] !== "--scale" && given[at - 1] !== "--engine",
+    (word, index) => !word.startsWith("--") && given[index - 1] !== "--scale" && given[index - 1] !== "--engine",
   );
   const unknown = names.filter((name) => !tortures.some((torture) => torture.name === name));
   if (unknown.length > 0)

@@ -85,13 +85,16 @@ export async function holdOut(
     await testbed.startRunner({ name: "other", slots: Math.max(1, Math.floor(runs / 2)) }),
   ];
   // Half of the runs end during the outage, half after it.
-  const lines = (at: number): number => (at % 2 === 0 ? Math.ceil(seconds / 2) : seconds + 4);
+  const lines = (index: number): number => (index % 2 === 0 ? Math.ceil(seconds / 2) : seconds + 4);
   const submitted = new Map<string, number>();
   // On a busy machine the first run could end before the last has started, so all wait for this file.
   const after = join(testbed.directory, "begin-printing");
-  await each(upTo(runs), 8, async (at) => {
-    const { run_id } = await client.submit({ agent_name: "work", parameters: { lines: lines(at), pause: "1", after } });
-    submitted.set(run_id, lines(at));
+  await each(upTo(runs), 8, async (index) => {
+    const { run_id } = await client.submit({
+      agent_name: "work",
+      parameters: { lines: lines(index), pause: "1", after },
+    });
+    submitted.set(run_id, lines(index));
   });
   await waitFor(
     async () => ((await client.runs.list({ status: ["running"], limit: 1000 })).items.length === runs ? true : null),
@@ -133,7 +136,8 @@ async function judge(
     ({ status, attempt, failures }) => status !== "completed" || attempt !== 1 || failures !== 0,
   );
   const short = [...submitted].filter(
-    ([run_id, count]) => printed(logs.get(run_id) ?? []) !== [...upTo(count)].map((at) => `line ${at + 1}\n`).join(""),
+    ([run_id, count]) =>
+      printed(logs.get(run_id) ?? []) !== [...upTo(count)].map((index) => `line ${index + 1}\n`).join(""),
   );
   const gaps = [...logs].flatMap(([run_id, log]) => faultsOfLog(run_id, log));
   const repeats = testbed.marks().length - new Set(testbed.marks().map((mark) => mark.split(".")[0])).size;

@@ -32,9 +32,9 @@ export async function questions({ runs, questions: each_, kills }: Sizes, tools:
     const script = join(testbed.directory, "scripts", "turns.json");
     writeFileSync(script, JSON.stringify({ turns: [...turns, { text: "Done." }] }));
     const slots: RunnerSlot[] = [];
-    for (const at of upTo(2)) {
+    for (const index of upTo(2)) {
       const profile = { type: "model", config: { provider: "scripted", script } };
-      const spec: RunnerSpec = { name: `runner-${at}`, slots: 4, times: { pollPauseMs: 50 }, profile };
+      const spec: RunnerSpec = { name: `runner-${index}`, slots: 4, times: { pollPauseMs: 50 }, profile };
       slots.push({ spec, child: (await testbed.startRunner(spec)).child });
     }
     await testbed.client.agents.put("asker", {
@@ -47,8 +47,8 @@ export async function questions({ runs, questions: each_, kills }: Sizes, tools:
       max_turns: 10 * each_,
     });
     const submitted: string[] = [];
-    await each(upTo(runs), 4, async (at) => {
-      const request = { agent_name: "asker", prompt: "work", idempotency_key: `run ${at}` };
+    await each(upTo(runs), 4, async (index) => {
+      const request = { agent_name: "asker", prompt: "work", idempotency_key: `run ${index}` };
       submitted.push((await retryWhileUnreachable(() => testbed.client.submit(request))).run_id);
     });
     const blow = async (): Promise<void> => {

@@ -14,12 +14,12 @@ export async function race({ claimers, runs }: { claimers: number; runs: number 
     let finished = 0;
     const ending = new AbortController();
     setMaxListeners(0, ending.signal); // every claimer listens
-    const claim = async (at: number): Promise<void> => {
+    const claim = async (index: number): Promise<void> => {
       const port = createHttpPort({ url, token });
       try {
         await claimAll(
           port,
-          at,
+          index,
           ending.signal,
           (run_ids) => {
             for (const run_id of run_ids) handed.set(run_id, (handed.get(run_id) ?? 0) + 1);
@@ -69,15 +69,15 @@ export async function race({ claimers, runs }: { claimers: number; runs: number 
 
 async function claimAll(
   port: RunnerPort,
-  at: number,
+  index: number,
   signal: AbortSignal,
   onHanded: (run_ids: string[]) => void,
   onFinished: (count: number) => void,
 ): Promise<void> {
   const { runner_id, epoch } = await port.register({
     protocol: 1,
-    runner_key: `key of claimer ${at}`,
-    name: `claimer-${at}`,
+    runner_key: `key of claimer ${index}`,
+    name: `claimer-${index}`,
     hostname: "race",
     project_dir: "/",
     executor_profile: "race",
@@ -88,7 +88,7 @@ async function claimAll(
     slots: 10,
   });
   for (let no = 1; !signal.aborted; no += 1) {
-    const claim_id = `${at}-${no}`;
+    const claim_id = `${index}-${no}`;
     const want = 1 + Math.floor(Math.random() * 5);
     // Like a runner, repeat the request until it is answered.
     const { claims } = await retryWhileUnreachable(() =>

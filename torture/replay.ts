@@ -66,7 +66,7 @@ async function listTypes({ client }: Testbed, run_id: string): Promise<string> {
 /** The event types of a log. Consecutive output counts once, because it arrives in any number of pieces. */
 function typesIn(log: readonly { event: { type: string; status?: unknown } }[]): string {
   const args = log.map(({ event }) => [event.type, event.status].filter((part) => part !== undefined).join(" "));
-  return args.filter((word, at) => word !== "output" || args[at - 1] !== "output").join(", ");
+  return args.filter((word, index) => word !== "output" || args[index - 1] !== "output").join(", ");
 }
 
 async function judge(testbed: Testbed, once: string, runs: number, hung: boolean): Promise<Finding> {

@@ -19,8 +19,8 @@ export async function runnerKilled(
     await testbed.putAgent("once");
     await testbed.putAgent("twice", { max_attempts: 2 });
     const found: Loss[] = [];
-    await each(upTo(kills), atOnce, async (at) => {
-      found.push(await killOne(testbed, at, at % 2 === 0 ? "once" : "twice"));
+    await each(upTo(kills), atOnce, async (index) => {
+      found.push(await killOne(testbed, index, index % 2 === 0 ? "once" : "twice"));
       if (found.length % 20 === 0) tools.progress(`${found.length} of ${kills} kills`);
     });
     const lost = found.filter((item) => item.fault === null);
@@ -48,9 +48,9 @@ interface Loss {
   fault: string | null;
 }
 
-async function killOne(testbed: Testbed, at: number, agent_name: string): Promise<Loss> {
+async function killOne(testbed: Testbed, index: number, agent_name: string): Promise<Loss> {
   const { client } = testbed;
-  const name = `victim-${at}`;
+  const name = `victim-${index}`;
   const { child } = await testbed.startRunner({ name, slots: 1, tags: [name] });
   const mark = newMark();
   const { run_id } = await client.submit({ agent_name, parameters: { stay: mark }, demands: { tags: [name] } });

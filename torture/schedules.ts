@@ -28,10 +28,10 @@ export async function schedules({ schedules: count, seconds }: Sizes, tools: Too
   const work = async (testbed: Testbed): Promise<Finding> => {
     await testbed.putAgent("work");
     const created: Schedule[] = [];
-    await each(upTo(count), 8, async (at) => {
-      const overlap = overlaps[at % overlaps.length]!;
-      const catch_up = at % 3 === 0 ? ("one" as const) : ("none" as const);
-      const body = { agent_name: "work", name: `s${at}`, cron: "* * * * *", overlap, catch_up };
+    await each(upTo(count), 8, async (index) => {
+      const overlap = overlaps[index % overlaps.length]!;
+      const catch_up = index % 3 === 0 ? ("one" as const) : ("none" as const);
+      const body = { agent_name: "work", name: `s${index}`, cron: "* * * * *", overlap, catch_up };
       created.push(await retryWhileUnreachable(() => testbed.client.schedules.create(body)));
     });
     let kills = 0;

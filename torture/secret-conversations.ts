@@ -47,15 +47,15 @@ export async function converseWithSecrets(
   const failed: string[] = [];
   let session_id: string | null = null;
   try {
-    for (let at = 0; at < runs; at += 1) {
-      const resumed = at === 1 && session_id !== null ? { mode: "resume" as const, session_id } : {};
+    for (let index = 0; index < runs; index += 1) {
+      const resumed = index === 1 && session_id !== null ? { mode: "resume" as const, session_id } : {};
       const run = await testbed.client.submit({ agent_name: "thinker", parameters: {}, prompt: "look", ...resumed });
       session_id = run.session_id;
       const events: string[] = [];
       for await (const { event } of testbed.client.runs.follow(run.run_id)) events.push(JSON.stringify(event));
       const stream = events.join("\n");
       streams.push(stream);
-      if (at === 0 && !stream.includes(`[redacted:${names[0]}]`)) failed.push("a conversation met no secret");
+      if (index === 0 && !stream.includes(`[redacted:${names[0]}]`)) failed.push("a conversation met no secret");
       const { status, error } = await testbed.client.runs.get(run.run_id);
       if (status !== "completed") failed.push(`a conversation is ${status}: ${error}`);
     }

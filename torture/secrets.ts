@@ -23,16 +23,16 @@ export async function secrets(
 ): Promise<Finding> {
   return withTestbed(tools, null, async (testbed) => {
     const canaries = makeCanaries(count);
-    const names = canaries.map((_, at) => `SECRET_${at}_TOKEN`);
-    const env = Object.fromEntries(canaries.map((canary, at) => [names[at]!, canary]));
+    const names = canaries.map((_, index) => `SECRET_${index}_TOKEN`);
+    const env = Object.fromEntries(canaries.map((canary, index) => [names[index]!, canary]));
     const script = join(testbed.directory, "scripts", "leak.mjs");
     writeFileSync(script, leakScript);
     await testbed.startRunner({ name: "leaky", slots: 2, env, profile: { env_from: names } });
     await testbed.client.agents.put("leak", { type: "procedural", command: `${process.execPath} ${script}` });
     const searched: Found[] = [];
     const failed: string[] = [];
-    for (const at of upTo(runs)) {
-      const { run_id } = await testbed.client.submit({ agent_name: "leak", parameters: { split: at % 2 === 1 } });
+    for (const index of upTo(runs)) {
+      const { run_id } = await testbed.client.submit({ agent_name: "leak", parameters: { split: index % 2 === 1 } });
       const args = watchWords("anybody's");
       const streamed: string[] = [];
       for await (const event of testbed.client.runs.follow(run_id)) {
@@ -102,13 +102,15 @@ async function askWithSecrets(
   searched: Found[],
 ): Promise<{ canaries: string[]; failed: string[] }> {
   const canaries = makeCanaries(count);
-  const properties = Object.fromEntries(canaries.map((_, at) => [`p${at}`, { type: "string", format: "password" }]));
+  const properties = Object.fromEntries(
+    canaries.map((_, index) => [`p${index}`, { type: "string", format: "password" }]),
+  );
   await client.agents.put("parameters", {
     type: "procedural",
     command: `${process.execPath} ${script} --from-parameters`,
     parameters_schema: { type: "object", properties },
   });
-  const parameters = Object.fromEntries(canaries.map((canary, at) => [`p${at}`, canary]));
+  const parameters = Object.fromEntries(canaries.map((canary, index) => [`p${index}`, canary]));
   const created = await client.submit({ agent_name: "parameters", parameters, idempotency_key: "parameters" });
   searched.push(["the answer to a submit", Buffer.from(JSON.stringify(created))]);
   const streamed: string[] = [];
@@ -232,14 +234,14 @@ const encoded = (secret) => [
 ];
 const fromParameters = process.argv.includes("--from-parameters");
 const secrets = fromParameters
-  ? process.argv.flatMap((word, at) => (/^--p\\d+$/.test(word) ? [[word, process.argv[at + 1]]] : []))
+  ? process.argv.flatMap((word, index) => (/^--p\\d+$/.test(word) ? [[word, process.argv[index + 1]]] : []))
   : Object.entries(process.env).filter(([name]) => /^SECRET_\\d+_TOKEN$/.test(name));
 if (secrets.length === 0) process.exit(3);
-for (const [at, line] of secrets.flatMap(([, secret]) => encoded(secret)).entries()) {
-  const fd = at % 3 === 0 ? 2 : 1;
-  const cut = split ? 1 + ((at * 7) % (line.length - 1)) : 0;
+for (const [index, line] of secrets.flatMap(([, secret]) => encoded(secret)).entries()) {
+  const fd = index % 3 === 0 ? 2 : 1;
+  const cut = split ? 1 + ((index * 7) % (line.length - 1)) : 0;
   writeSync(fd, line.slice(0, cut));
-  if (at % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  if (index % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 5));
   writeSync(fd, line.slice(cut) + "\\n");
 }
 `;

@@ -29,8 +29,8 @@ export async function slowPatterns({ submits, idleMs = 5000, stayMs = 5000 }: Si
     const broken: string[] = [];
     const under = await other.during(
       (async () => {
-        await each(upTo(submits), submits, async (at) => {
-          const status = await submit(testbed, token, at % 2 === 0);
+        await each(upTo(submits), submits, async (index) => {
+          const status = await submit(testbed, token, index % 2 === 0);
           answers[status] = (answers[status] ?? 0) + 1;
           if (!["400", "429", "gone"].includes(status)) broken.push(`a slow submit was answered with ${status}`);
         });

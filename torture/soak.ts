@@ -31,7 +31,7 @@ export async function soak(
   return withTestbed(tools, null, async (testbed) => {
     await testbed.putAgent("work");
     const runners: Child[] = [];
-    for (const at of upTo(2)) runners.push((await testbed.startRunner({ name: `runner-${at}`, slots: 6 })).child);
+    for (const index of upTo(2)) runners.push((await testbed.startRunner({ name: `runner-${index}`, slots: 6 })).child);
     const found: Sample[] = [];
     let done = 0;
     for (const no of upTo(samples)) {

@@ -35,7 +35,7 @@ export async function stalledReaders(
     const sockets: Socket[] = [];
     const under = await other.during(
       (async () => {
-        await each(upTo(readers), 50, async (at) => void sockets.push(await ask(testbed, token, run_id, at)));
+        await each(upTo(readers), 50, async (index) => void sockets.push(await ask(testbed, token, run_id, index)));
         await pause(stayMs);
       })(),
     );
@@ -48,14 +48,14 @@ export async function stalledReaders(
 }
 
 /** Requests the log in one of its formats and never reads the response, not even its headers. */
-function ask({ coordinators }: Testbed, token: string, run_id: string, at: number): Promise<Socket> {
+function ask({ coordinators }: Testbed, token: string, run_id: string, index: number): Promise<Socket> {
   const forms = [
     [`/runs/${run_id}/events`, "text/event-stream"],
     [`/runs/${run_id}/events`, "text/event-stream"],
     ["/events", "text/event-stream"],
     [`/runs/${run_id}/events?limit=1000`, "application/json"],
   ] as const;
-  const [path, accept] = forms[at % forms.length]!;
+  const [path, accept] = forms[index % forms.length]!;
   const { hostname, port, host } = new URL(coordinators[0]!.url);
   return new Promise((resolve) => {
     const socket = connect(Number(port), hostname);

@@ -39,10 +39,10 @@ export async function submitDuring(
   parameters: Record<string, unknown> = {},
 ): Promise<string[]> {
   const submitted: string[] = [];
-  await each(upTo(runs), 8, async (at) => {
-    while (at / runs > (storm.done + 1) / storm.total) await pause(20);
+  await each(upTo(runs), 8, async (index) => {
+    while (index / runs > (storm.done + 1) / storm.total) await pause(20);
     const run = await retryWhileUnreachable(() =>
-      client.submit({ agent_name: "work", parameters, idempotency_key: `run ${at}` }),
+      client.submit({ agent_name: "work", parameters, idempotency_key: `run ${index}` }),
     );
     submitted.push(run.run_id);
   });

@@ -25,8 +25,8 @@ const kinds = {
   garbage: (socket) => socket.write(Buffer.from(Array.from({ length: 500 }, () => Math.random() * 256))),
   redirect: (socket) => socket.write("HTTP/1.1 307 Elsewhere\\r\\nlocation: http://127.0.0.1:" + real + "/proof\\r\\ncontent-length: 0\\r\\n\\r\\n"),
   slow: (socket) => {
-    const timer = setInterval(() => socket.write("HTTP/1.1 200 OK\\r\\nx: y\\r\\n"[at++] ?? "z"), 50);
-    let at = 0;
+    const timer = setInterval(() => socket.write("HTTP/1.1 200 OK\\r\\nx: y\\r\\n"[index++] ?? "z"), 50);
+    let index = 0;
     socket.on("close", () => clearInterval(timer));
   },
   relay: (socket, body) => ask(body, (chunk) => socket.write(chunk)),

@@ -32,7 +32,7 @@ export async function uploads({ rounds, kills }: { rounds: number; kills: number
       if ((round + 1) % 25 === 0) tools.progress(`${round + 1} of ${rounds} runs`);
     });
     // After the rounds, which a restart would disturb.
-    for (const at of upTo(kills)) await killedInUpload(testbed, at, seen);
+    for (const index of upTo(kills)) await killedInUpload(testbed, index, seen);
     seen.broken.push(...outsiders(testbed, before), ...(await listParts(testbed)));
     const { broken, ...counts } = seen;
     return {
@@ -51,8 +51,8 @@ export async function uploads({ rounds, kills }: { rounds: number; kills: number
 }
 
 async function oneRound(testbed: Testbed, round: number, seen: Seen): Promise<void> {
-  const at = round % testbed.coordinators.length;
-  const { url } = testbed.coordinators[at]!;
+  const index = round % testbed.coordinators.length;
+  const { url } = testbed.coordinators[index]!;
   const run = await claimOverHttp(as(testbed, url), `uploader-${round}`);
   try {
     const kept = new Map<string, Buffer>();
@@ -64,7 +64,7 @@ async function oneRound(testbed: Testbed, round: number, seen: Seen): Promise<vo
     await hostileNames(run, round, seen);
     await lies(run, seen);
     await cutOff(testbed, url, run, seen);
-    const other = testbed.coordinators[(at + 1) % testbed.coordinators.length]!;
+    const other = testbed.coordinators[(index + 1) % testbed.coordinators.length]!;
     await compare(testbed, other, run.run_id, kept, seen);
   } finally {
     await run.finish();
@@ -142,9 +142,9 @@ function sendSome(url: string, token: string, run: ClaimedRun, bytes: Buffer, ma
 }
 
 /** The coordinator dies in the middle of an upload, and the runner repeats it at another. */
-async function killedInUpload(testbed: Testbed, at: number, seen: Seen): Promise<void> {
-  const slot = testbed.coordinators[at % testbed.coordinators.length]!;
-  const run = await retryWhileUnreachable(() => claimOverHttp(as(testbed, testbed.url), `killed-${at}`));
+async function killedInUpload(testbed: Testbed, index: number, seen: Seen): Promise<void> {
+  const slot = testbed.coordinators[index % testbed.coordinators.length]!;
+  const run = await retryWhileUnreachable(() => claimOverHttp(as(testbed, testbed.url), `killed-${index}`));
   const bytes = randomBytes(8_000_000);
   const sending = sendSome(slot.url, testbed.token, run, bytes, bytes.length - 1);
   await new Promise((resolve) => setTimeout(resolve, Math.random() * 60));

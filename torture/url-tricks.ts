@@ -22,8 +22,8 @@ export async function urlTricks({ rounds }: { rounds: number }, tools: Tools): P
       const hidden = literalTricks.map((trick) => trick.replaceAll("PORT", String(target.port)));
       const names = [...Object.keys(nameTricks), ...systemNames].map((name) => `http://${name}:${target.port}/`);
       let registered = 0;
-      for (const [at, url] of hidden.entries())
-        await client.webhooks.add({ name: `trick-${at}`, url }).then(
+      for (const [index, url] of hidden.entries())
+        await client.webhooks.add({ name: `trick-${index}`, url }).then(
           () => (registered += 1),
           () => undefined,
         );

@@ -37,5 +37,5 @@ export async function each<T>(items: Iterable<T>, atOnce: number, work: (item: T
 }
 
 export function* upTo(count: number): Generator<number> {
-  for (let at = 0; at < count; at += 1) yield at;
+  for (let index = 0; index < count; index += 1) yield index;
 }

@@ -21,8 +21,8 @@ export async function wake({ times }: { times: number }, tools: Tools): Promise<
     const { runner_id, epoch } = await port.register(registration("waits here"));
     const wokenMs: number[] = [];
     const broken: string[] = [];
-    for (const at of upTo(times)) {
-      const claim_id = `claim ${at}`;
+    for (const index of upTo(times)) {
+      const claim_id = `claim ${index}`;
       const waiting = port.poll({ runner_id, epoch, claim_id, want: 1, ack_order: 0 }, AbortSignal.timeout(200_000));
       // By then the poll is held, and only a wake-up ends it.
       await pause(5 + Math.random() * 10);
@@ -37,7 +37,7 @@ export async function wake({ times }: { times: number }, tools: Tools): Promise<
       const outcome = { status: "completed", exit_code: 0, text: null } as const;
       const finishes = claims.map((claim) => ({ run_id: claim.run_id, attempt: claim.attempt, last_n: 0, outcome }));
       await port.report({ runner_id, epoch, held: [], as_of_claim: claim_id, events: [], partials: [], finishes });
-      if ((at + 1) % 200 === 0) tools.progress(`${at + 1} of ${times}`);
+      if ((index + 1) % 200 === 0) tools.progress(`${index + 1} of ${times}`);
     }
     port.close();
     const [p50, p99] = [percentile(wokenMs, 0.5), percentile(wokenMs, 0.99)];

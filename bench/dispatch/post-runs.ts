@@ -39,8 +39,8 @@ export async function postRuns(root: string, directory: string, rounds: number, 
   );
   for (const { sockets } of clients) await postAll(sockets, requests / 2);
   for (let round = 0; round < rounds; round++) {
-    for (let at = 0; at < clients.length; at++) {
-      const { name, sockets } = clients[(at + round) % clients.length]!;
+    for (let index = 0; index < clients.length; index++) {
+      const { name, sockets } = clients[(index + round) % clients.length]!;
       addSample(result, name, await postAll(sockets, requests));
     }
   }

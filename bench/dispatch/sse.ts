@@ -132,8 +132,8 @@ async function droverSide(root: string, directory: string): Promise<Side> {
   );
   const attempt = claims[0]?.attempt ?? 0;
   const tokens: string[] = [];
-  for (let at = 0; at < callers; at++)
-    tokens.push((await client.tokens.create({ role: "admin", subject: `reader-${at}` })).token);
+  for (let index = 0; index < callers; index++)
+    tokens.push((await client.tokens.create({ role: "admin", subject: `reader-${index}` })).token);
   let n = 0;
   let before: Promise<unknown> = Promise.resolve();
   // One report at a time, like a runner.

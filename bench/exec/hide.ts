@@ -46,8 +46,8 @@ const spawnCount = 500;
 async function spawns(isolation: Isolation, home: string, capture: CaptureOptions) {
   const execute = createExecute(createStart());
   const times = { plain: [] as number[], hidden: [] as number[] };
-  for (let at = 0; at < spawnCount; at++) {
-    for (const name of at % 2 === 0 ? (["plain", "hidden"] as const) : (["hidden", "plain"] as const)) {
+  for (let index = 0; index < spawnCount; index++) {
+    for (const name of index % 2 === 0 ? (["plain", "hidden"] as const) : (["hidden", "plain"] as const)) {
       const began = performance.now();
       const { success } = await execute(
         { executable: "/bin/true" },

@@ -4,8 +4,8 @@ export const executor = {
   can: { resume: false, fork: false, ask: false, input: false },
   async run({ parameters: { words = 3000, pause_ms = 20 } }, { partial, emit, signal }) {
     let said = "";
-    for (let at = 0; at < words && !signal.aborted; at += 3) {
-      const text = at % 60 === 0 ? `\n\n- **point ${at / 60}**: ` : "three more words ";
+    for (let offset = 0; offset < words && !signal.aborted; offset += 3) {
+      const text = offset % 60 === 0 ? `\n\n- **point ${offset / 60}**: ` : "three more words ";
       said += text;
       partial({ kind: "assistant", text });
       await new Promise((resolve) => setTimeout(resolve, pause_ms));

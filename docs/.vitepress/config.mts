@@ -24,9 +24,10 @@ export default defineConfig({
     config(md) {
       showBlockInfo(md);
       // Braces are text, not Vue expressions.
-      md.renderer.rules.text = (tokens, at) =>
-        md.utils.escapeHtml(tokens[at]!.content).replaceAll("{{", "&#123;&#123;");
-      md.renderer.rules.code_inline = (tokens, at) => `<code v-pre>${md.utils.escapeHtml(tokens[at]!.content)}</code>`;
+      md.renderer.rules.text = (tokens, index) =>
+        md.utils.escapeHtml(tokens[index]!.content).replaceAll("{{", "&#123;&#123;");
+      md.renderer.rules.code_inline = (tokens, index) =>
+        `<code v-pre>${md.utils.escapeHtml(tokens[index]!.content)}</code>`;
     },
   },
   themeConfig: {

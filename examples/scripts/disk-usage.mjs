@@ -48,8 +48,8 @@ function count(path, entry) {
   if (stat.nlink > 1) counted.add(`${stat.dev}:${stat.ino}`);
   report.files++;
   report.total_bytes += stat.size;
-  const at = report.largest.findIndex(({ bytes }) => bytes < stat.size);
-  report.largest.splice(at < 0 ? report.largest.length : at, 0, { path, bytes: stat.size });
+  const index = report.largest.findIndex(({ bytes }) => bytes < stat.size);
+  report.largest.splice(index < 0 ? report.largest.length : index, 0, { path, bytes: stat.size });
   report.largest.length = Math.min(report.largest.length, top);
 }
 

@@ -28,7 +28,9 @@ test("refuses a repeated key", () => {
 
 test("finds a position and a reason for every text that JSON.parse rejects", () => {
   const broken = tuple(json({ maxDepth: 3 }), nat(), constantFrom("", ",", "}", "]", '"', "x", "'", "\n", ":", "{"))
-    .map(([text, at, piece]) => text.slice(0, at % text.length) + piece + text.slice((at % text.length) + 1))
+    .map(
+      ([text, offset, piece]) => text.slice(0, offset % text.length) + piece + text.slice((offset % text.length) + 1),
+    )
     .filter((text) => !isJson(text));
   assert(
     property(broken, (text) => {

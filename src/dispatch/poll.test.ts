@@ -173,7 +173,7 @@ it("holds a poll for as long as the runner asks, within its own limit", async ()
     isAnswered = true;
   });
   // Several shorter polls later it still waits.
-  for (let at = 0; at < 5; at += 1) await openPoll({ pollHoldMs: 5 })({ ...request, want: 0 }, never);
+  for (let index = 0; index < 5; index += 1) await openPoll({ pollHoldMs: 5 })({ ...request, want: 0 }, never);
   expect(isAnswered).toBe(false);
   const run_id = await host.submit();
   expect((await waiting).claims).toMatchObject([{ run_id }]);

@@ -89,7 +89,7 @@ if (shm !== undefined && shm !== dev) {
     const inside = mkdtempSync("/dev/shm/drover-held-");
     try {
       const before = await measure(["/dev"], { withBytes: false });
-      for (let at = 0; at < 300; at += 1) writeFileSync(join(inside, String(at)), "");
+      for (let index = 0; index < 300; index += 1) writeFileSync(join(inside, String(index)), "");
       // other processes create and remove devices meanwhile, but not hundreds
       expect((await measure(["/dev"], { withBytes: false })).files).toBeLessThan(before.files + 200);
     } finally {
@@ -103,7 +103,7 @@ test("counts nothing for a missing directory", async () => {
 });
 
 test("ends the walk soon after isEnough returns true or the signal aborts", async () => {
-  const names = Array.from({ length: 2000 }, (_, at) => String(at));
+  const names = Array.from({ length: 2000 }, (_, index) => String(index));
   for (const name of names) writeFileSync(join(directory, name), "");
   const partial = await measure([directory], { isEnough: ({ files }) => files > 100 });
   expect(partial.files).toBeGreaterThan(100);
@@ -120,7 +120,7 @@ test("ends the walk soon after isEnough returns true or the signal aborts", asyn
 });
 
 test("yields to the event loop after every few hundred entries of a large directory", async () => {
-  for (let at = 0; at < 2560; at += 1) writeFileSync(join(directory, String(at)), "");
+  for (let index = 0; index < 2560; index += 1) writeFileSync(join(directory, String(index)), "");
   let counted = 0;
   let countedAtLastTick = 0;
   let maxPerTick = 0;
@@ -148,7 +148,7 @@ test("tolerates entries that appear and vanish during the walk", async () => {
   const child = spawn("sh", ["-c", script], { cwd: directory, stdio: ["ignore", "pipe", "ignore"], detached: true });
   try {
     let counted = 0;
-    for (let at = 0; at < 300 || counted === 0; at += 1) counted += (await measure([directory])).files;
+    for (let index = 0; index < 300 || counted === 0; index += 1) counted += (await measure([directory])).files;
     expect(counted).toBeGreaterThan(0);
   } finally {
     child.stdout.resume();

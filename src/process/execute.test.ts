@@ -133,7 +133,9 @@ test("writes complete streams to spill files that only their owner can read", as
   const spill = spillFiles();
   const result = await run("seq 1 100000; echo err >&2", { maxBytes: 100, spill });
   expect(result).toMatchObject({ success: true, stdout: { truncated: true } });
-  expect(readFileSync(spill.stdout, "utf8")).toBe(Array.from({ length: 100_000 }, (_, at) => `${at + 1}\n`).join(""));
+  expect(readFileSync(spill.stdout, "utf8")).toBe(
+    Array.from({ length: 100_000 }, (_, index) => `${index + 1}\n`).join(""),
+  );
   expect(readFileSync(spill.stderr, "utf8")).toBe("err\n");
   expect(statSync(spill.stdout).mode & 0o777).toBe(0o600);
 });

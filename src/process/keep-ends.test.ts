@@ -61,8 +61,8 @@ test("never splits a character", () => {
       fc.string({ unit: "grapheme", minLength: 30, maxLength: 80 }),
       (maxBytes, size, text) => {
         const bytes = Buffer.from(text);
-        const parts = Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) =>
-          bytes.subarray(at * size, (at + 1) * size),
+        const parts = Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) =>
+          bytes.subarray(index * size, (index + 1) * size),
         );
         const { head, tail } = keepChunks(maxBytes, parts);
         const strict = new TextDecoder("utf-8", { fatal: true });

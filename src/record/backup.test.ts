@@ -157,8 +157,8 @@ it("refuses a file that is not a backup or was changed, and leaves nothing behin
   await backupStore({ directory: store.directory, file: join(root, "copy") }, now);
   const bytes = readFileSync(join(root, "copy"));
   // Replaces the text everywhere: in the run, in its events and in the audit row, where verification detects it.
-  for (let at = bytes.indexOf("echo hello"); at >= 0; at = bytes.indexOf("echo hello", at))
-    bytes[at] = "E".charCodeAt(0);
+  for (let offset = bytes.indexOf("echo hello"); offset >= 0; offset = bytes.indexOf("echo hello", offset))
+    bytes[offset] = "E".charCodeAt(0);
   chmodSync(join(root, "copy"), 0o600);
   writeFileSync(join(root, "copy"), bytes);
   await expect(restoreStore({ now, directory, file: join(root, "copy") })).rejects.toThrow("audit chain is broken");
@@ -221,8 +221,8 @@ it("publishes nothing before it is verified", async () => {
   await recordRun(store);
   await backupStore({ directory: store.directory, file: join(root, "copy") }, now);
   const bytes = readFileSync(join(root, "copy"));
-  for (let at = bytes.indexOf("echo hello"); at >= 0; at = bytes.indexOf("echo hello", at))
-    bytes[at] = "E".charCodeAt(0);
+  for (let offset = bytes.indexOf("echo hello"); offset >= 0; offset = bytes.indexOf("echo hello", offset))
+    bytes[offset] = "E".charCodeAt(0);
   writeFileSync(join(root, "copy"), bytes);
   const directory = join(root, "new");
   mkdirSync(directory);

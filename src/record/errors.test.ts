@@ -180,7 +180,8 @@ describe("a damaged database", () => {
 
   it("is reported when a page in the middle is overwritten, and nothing is stored", async () => {
     const { directory, file } = await createClosedStore(60);
-    for (let at = page; at < statSync(file).size; at += page) overwrite(file, at, Buffer.alloc(page, 0xa5));
+    for (let offset = page; offset < statSync(file).size; offset += page)
+      overwrite(file, offset, Buffer.alloc(page, 0xa5));
     const run = sampleRun();
     const attempt = scratch.open(directory).then((store) => store.apply([{ op: "create_run", run, events: [] }]));
     await expect(attempt).rejects.toMatchObject({ name: "HostError", code: "DROVER-STA-004" });
@@ -283,8 +284,8 @@ function makeReadOnly(directory: string): void {
   chmodSync(directory, 0o555);
 }
 
-function overwrite(file: string, at: number, bytes: Buffer): void {
+function overwrite(file: string, offset: number, bytes: Buffer): void {
   const fd = openSync(file, "r+");
-  writeSync(fd, bytes, 0, bytes.length, at);
+  writeSync(fd, bytes, 0, bytes.length, offset);
   closeSync(fd);
 }

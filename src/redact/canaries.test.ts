@@ -11,22 +11,22 @@ const alphabets = [
   'xY7"\\/ %&é!\n\t<>',
 ];
 
-const canaries = Array.from({ length: 200 }, (_, at) => {
-  const alphabet = Array.from(alphabets[at % alphabets.length]!);
-  const middle = Array.from(randomBytes(8 + (at % 50)), (byte) => alphabet[byte % alphabet.length]).join("");
-  return `c${at}${middle}z`;
+const canaries = Array.from({ length: 200 }, (_, index) => {
+  const alphabet = Array.from(alphabets[index % alphabets.length]!);
+  const middle = Array.from(randomBytes(8 + (index % 50)), (byte) => alphabet[byte % alphabet.length]).join("");
+  return `c${index}${middle}z`;
 });
 const redactor = createRedactor({
-  variables: Object.fromEntries(canaries.map((value, at) => [`CANARY_${at}_TOKEN`, value])),
+  variables: Object.fromEntries(canaries.map((value, index) => [`CANARY_${index}_TOKEN`, value])),
 });
 
 test("redacts 200 canaries in every encoding and across chunk boundaries", () => {
   const found: string[] = [];
   for (const [which, canary] of canaries.entries()) {
     const forms = listForms(canary);
-    for (const [at, [form, written]] of forms.entries()) {
+    for (const [index, [form, written]] of forms.entries()) {
       const text = `line before\nx=${written} and after\n`;
-      const size = (which + at) % 2 === 0 ? 5 : 16 + (written.length % 23);
+      const size = (which + index) % 2 === 0 ? 5 : 16 + (written.length % 23);
       for (const out of [redactor.text(text), streamed(text, size)]) {
         if (containsCanary(out, canary, forms)) found.push(`${form}: ${JSON.stringify(canary)} in ${out}`);
       }
@@ -37,7 +37,7 @@ test("redacts 200 canaries in every encoding and across chunk boundaries", () =>
 
 test("conceals 200 canaries in parameters, and redacts them in what the run writes", () => {
   const plain = createRedactor({ variables: {} });
-  const parameters = Object.fromEntries(canaries.map((value, at) => [`p${at}`, [{ value }]]));
+  const parameters = Object.fromEntries(canaries.map((value, index) => [`p${index}`, [{ value }]]));
   const schema = { additionalProperties: { items: { properties: { value: { writeOnly: true } } } } };
   const concealed = conceal(schema, { parameters, prompt: null }, plain)!;
   expect(
@@ -57,7 +57,8 @@ function streamed(text: string, size: number): string {
   const bytes = Buffer.from(text);
   const stream = redactor.stream();
   const out: Uint8Array[] = [];
-  for (let at = 0; at < bytes.length; at += size) out.push(stream.push(bytes.subarray(at, at + size)));
+  for (let offset = 0; offset < bytes.length; offset += size)
+    out.push(stream.push(bytes.subarray(offset, offset + size)));
   out.push(stream.end());
   return Buffer.concat(out).toString();
 }

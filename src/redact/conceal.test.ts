@@ -73,7 +73,7 @@ it("treats everything as secret if a schema expands without end", () => {
   const $defs: Record<string, object> = { s0: marked };
   for (let no = 1; no < 400; no += 1)
     $defs[`s${no}`] = {
-      anyOf: Array.from({ length: 10 }, (_, at) => ({ $ref: `#/$defs/s${Math.max(0, no - at - 1)}` })),
+      anyOf: Array.from({ length: 10 }, (_, index) => ({ $ref: `#/$defs/s${Math.max(0, no - index - 1)}` })),
     };
   delete $defs["s0"];
   const schema = { $defs, additionalProperties: { $ref: "#/$defs/s399" }, properties: { none: marked } };

@@ -115,7 +115,7 @@ test.each(ordinaryTexts.map((text) => [text]))("keeps ordinary text: %s", (text)
 });
 
 test("keeps bytes that are not UTF-8", () => {
-  const bytes = Uint8Array.from({ length: 4096 }, (_, at) => (at * 7919) & 0xff);
+  const bytes = Uint8Array.from({ length: 4096 }, (_, index) => (index * 7919) & 0xff);
   expect(none.bytes(bytes)).toEqual(bytes);
   const testRedactor = createRedactor({ variables: { API_KEY: "a-secret-value" } });
   const surrounded = Buffer.concat([bytes, Buffer.from("a-secret-value"), bytes]);

@@ -14,7 +14,7 @@ const secrets = [
 ];
 const redactor = createRedactor({
   variables: {},
-  values: secrets.map((value, at) => ({ name: `secret-${at}`, value })),
+  values: secrets.map((value, index) => ({ name: `secret-${index}`, value })),
 });
 
 const secretPieces = secrets.flatMap((secret) => listForms(secret).map(([, written]) => written));
@@ -77,8 +77,8 @@ describe("a stream", () => {
         wholeText,
         fc.array(fc.integer({ min: 1, max: 90_000 }), { maxLength: 12 }),
         fc.nat(70_000),
-        (text, sizes, at) => {
-          const whole = Buffer.concat([filler.subarray(0, at), text, filler.subarray(at), text]);
+        (text, sizes, offset) => {
+          const whole = Buffer.concat([filler.subarray(0, offset), text, filler.subarray(offset), text]);
           expect(streamed(whole, sizes) === latin1(redactor.bytes(whole))).toBe(true);
         },
       ),
@@ -88,9 +88,9 @@ describe("a stream", () => {
 
   test("misses no secret where the pieces of the fast search meet", () => {
     const filler = Buffer.alloc(70_000, "some ordinary words. ");
-    for (let at = 65_536 - 14; at <= 65_536; at++) {
-      const whole = Buffer.concat([filler.subarray(0, at), Buffer.from(secrets[0]!), filler]);
-      expect(latin1(redactor.bytes(whole)), `at ${at}`).not.toContain(secrets[0]);
+    for (let offset = 65_536 - 14; offset <= 65_536; offset++) {
+      const whole = Buffer.concat([filler.subarray(0, offset), Buffer.from(secrets[0]!), filler]);
+      expect(latin1(redactor.bytes(whole)), `at ${offset}`).not.toContain(secrets[0]);
     }
   });
 
@@ -139,12 +139,12 @@ test("changes nothing when a text is redacted twice", () => {
 function streamed(whole: Buffer, sizes: readonly number[]): string {
   const stream = redactor.stream();
   const out: Uint8Array[] = [];
-  let at = 0;
+  let offset = 0;
   for (const size of sizes) {
-    out.push(stream.push(whole.subarray(at, at + size)));
-    at += size;
+    out.push(stream.push(whole.subarray(offset, offset + size)));
+    offset += size;
   }
-  out.push(stream.push(whole.subarray(at)), stream.end());
+  out.push(stream.push(whole.subarray(offset)), stream.end());
   return latin1(Buffer.concat(out));
 }
 

@@ -28,12 +28,12 @@ const post = async (path: string, body: unknown) => {
 };
 const repeat = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => make(index));
-const names = (count: number) => Object.fromEntries(repeat(count, (at) => [`name${at}`, at]));
+const names = (count: number) => Object.fromEntries(repeat(count, (index) => [`name${index}`, index]));
 const agent = (name: string, more: object = {}) => ({ name, command: "true", ...more });
 
 test.each([
   ["more than 2 MB", { project_dir: "x".repeat(3_000_000) }, 413],
-  ["1,001 agents", { agents: repeat(1001, (at) => agent(`a${at}`)) }, 400],
+  ["1,001 agents", { agents: repeat(1001, (index) => agent(`a${index}`)) }, 400],
   ["an agent of 300 KB", { agents: [agent("a", { description: "x".repeat(300_000) })] }, 400],
   ["many different names", { executor: { type: "procedural", config: names(26_000) } }, 413],
   ["a large configuration", { executor: { type: "procedural", config: { text: "x".repeat(300_000) } } }, 400],
@@ -78,7 +78,7 @@ test("cuts off an endless registration without a Content-Length", async () => {
 });
 
 test("accepts a runner with the maximum number of agents", async () => {
-  const agents = repeat(1000, (at) => agent(`brought${at}`));
+  const agents = repeat(1000, (index) => agent(`brought${index}`));
   expect((await post("/runner/register", { ...registration("many"), name: "many", agents })).status).toBe(200);
   expect((await coordinator.client.agents.get("brought999")).name).toBe("brought999");
 });

@@ -18,7 +18,7 @@ test("packs a buffer once, and every reader gets a valid stream from where it jo
   for (let from = 0; from < buffers.length; from += 1) {
     const stream = deflate.open();
     const chunks = buffers.slice(from).map((bytes) => stream.pack(bytes));
-    chunks.forEach((chunk, at) => expect(chunk).toBe(packed[from + at]));
+    chunks.forEach((chunk, index) => expect(chunk).toBe(packed[from + index]));
     // inflateSync rejects a wrong checksum
     const whole = inflateSync(Buffer.concat([stream.header, ...chunks, stream.trailer()]));
     expect(whole.equals(Buffer.concat(buffers.slice(from)))).toBe(true);

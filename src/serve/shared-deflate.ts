@@ -68,8 +68,8 @@ function adler32(bytes: Uint8Array): number {
   let high = 0;
   for (let from = 0; from < bytes.length; from += adlerRun) {
     const end = Math.min(from + adlerRun, bytes.length);
-    for (let at = from; at < end; at += 1) {
-      low += bytes[at]!;
+    for (let index = from; index < end; index += 1) {
+      low += bytes[index]!;
       high += low;
     }
     low %= adlerBase;

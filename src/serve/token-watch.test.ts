@@ -212,7 +212,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
       used_at: null,
     } as const;
     // Sorted before and after all others.
-    const toId = (at: number): string => `${at < 650 ? "0" : "f"}-${String(at).padStart(4, "0")}`;
+    const toId = (index: number): string => `${index < 650 ? "0" : "f"}-${String(index).padStart(4, "0")}`;
     await store.apply(
       texts.map((text, index) => ({
         op: "put_token",
@@ -241,7 +241,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     expect(watches.filter(({ refused }) => refused)).toEqual([]);
     expect(stranger.refused?.problem.code).toBe("DROVER-API-009");
     const ended = [0, 4, 648, 652, 1296];
-    await store.apply(ended.map((at) => ({ op: "revoke_token", token_id: toId(at), at: created_at })));
+    await store.apply(ended.map((index) => ({ op: "revoke_token", token_id: toId(index), at: created_at })));
     await tokenWatch.recheck();
     expect(credentials.filter((_, index) => watches[index]!.refused).map(({ at }) => at)).toEqual(ended);
     for (const watch of [...watches, stranger]) watch.stop();

@@ -44,8 +44,8 @@ async function submitTogether(
   for (let from = 0; from < valid.length; from += maxRunsPerTransaction) {
     const slice = valid.slice(from, from + maxRunsPerTransaction);
     const stored = await deps.store.apply(slice.map(([, create]) => create));
-    for (const [at, [index, create]] of slice.entries())
-      results[index] = await toSubmitResult(create, stored[at]!, deps);
+    for (const [sliceIndex, [index, create]] of slice.entries())
+      results[index] = await toSubmitResult(create, stored[sliceIndex]!, deps);
     await deps.waitForTurn?.();
   }
   return results;

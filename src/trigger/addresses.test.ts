@@ -34,7 +34,7 @@ test("blocks a hundred address tricks, at registration and again when connecting
 test.each(Object.keys(nameTricks))("does not connect to the name %s", async (name) => {
   const before = receiver.connections();
   let lookups = 0;
-  for (let at = 0; at < 3; at += 1) {
+  for (let index = 0; index < 3; index += 1) {
     const resolve = (_: string, done: Parameters<NonNullable<Parameters<typeof post>[1]["resolve"]>>[1]) =>
       done(null, nameTricks[name]!(lookups++));
     expect(await send(new URL(`http://${name}:${receiver.port}/`), { resolve })).toHaveProperty("error");

@@ -109,7 +109,7 @@ describe.each(["SQLite", "PostgreSQL"])("a chain on %s", (engine) => {
     await define(first);
     const others = engine === "PostgreSQL" ? [await start(), await start()] : [];
     const runs: string[] = [];
-    for (let at = 0; at < 5; at += 1) runs.push(await finish(first, { change: "a.ts" }));
+    for (let index = 0; index < 5; index += 1) runs.push(await finish(first, { change: "a.ts" }));
     await first.stop();
     const last = others[0] ?? (await start({ stateDirectory: first.directory }));
     for (const run_id of runs) expect(await child(last, run_id)).toMatchObject({ agent_name: "review" });

@@ -244,7 +244,7 @@ test("fires each slot once with two coordinators on one database", async () => {
   const { client, clock, create, again } = await setUp("PostgreSQL");
   const other = await again();
   const ids = await Promise.all(
-    Array.from({ length: 30 }, async (_, at) => (await create({ name: `s${at}`, overlap: "allow" })).schedule_id),
+    Array.from({ length: 30 }, async (_, index) => (await create({ name: `s${index}`, overlap: "allow" })).schedule_id),
   );
   for (const minutes of [1, 2, 3]) {
     clock.advance(minutes === 1 ? 30_000 : 60_000);

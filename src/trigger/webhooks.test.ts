@@ -147,7 +147,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     });
     await coordinator.client.webhooks.add({ name: "a-slow", url: slow.url });
     await coordinator.client.webhooks.add({ name: "quick", url: receiver.url });
-    for (let at = 0; at < 6; at += 1) await finishRun(coordinator, "completed");
+    for (let index = 0; index < 6; index += 1) await finishRun(coordinator, "completed");
     await expect.poll(() => receiver.requests.length, { timeout: 60_000 }).toBe(6);
     expect(slow.requests.length).toBeLessThanOrEqual(2);
     await slow.close();
@@ -237,13 +237,13 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     await one.client.webhooks.add({ name: "chat", url: receiver.url });
     await one.client.agents.put("work", { type: "procedural", command: "true" });
     const runs: string[] = [];
-    for (let at = 0; at < 20; at += 1) {
-      const { client } = coordinators[at % coordinators.length]!;
+    for (let index = 0; index < 20; index += 1) {
+      const { client } = coordinators[index % coordinators.length]!;
       const { run_id } = await client.submit({ agent_name: "work" });
       runs.push(run_id);
     }
     await one.client.webhooks.change("chat", { events: ["cancelled"] });
-    await Promise.all(runs.map((run_id, at) => coordinators[at % coordinators.length]!.client.runs.stop(run_id)));
+    await Promise.all(runs.map((run_id, index) => coordinators[index % coordinators.length]!.client.runs.stop(run_id)));
     await settledDeliveries(one, runs.length);
     const delivered = receiver.requests.map(({ body }) => (JSON.parse(body) as { run: { run_id: string } }).run.run_id);
     expect(delivered.toSorted()).toEqual(runs.toSorted());

@@ -137,9 +137,9 @@ async function createRunningRun(publicUrls: string[] = []) {
   const base = { runner_id, epoch, held: [[run_id, attempt]] as [string, number][], as_of_claim: "c1", partials: [] };
   const write = async (lines: number) => {
     let n = 0;
-    for (let at = 0; at < lines; at += 100) {
-      const events = Array.from({ length: Math.min(10, Math.ceil((lines - at) / 10)) }, (_, index) => {
-        const from = at + index * 10;
+    for (let offset = 0; offset < lines; offset += 100) {
+      const events = Array.from({ length: Math.min(10, Math.ceil((lines - offset) / 10)) }, (_, index) => {
+        const from = offset + index * 10;
         const text = Array.from({ length: Math.min(10, lines - from) }, (_one, line) => `line ${from + line}\n`).join(
           "",
         );

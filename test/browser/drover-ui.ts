@@ -149,7 +149,7 @@ function writeProject(folder: string): void {
   write("agents/hostile/hostile.md", "# Hostile\n\nYou say what you should not.\n");
   const tools = payloads
     .slice(0, 30)
-    .map((text, at) => ({ name: "file.write", input: { path: `f${at}.md`, content: text } }));
+    .map((text, index) => ({ name: "file.write", input: { path: `f${index}.md`, content: text } }));
   write(
     "scripts/hostile.json",
     JSON.stringify({ turns: [{ text: payloads.join("\n\n"), tools }, { text: payloads[0] }] }),

@@ -205,10 +205,10 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
       expect(first).toMatchObject({ ok: true, stop: "tool_use", tool_uses: reads });
       expect(session.pending).toMatchObject(reads);
       if (!first.ok) return;
-      const results = first.tool_uses.map(({ tool_use_id }, at) => ({
+      const results = first.tool_uses.map(({ tool_use_id }, index) => ({
         tool_use_id,
-        output: `content ${at}`,
-        is_error: at === 1,
+        output: `content ${index}`,
+        is_error: index === 1,
       }));
       expect(await session.submitToolResults(results, options())).toMatchObject({ ok: true, text: "both read" });
       expect(subject.lastRequest()).toEqual(expect.arrayContaining(["content 0", "content 1"]));

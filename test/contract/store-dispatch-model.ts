@@ -128,13 +128,13 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
         return;
       }
       case "claim": {
-        const at = await alive(one.runner);
+        const driven = await alive(one.runner);
         if (time === 0 && (!one.sameId || closed[one.runner] === claimIds[one.runner])) claimIds[one.runner] += "'";
         const claim_id = claimIds[one.runner] ?? "";
-        if (time === 0) report(at, one.runner, false);
+        if (time === 0) report(driven, one.runner, false);
         const before = await cappedAtWork();
-        const poller = await store.read.poller({ ...at, claim_id, want: one.want });
-        const { claims, orders } = await d.poll(at, one.want, claim_id);
+        const poller = await store.read.poller({ ...driven, claim_id, want: one.want });
+        const { claims, orders } = await d.poll(driven, one.want, claim_id);
         // A poll that waits without writing must not have anything to fetch.
         if ("conflict" in poller || poller.idle)
           expect([poller, claims, orders]).toMatchObject([{ idle: true }, [], []]);
@@ -160,9 +160,9 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
         await write(one.do, handouts[one.pick % Math.max(1, handouts.length)]);
         return;
       case "beat": {
-        const at = await alive(one.runner);
-        const { held, as_of_claim } = report(at, one.runner, one.forget);
-        await d.beat(at, held, as_of_claim);
+        const driven = await alive(one.runner);
+        const { held, as_of_claim } = report(driven, one.runner, one.forget);
+        await d.beat(driven, held, as_of_claim);
         return;
       }
       case "late":
@@ -182,8 +182,8 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
         runners[one.runner] = await registerAgain(one.runner);
         return;
       case "leave": {
-        const at = runners[one.runner];
-        if (at) await store.apply([{ op: "leave_runner", ...at }]);
+        const driven = runners[one.runner];
+        if (driven) await store.apply([{ op: "leave_runner", ...driven }]);
         runners[one.runner] = null;
       }
     }
@@ -223,11 +223,11 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
   }
 
   /** Creates the report that the runner would send now, and keeps it so that it can arrive again later. */
-  function report(at: DrivenRunner, index: number, forget: boolean): Report {
+  function report(driven: DrivenRunner, index: number, forget: boolean): Report {
     const held = handouts
       .filter((handout) => handout.runner === index && !forget)
       .map(({ run_id, attempt }): [string, number] => [run_id, attempt]);
-    const made = { at, held, as_of_claim: closed[index] ?? null, handouts: handouts.length };
+    const made = { at: driven, held, as_of_claim: closed[index] ?? null, handouts: handouts.length };
     reports[index] = [...(reports[index] ?? []), made].slice(-5);
     return made;
   }
@@ -250,7 +250,7 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
     handout: Handout | undefined,
   ): Promise<void> {
     if (handout === undefined) return;
-    const at = await alive(handout.runner);
+    const driven = await alive(handout.runner);
     const before = await store.read.run(handout.run_id);
     const current =
       before?.attempt === handout.attempt && before.runner_id === `r${handout.runner}` && !isTerminal(before.status);
@@ -258,13 +258,13 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
     const result =
       what in runnerEvents
         ? await d.append(
-            at,
+            driven,
             handout.run_id,
             handout.attempt,
             handout.sent + 1,
             runnerEvents[what as keyof typeof runnerEvents],
           )
-        : await d.finish(at, handout.run_id, handout.attempt, {
+        : await d.finish(driven, handout.run_id, handout.attempt, {
             last_n: handout.sent,
             ...(what === "finish" ? {} : { give_back: what === "drain" ? "at_no_cost" : "as_failure" }),
           });
@@ -274,12 +274,12 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
   }
 
   async function alive(index: number): Promise<DrivenRunner> {
-    const at = runners[index] ?? (await registerAgain(index));
-    runners[index] = at;
+    const driven = runners[index] ?? (await registerAgain(index));
+    runners[index] = driven;
     const [beat] = await store.apply([
-      { op: "claim_runs", ...at, claim_id: claimIds[index] ?? "", want: 0, ack_order: 0, lease_ms: 10_000 },
+      { op: "claim_runs", ...driven, claim_id: claimIds[index] ?? "", want: 0, ack_order: 0, lease_ms: 10_000 },
     ]);
-    if (beat.ok) return at;
+    if (beat.ok) return driven;
     const again = await registerAgain(index);
     runners[index] = again;
     return again;

@@ -160,8 +160,8 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
       // It was suspended for more than half a lease.
       before = await rescueAs(before);
       const since = before.at;
-      for (let at = 0; at < 2; at += 1) {
-        advance(5000 - at);
+      for (let index = 0; index < 2; index += 1) {
+        advance(5000 - index);
         before = await rescueAs(before);
         expect(before).toMatchObject({ since, lost_runners: [] });
       }

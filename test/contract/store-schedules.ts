@@ -119,7 +119,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
       await put(scheduled());
       const missed = Array.from(
         { length: 250 },
-        (_, at) => ({ slot: minute(at + 1), why: "missed", detail: "x" }) as const,
+        (_, index) => ({ slot: minute(index + 1), why: "missed", detail: "x" }) as const,
       );
       const due = { rev: 1, at: minute(1), next: minute(252) };
       const [done] = await store.apply([
@@ -179,7 +179,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
 
     it("queues no more than a hundred", async () => {
       await put(scheduled("s", { overlap: "queue" }));
-      for (let at = 1; at <= 101; at += 1) await fired(at);
+      for (let index = 1; index <= 101; index += 1) await fired(index);
       expect(await fire(102)).toMatchObject({ run_id: null });
       expect((await lines()).at(-1)).toMatchObject({ outcome: "skipped", why: "queue_full" });
     });

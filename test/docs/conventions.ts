@@ -7,8 +7,8 @@ const languages = ["sh", "output", "yaml", "json", "md", "ts", "js", "text", "in
 
 /** What is wrong with how a page writes its blocks, as `path:line: problem`. */
 export function conventionFailures(page: Page): string[] {
-  return page.blocks.flatMap((block, at) => {
-    const problem = block.isHidden ? hiddenProblem(block) : visibleProblem(block, page.blocks[at - 1]);
+  return page.blocks.flatMap((block, index) => {
+    const problem = block.isHidden ? hiddenProblem(block) : visibleProblem(block, page.blocks[index - 1]);
     return problem === null ? [] : [`${page.path}:${block.line}: ${problem}`];
   });
 }

@@ -50,22 +50,22 @@ const startOfComment = /^<!-- (sh|file|model|postgres)\b(.*)$/;
 export function parseBlocks(text: string): Block[] {
   const blocks: Block[] = [];
   const lines = text.split("\n");
-  for (let at = 0; at < lines.length; at += 1) {
-    const fence = startOfFence.exec(lines[at]!);
-    const comment = fence ? null : startOfComment.exec(lines[at]!);
+  for (let index = 0; index < lines.length; index += 1) {
+    const fence = startOfFence.exec(lines[index]!);
+    const comment = fence ? null : startOfComment.exec(lines[index]!);
     if (!fence && !comment) continue;
-    const line = at + 1;
+    const line = index + 1;
     if (comment) {
       const [, language = "", rest = ""] = comment;
       const body: string[] = [];
-      if (!rest.endsWith("-->")) while (++at < lines.length && lines[at] !== "-->") body.push(lines[at]!);
+      if (!rest.endsWith("-->")) while (++index < lines.length && lines[index] !== "-->") body.push(lines[index]!);
       const file = language === "file" ? rest.trim() : null;
       blocks.push({ ...parseInfo(language), file, text: body.join("\n"), line, isHidden: true });
       continue;
     }
     const [, indent = "", ticks = "", info = ""] = fence!;
     const body: string[] = [];
-    while (++at < lines.length && lines[at]!.trim() !== ticks) body.push(lines[at]!.replace(indent, ""));
+    while (++index < lines.length && lines[index]!.trim() !== ticks) body.push(lines[index]!.replace(indent, ""));
     blocks.push({ ...parseInfo(info), text: body.join("\n"), line, isHidden: false });
   }
   return blocks;

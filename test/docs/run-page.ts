@@ -13,11 +13,11 @@ export async function runPage(page: Page): Promise<string[]> {
   mkdirSync(steps);
   try {
     const script: string[] = [prelude];
-    for (const [at, block] of page.blocks.entries()) script.push(await writeStep(steps, at, block, project));
+    for (const [index, block] of page.blocks.entries()) script.push(await writeStep(steps, index, block, project));
     const { code, output } = await bash(script.join("\n"), steps, project);
     return [
       ...(code === 0 ? [] : [describeFailure(page, steps, code, output)]),
-      ...page.blocks.flatMap((block, at) => outputFailure(page, steps, at, block, project)),
+      ...page.blocks.flatMap((block, index) => outputFailure(page, steps, index, block, project)),
     ];
   } finally {
     await project.remove();
@@ -44,10 +44,10 @@ serve_until() {
   done
 }`;
 
-async function writeStep(steps: string, at: number, block: Block, project: PageProject): Promise<string> {
+async function writeStep(steps: string, index: number, block: Block, project: PageProject): Promise<string> {
   const text = project.localize(block.text);
-  const stepFile = (ending: string): string => join(steps, `${at}.${ending}`);
-  const begin = `echo ${at} >${quote(join(steps, "current"))}`;
+  const stepFile = (ending: string): string => join(steps, `${index}.${ending}`);
+  const begin = `echo ${index} >${quote(join(steps, "current"))}`;
   const redirect = `>${quote(stepFile("out"))} 2>&1 </dev/null`;
   if (block.file !== null && block.norun === null) {
     writeFileSync(stepFile("file"), `${text}\n`);
@@ -63,7 +63,7 @@ async function writeStep(steps: string, at: number, block: Block, project: PageP
     return `${begin}\ncode=0\n( ${source} ) || code=$?\n${announced}`;
   }
   if (["ts", "js"].includes(block.language) && block.norun === null) {
-    const file = join(project.directory, `snippet-${at}.mjs`);
+    const file = join(project.directory, `snippet-${index}.mjs`);
     writeFileSync(file, (await transform(text, { loader: "ts" })).code);
     return `${begin}\nnode ${quote(file)} ${redirect}`;
   }
@@ -90,23 +90,23 @@ function bash(script: string, steps: string, project: PageProject): Promise<{ co
 }
 
 function describeFailure(page: Page, steps: string, code: number | null, output: string): string {
-  const at = Number(readFileSync(join(steps, "current"), "utf8"));
-  const { line, text } = page.blocks[at]!;
-  return `${page.path}:${line} failed with ${code}:\n\n${text}\n\nIt printed:\n\n${readOutput(steps, at)}${output}`;
+  const index = Number(readFileSync(join(steps, "current"), "utf8"));
+  const { line, text } = page.blocks[index]!;
+  return `${page.path}:${line} failed with ${code}:\n\n${text}\n\nIt printed:\n\n${readOutput(steps, index)}${output}`;
 }
 
-function outputFailure(page: Page, steps: string, at: number, block: Block, project: PageProject): string[] {
-  const shown = page.blocks[at + 1];
-  if (shown?.language !== "output" || !existsSync(join(steps, `${at}.out`))) return [];
+function outputFailure(page: Page, steps: string, index: number, block: Block, project: PageProject): string[] {
+  const shown = page.blocks[index + 1];
+  if (shown?.language !== "output" || !existsSync(join(steps, `${index}.out`))) return [];
   const problem = compareOutput(
     block.serves ? `${shown.text}\n...` : shown.text,
-    project.generalize(readOutput(steps, at)),
+    project.generalize(readOutput(steps, index)),
   );
   return problem === null ? [] : [`${page.path}:${shown.line}: ${problem}`];
 }
 
-function readOutput(steps: string, at: number): string {
-  const file = join(steps, `${at}.out`);
+function readOutput(steps: string, index: number): string {
+  const file = join(steps, `${index}.out`);
   return existsSync(file) ? readFileSync(file, "utf8") : "";
 }
 

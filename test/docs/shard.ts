@@ -9,7 +9,7 @@ export function testPages(shard: number): void {
   const pages = readPages()
     .filter(hasSomethingToRun)
     .sort((a, b) => b.blocks.length - a.blocks.length);
-  for (const page of pages.filter((_, at) => at % shards === shard))
+  for (const page of pages.filter((_, index) => index % shards === shard))
     it(`${page.path}: every command and snippet works`, async () => {
       expect((await runPage(page)).join("\n\n")).toBe("");
     });

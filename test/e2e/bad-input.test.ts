@@ -102,9 +102,9 @@ describe("help on the command line", () => {
   it("a command group lists its commands: on stdout for --help, on stderr otherwise", async () => {
     const groups = ["runs", "sessions", "agents", "runners", "tokens", "audit"];
     const results = await Promise.all(groups.map((group) => drover([group, "--help"])));
-    for (const [at, { code, stdout }] of results.entries()) {
+    for (const [index, { code, stdout }] of results.entries()) {
       expect(code).toBe(0);
-      expect(stdout.match(new RegExp(`^  drover ${groups[at]} \\w+  +\\S`, "gm"))?.length).toBeGreaterThan(1);
+      expect(stdout.match(new RegExp(`^  drover ${groups[index]} \\w+  +\\S`, "gm"))?.length).toBeGreaterThan(1);
     }
     expect((await drover(["help", "runs"])).stdout).toBe(results[0]!.stdout);
     expect(await drover(["runs"])).toMatchObject({ code: 2, stdout: "", stderr: results[0]!.stdout });

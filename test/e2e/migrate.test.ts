@@ -32,7 +32,7 @@ const databaseEnv = (url: string): Record<string, string> => ({
 const parseHead = (output: string): string => /^head (\d+:[0-9a-f]{64})$/m.exec(output)?.[1] ?? "";
 
 async function execSome(count: number): Promise<void> {
-  for (let at = 0; at < count; at += 1) expect((await run(["exec", `echo ${at}`])).code).toBe(0);
+  for (let index = 0; index < count; index += 1) expect((await run(["exec", `echo ${index}`])).code).toBe(0);
 }
 
 test("moves a record to PostgreSQL, verifies, exports and backs it up, and restores it on both engines", async () => {
@@ -131,8 +131,8 @@ test("reads the password from elsewhere, so that other users of the machine do n
   const pass = join(cwd, "pass");
   const { hostname, port, username } = given[1]!;
   writeFileSync(pass, `${hostname}:${port}:*:${username}:${passwords[1]}\n`, { mode: 0o600 });
-  for (const [at, env] of [{ PGPASSWORD: passwords[0] ?? "" }, { PGPASSFILE: pass }].entries()) {
-    const to = given[at]!.href;
+  for (const [index, env] of [{ PGPASSWORD: passwords[0] ?? "" }, { PGPASSFILE: pass }].entries()) {
+    const to = given[index]!.href;
     const without = await run(["migrate", "--to", to]);
     expect(without).toMatchObject({ code: 125, stderr: expect.stringContaining("[DROVER-STA-006]") });
     expect(without.stderr).toContain("PGPASSWORD");

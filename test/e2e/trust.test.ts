@@ -169,7 +169,7 @@ describe("an untrusted drover.yaml", () => {
     ["has an unknown key", "nonsense: 1"],
     ["has a wrong value", "isolation: 7"],
     ["is a bomb", "&a ".repeat(100_000)],
-    ["has 50,000 keys", Array.from({ length: 50_000 }, (_, at) => `k${at}: 1\n`).join("")],
+    ["has 50,000 keys", Array.from({ length: 50_000 }, (_, index) => `k${index}: 1\n`).join("")],
   ];
   it.each(faulty)("that %s does not stop a command", async (_, text) => {
     put("drover.yaml", text);
@@ -242,7 +242,7 @@ describe("the trust prompt", () => {
 });
 
 it("keeps the decisions of concurrent commands", async () => {
-  const names = Array.from({ length: 8 }, (_, at) => join(cwd, `p${at}`));
+  const names = Array.from({ length: 8 }, (_, index) => join(cwd, `p${index}`));
   for (const name of names) mkdirSync(name);
   await Promise.all(names.map((name) => run("trust", name)));
   const listed = (await run("trust", "list", "--json")).stdout.trim().split("\n");

@@ -120,10 +120,12 @@ test("case 18: a run goes to the one of two runners that has its agent", async (
   const other = json.items.find(({ name }) => name === "without");
   expect(other).toMatchObject({ status: "online", agents: [] });
   const runs = await Promise.all(
-    Array.from({ length: 10 }, (_, at) => runToEnd(coordinator, { agent_name: "sum", parameters: { a: at, b: at } })),
+    Array.from({ length: 10 }, (_, index) =>
+      runToEnd(coordinator, { agent_name: "sum", parameters: { a: index, b: index } }),
+    ),
   );
   expect(runs.map(({ runner_id, result_data }) => [runner_id, result_data])).toEqual(
-    runs.map((_, at) => [owner?.runner_id, { sum: 2 * at }]),
+    runs.map((_, index) => [owner?.runner_id, { sum: 2 * index }]),
   );
 });
 

@@ -30,7 +30,7 @@ test("coordinators killed around the ends of runs lose or repeat neither chains 
   await startDrover(["runner", "-x", "procedural"], { cwd, env: runnerEnv, ready: /^Offers /m });
   await client.webhooks.add({ name: "all", url: receiver.url });
   const runs: string[] = [];
-  for (let at = 0; at < 12; at += 1) runs.push((await client.submit({ agent_name: "work" })).run_id);
+  for (let index = 0; index < 12; index += 1) runs.push((await client.submit({ agent_name: "work" })).run_id);
   for (const least of [2, 5, 9]) {
     const ended = async () => (await client.runs.list({ agent_name: "work", status: ["completed"] })).items.length;
     await expect.poll(ended, patience).toBeGreaterThanOrEqual(least);

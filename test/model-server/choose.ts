@@ -10,11 +10,11 @@ export type Chosen =
 export function choose(script: Script, request: ModelRequest, broken: (turn: Turn) => number): Chosen {
   if (request.schema !== undefined) return { kind: "side" };
   if (typeof script === "function") return { kind: "turn", turn: script(request) };
-  const at = request.messages.findLastIndex((message) => message.role === "user" && ownText(message.text) !== "");
-  const text = at < 0 ? "" : ownText(request.messages[at]!.text);
+  const lastUser = request.messages.findLastIndex((message) => message.role === "user" && ownText(message.text) !== "");
+  const text = lastUser < 0 ? "" : ownText(request.messages[lastUser]!.text);
   const rule = script.find(({ when }) => (typeof when === "string" ? text.endsWith(when) : when.test(text)));
   if (!rule) return request.tools.length === 0 ? { kind: "side" } : { kind: "unknown", text };
-  let index = stepsAfter(request.messages.slice(at + 1));
+  let index = stepsAfter(request.messages.slice(lastUser + 1));
   for (let turn = rule.turns[index]; turn?.times !== undefined && broken(turn) >= turn.times; turn = rule.turns[index])
     index++;
   index = Math.min(index, rule.turns.length - 1);
@@ -29,6 +29,6 @@ export function ownText(text: string): string {
 /** Results of parallel calls arrive in one message or in several. */
 function stepsAfter(messages: readonly Message[]): number {
   return messages.filter(
-    (message, at) => message.tool_results.length > 0 && !((messages[at - 1]?.tool_results.length ?? 0) > 0),
+    (message, index) => message.tool_results.length > 0 && !((messages[index - 1]?.tool_results.length ?? 0) > 0),
   ).length;
 }

@@ -27,8 +27,8 @@ export function piecesOf(text: string): string[] {
   // Do not split surrogate pairs.
   const letters = Array.from(text);
   const size = Math.max(1, Math.ceil(letters.length / 4));
-  return Array.from({ length: Math.ceil(letters.length / size) }, (_, at) =>
-    letters.slice(at * size, (at + 1) * size).join(""),
+  return Array.from({ length: Math.ceil(letters.length / size) }, (_, index) =>
+    letters.slice(index * size, (index + 1) * size).join(""),
   );
 }
 

@@ -122,11 +122,11 @@ export async function startModelServer(script: Script): Promise<ModelServer> {
 function createReply(turn: Answer, modelRequest: ModelRequest, count: number, size: number): Reply | string {
   const wanted = [...(turn.tool ? [turn.tool] : []), ...(turn.tools ?? [])];
   const calls: Reply["calls"][number][] = [];
-  for (const [at, call] of wanted.entries()) {
+  for (const [index, call] of wanted.entries()) {
     const translated = translate(call, modelRequest.tools);
     if (!translated)
       return `No tool for ${call.name} is offered: ${modelRequest.tools.map(({ name }) => name).join(", ")}.`;
-    calls.push({ ...translated, id: `call_${count}_${at + 1}` });
+    calls.push({ ...translated, id: `call_${count}_${index + 1}` });
   }
   const text = turn.text ?? "";
   const usage = turn.usage ?? { input_tokens: Math.ceil(size / 4), output_tokens: 10 + text.length };

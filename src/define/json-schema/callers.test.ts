@@ -38,12 +38,12 @@ test("limits the queue of one caller and answers another before the rest of it",
 });
 
 const text = (pattern: string) => ({ properties: { x: { type: "string", pattern } } });
-const repeated = (count: number, each: (at: number) => [string, unknown]) =>
+const repeated = (count: number, each: (index: number) => [string, unknown]) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => each(index)));
 const doubled = {
-  $defs: repeated(60, (at) => [
-    `d${at}`,
-    at === 59 ? { const: 0 } : { anyOf: [{ $ref: `#/$defs/d${at + 1}` }, { $ref: `#/$defs/d${at + 1}` }] },
+  $defs: repeated(60, (index) => [
+    `d${index}`,
+    index === 59 ? { const: 0 } : { anyOf: [{ $ref: `#/$defs/d${index + 1}` }, { $ref: `#/$defs/d${index + 1}` }] },
   ]),
   properties: { x: { $ref: "#/$defs/d0" } },
 };

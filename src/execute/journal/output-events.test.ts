@@ -64,11 +64,11 @@ test.each([4096, Infinity])("keeps text byte for byte, however it is cut (limit 
       (text, cuts, flushes) => {
         const { events, push, flush, end } = setUp({ maxBytes });
         const bytes = Buffer.from(text, "utf8");
-        let at = 0;
+        let offset = 0;
         for (const cut of [...cuts, bytes.length]) {
-          push(bytes.subarray(at, at + cut));
+          push(bytes.subarray(offset, offset + cut));
           if (flushes) flush();
-          at += cut;
+          offset += cut;
         }
         end();
         expect(events.map((event) => event.text).join("")).toBe(bytes.toString("utf8"));
@@ -98,7 +98,7 @@ test("keeps bytes that are not UTF-8", () => {
 test("keeps head and tail of output beyond the limit, and records how much is missing", () => {
   const { events, push, end, text } = setUp({ maxBytes: 1000 });
   const total = 200_000;
-  for (let at = 0; at < total; at += 7) push("abcdefg");
+  for (let offset = 0; offset < total; offset += 7) push("abcdefg");
   end();
   const skipped = events.find((event) => event.skipped)!.skipped!;
   const kept = events.map((event) => event.text!.length).reduce((sum, length) => sum + length, 0);

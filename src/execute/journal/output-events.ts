@@ -113,16 +113,17 @@ export function createOutputEvents({ redactor, write, delayMs, maxBytes = Infini
 
 /** Splits a chunk into events. One that ends in half a character is sent as base64 and becomes text again in the record. */
 function* toOutputEvents(stream: OutputStream, bytes: Uint8Array): Generator<OutputEvent> {
-  for (let at = 0; at < bytes.length;) {
-    const slice = bytes.subarray(at, at + maxEventBytes);
-    const part = at + slice.length === bytes.length ? slice : slice.subarray(0, findWholeEnd(slice) || slice.length);
+  for (let offset = 0; offset < bytes.length;) {
+    const slice = bytes.subarray(offset, offset + maxEventBytes);
+    const part =
+      offset + slice.length === bytes.length ? slice : slice.subarray(0, findWholeEnd(slice) || slice.length);
     const buffer = Buffer.from(part.buffer, part.byteOffset, part.length);
     yield {
       type: "output",
       stream,
       ...(isUtf8(part) ? { text: buffer.toString("utf8") } : { base64: buffer.toString("base64") }),
     };
-    at += part.length;
+    offset += part.length;
   }
 }
 

@@ -100,7 +100,7 @@ test("reports the size of a sparse terabyte file without reading it", async () =
 
 /** Names that can do harm where they are printed, stored or opened. */
 const harmful: (string | Buffer)[] = [
-  ...Array.from({ length: 31 }, (_, at) => `c${String.fromCharCode(at + 1)}x`),
+  ...Array.from({ length: 31 }, (_, index) => `c${String.fromCharCode(index + 1)}x`),
   ...[0x7f, 0x80, 0x85, 0x9b, 0x9f].map((code) => `d${String.fromCodePoint(code)}x`),
   ...[0x2028, 0x2029, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069, 0xfeff].map(
     (code) => `u${String.fromCodePoint(code)}gpj.exe`,
@@ -176,7 +176,7 @@ test("skips a path that is too long or too deep, and returns the reason", async 
 });
 
 test("stops at maxEntries and reports the cut", async () => {
-  for (let at = 0; at < 50; at++) writeFileSync(join(root, `f${at}`), "");
+  for (let index = 0; index < 50; index++) writeFileSync(join(root, `f${index}`), "");
   const { files, cut } = await find(0n, 20);
   expect(files).toHaveLength(20);
   expect(cut).toBe(true);
@@ -242,9 +242,9 @@ const swapping = `
 
 test("finds shallow files before deep ones, and installed packages last", async () => {
   for (const name of ["a", "node_modules", "z"]) mkdirSync(join(root, name, "deep"), { recursive: true });
-  for (let at = 0; at < 30; at++) {
-    writeFileSync(join(root, "a", "deep", `f${at}`), "");
-    writeFileSync(join(root, "node_modules", `f${at}`), "");
+  for (let index = 0; index < 30; index++) {
+    writeFileSync(join(root, "a", "deep", `f${index}`), "");
+    writeFileSync(join(root, "node_modules", `f${index}`), "");
   }
   for (const path of ["top", "a/one", "z/one", "z/deep/two"]) writeFileSync(join(root, path), "");
   const found = async (count: number) => (await find(0n, count)).files.map(({ path }) => path);
@@ -259,7 +259,7 @@ test("finds shallow files before deep ones, and installed packages last", async 
 test("finds thousands of files, and stops once the signal aborts", async () => {
   for (let outer = 0; outer < 10; outer++) {
     mkdirSync(join(root, `d${outer}`));
-    for (let at = 0; at < 500; at++) writeFileSync(join(root, `d${outer}`, `f${at}`), "");
+    for (let index = 0; index < 500; index++) writeFileSync(join(root, `d${outer}`, `f${index}`), "");
   }
   expect((await find(0n, 100_000)).files).toHaveLength(5000);
   const stop = new AbortController();

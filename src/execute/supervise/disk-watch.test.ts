@@ -50,7 +50,7 @@ test("counts only the growth of a shared directory, without Drover's own files i
   const { folder, submit, ended } = await setUp();
   const project_dir = join(folder, "project");
   mkdirSync(project_dir);
-  for (let at = 0; at < 60; at += 1) writeFileSync(join(project_dir, String(at)), "");
+  for (let index = 0; index < 60; index += 1) writeFileSync(join(project_dir, String(index)), "");
   const agent = { limits: { files: 20, disk_bytes: 10_000_000 } };
   expect(await ended(submit("touch a b c; ls | wc -l", { project_dir }, agent))).toMatchObject({
     status: "completed",
@@ -97,8 +97,8 @@ test("watches an executor that writes files itself, without a process", async ()
   const executor = defineExecutor({
     name: "writer",
     async execute({ workDir, signal }) {
-      for (let at = 0; !signal.aborted; at += 1) {
-        writeFileSync(join(workDir, String(at)), "");
+      for (let index = 0; !signal.aborted; index += 1) {
+        writeFileSync(join(workDir, String(index)), "");
         await new Promise((resolve) => setTimeout(resolve, 1));
       }
       return "written";
@@ -128,7 +128,7 @@ test("counts a command's own limit in its directory from its start", async () =>
   const executor = defineExecutor({
     name: "own",
     async execute({ context, workDir, prompt }) {
-      for (let at = 0; at < 30; at += 1) writeFileSync(join(workDir, `old-${at}`), "");
+      for (let index = 0; index < 30; index += 1) writeFileSync(join(workDir, `old-${index}`), "");
       const command = { executable: "sh", arguments: ["-c", prompt], limits: { files: 10 } };
       const running = await context.start(command);
       running.stdout?.resume();

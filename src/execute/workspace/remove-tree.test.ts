@@ -28,7 +28,9 @@ afterEach(() => removeTree(tmpdir(), directory));
 /** Creates nested directories as a program does, by changing into each of them. */
 function createNested(depth: number, name: string): void {
   const step = `fs.mkdirSync(${JSON.stringify(name)}); process.chdir(${JSON.stringify(name)}); fs.writeFileSync("file", "");`;
-  execFileSync(process.execPath, ["-e", `for (let at = 0; at < ${depth}; at += 1) { ${step} }`], { cwd: tree });
+  execFileSync(process.execPath, ["-e", `for (let index = 0; index < ${depth}; index += 1) { ${step} }`], {
+    cwd: tree,
+  });
 }
 
 test("removes directories nested deeper than the longest path", async () => {

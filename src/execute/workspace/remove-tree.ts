@@ -105,8 +105,8 @@ async function removeFiles(directory: HeldDirectory, path: string, errors: unkno
     else if (error !== null) errors.push(cannotRemove(entry.path, error));
   };
   const files = found.filter(({ isDirectory }) => !isDirectory);
-  for (let at = 0; at < files.length; at += maxParallel)
-    await Promise.all(files.slice(at, at + maxParallel).map(({ name }) => removeFile(name)));
+  for (let offset = 0; offset < files.length; offset += maxParallel)
+    await Promise.all(files.slice(offset, offset + maxParallel).map(({ name }) => removeFile(name)));
   for (const { name, isDirectory } of found)
     if (isDirectory) directories.push({ name, path: `${path}/${name.toString()}` });
   return directories;

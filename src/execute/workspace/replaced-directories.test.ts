@@ -23,9 +23,9 @@ const partsExecutor = defineExecutor({
   name: "in-parts",
   can: { resume: true, fork: true },
   async execute(job) {
-    for (const [at, part] of job.prompt.split("\n---\n").entries()) {
+    for (const [index, part] of job.prompt.split("\n---\n").entries()) {
       await job.runCli({ command: ["/bin/sh", "-c", part] }).catch(() => undefined);
-      writeFileSync(join(job.tmpDir, `by-drover-${at}`), "x");
+      writeFileSync(join(job.tmpDir, `by-drover-${index}`), "x");
     }
     return "done";
   },

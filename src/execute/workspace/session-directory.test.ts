@@ -13,7 +13,7 @@ beforeEach(() => {
   root = join(stateDirectory, "sessions");
   mkdirSync(root);
   mkdirSync(join(root, "origin"));
-  for (let at = 0; at < 500; at += 1) writeFileSync(join(root, "origin", `file-${at}`), "x");
+  for (let index = 0; index < 500; index += 1) writeFileSync(join(root, "origin", `file-${index}`), "x");
 });
 afterEach(() => rmSync(stateDirectory, { recursive: true, force: true }));
 

@@ -28,7 +28,7 @@ it("reads pages that fit into memory, however long rows are, and every row exact
       await withLockedRecord(directory, 1000, readPages),
       await withSnapshot(database.url, readPages),
     ]) {
-      expect(pages.flat().map(({ cursor }) => cursor)).toEqual(Array.from({ length: 1230 }, (_, at) => at + 1));
+      expect(pages.flat().map(({ cursor }) => cursor)).toEqual(Array.from({ length: 1230 }, (_, index) => index + 1));
       expect(Math.max(...pages.map((page) => page.length))).toBe(maxPageRows);
       // A page contains what fits, plus at most one row.
       for (const page of pages) expect(measurePage(page.slice(0, -1))).toBeLessThan(maxPageBytes);

@@ -229,7 +229,7 @@ eachEngine("deliveries", (record) => {
   it("of a busy webhook, or beyond its share, do not delay the others", async () => {
     await addWebhook(record);
     await addWebhook(record, { name: "slow" });
-    for (let at = 0; at < 3; at += 1) await endRun(record);
+    for (let index = 0; index < 3; index += 1) await endRun(record);
     expect(await record.store.apply([{ ...claim, max_per_webhook: 2, busy: ["slow"] }])).toMatchObject([
       { deliveries: [{ webhook: "chat" }, { webhook: "chat" }] },
     ]);
@@ -385,7 +385,7 @@ eachEngine("a chain", (record) => {
   it("stops after eight runs", async () => {
     const looping = createChangeAgent({ agent: "change", parameters: {} });
     let run_id = await endRun(record, looping);
-    for (let at = 0; at < 8; at += 1) {
+    for (let index = 0; index < 8; index += 1) {
       expect(await record.store.read.pending_chains(9)).toMatchObject([{ parent_run_id: run_id, fault: null }]);
       run_id = await endRun(record, looping, "completed", { settles: { chain_of: run_id } });
     }

@@ -231,8 +231,8 @@ function sharedRow({ run, agent, timeout_seconds }: NewRun, refs: RunRefs): Row 
     sealed: false,
   });
   const row: Row = {};
-  for (const [at, name] of runColumns.entries()) {
-    const value = values[at] ?? null;
+  for (const [index, name] of runColumns.entries()) {
+    const value = values[index] ?? null;
     if (value !== null && !perRunColumns.has(name)) row[name] = value;
   }
   return row;

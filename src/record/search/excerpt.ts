@@ -31,8 +31,8 @@ function findTerm({ words, prefix }: SearchTerm, text: readonly FoundWord[]): nu
   return text[index]?.at ?? null;
 }
 
-function cutExcerpt(text: string, at: number): string {
-  const start = Math.max(0, at - leadLength);
+function cutExcerpt(text: string, index: number): string {
+  const start = Math.max(0, index - leadLength);
   const excerpt = `${start > 0 ? "…" : ""}${text.slice(start, start + maxLength * 2)}`;
   // Models and commands write anything: remove halves of surrogate pairs and control characters.
   const plain = excerpt

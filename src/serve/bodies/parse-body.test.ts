@@ -42,8 +42,8 @@ test("accepts and refuses randomly altered texts exactly as JSON.parse does", ()
   for (let round = 0; round < 3000; round += 1) {
     let text = JSON.stringify(randomValue(random, 4));
     for (let changes = random.int(3); changes > 0; changes -= 1) {
-      const at = random.int(text.length);
-      text = text.slice(0, at) + random.pick(characters) + text.slice(at + random.int(2));
+      const offset = random.int(text.length);
+      text = text.slice(0, offset) + random.pick(characters) + text.slice(offset + random.int(2));
     }
     const ours = captureResult(() => parse(text));
     // Numbers that JSON.parse would alter are refused on purpose.

@@ -91,7 +91,7 @@ async function submitBatch(call: {
     }
   }
   const results = await deps.submitMany([...requests.values()], toSubmitter(call));
-  for (const [at, index] of [...requests.keys()].entries()) items[index] = toBatchItem(results[at]!);
+  for (const [resultIndex, index] of [...requests.keys()].entries()) items[index] = toBatchItem(results[resultIndex]!);
   return { items };
 }
 

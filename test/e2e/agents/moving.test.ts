@@ -97,7 +97,7 @@ test("a conversation of 12 MB moves", async () => {
   const session_id = (await run("say one")).session_id!;
   const [name] = transcripts(first);
   const path = join(first.home, ".claude", "projects", name!);
-  for (let at = 0; at < 12; at += 1)
+  for (let index = 0; index < 12; index += 1)
     appendFileSync(path, `${JSON.stringify({ type: "padding", text: randomBytes(786_432).toString("base64") })}\n`);
   await run("say two", { mode: "resume", session_id });
   await first.stop();

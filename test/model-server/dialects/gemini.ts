@@ -62,7 +62,7 @@ const answer = (reply: Reply, parts: readonly unknown[], finishReason?: string) 
 
 function frames(reply: Reply): Frame[] {
   const parts = [...texts(piecesOf(reply.text)), ...calls(reply)];
-  return parts.map((part, at) => ({
-    data: answer(reply, [part], at === parts.length - 1 ? "STOP" : undefined),
+  return parts.map((part, index) => ({
+    data: answer(reply, [part], index === parts.length - 1 ? "STOP" : undefined),
   }));
 }

@@ -97,7 +97,7 @@ const scriptWithTwoCalls: Turn[] = [{ tools: [append("one"), append("two")] }, {
 it.each([true, false])(
   "asks again after its runner died at any save (stored: %s), and runs nothing without approval or twice",
   async (stored) => {
-    for (let at = 1; ; at += 1) {
+    for (let index = 1; ; index += 1) {
       const { attempt, questions, log, outputs, saves } = await open(scriptWithTwoCalls);
       /** Checks that a tool has not run before it is approved. */
       const approve = ({ input }: Question): Answer => {
@@ -105,8 +105,8 @@ it.each([true, false])(
         expect(log()).not.toContain(word);
         return { decision: "allow" };
       };
-      const first = await attempt(approve, {}, { at, stored });
-      const wasKilled = saves() >= at;
+      const first = await attempt(approve, {}, { at: index, stored });
+      const wasKilled = saves() >= index;
       const outcome = first === "killed" ? await attempt(approve) : first;
       expect(outcome).toMatchObject({ status: "completed", text: "Done." });
       const unknown = outputs().filter((output) => output.includes("effect_unknown"));

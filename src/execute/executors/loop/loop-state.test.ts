@@ -64,9 +64,9 @@ it.each([true, false])(
   async (stored) => {
     const server = await startModelServer([{ when: /^/, turns }]);
     closing.push(server.stop);
-    for (let at = 1; ; at += 1) {
+    for (let index = 1; ; index += 1) {
       const before = server.requests.length;
-      const { outcome, saves, outputs, log } = await attempts(server, { at, stored });
+      const { outcome, saves, outputs, log } = await attempts(server, { at: index, stored });
       expect(outcome).toMatchObject({ status: "completed", text: "Done." });
       // the number of earlier answers identifies a turn: each is requested once, unless it was not saved
       const answersBefore = server.requests
@@ -78,7 +78,7 @@ it.each([true, false])(
       expect(unknown.length).toBeLessThanOrEqual(1);
       // never twice, and zero times only if the model was informed
       expect(["once\n", ...(unknown.length > 0 ? [""] : [])]).toContain(log);
-      if (saves < at) return;
+      if (saves < index) return;
     }
   },
 );

@@ -113,23 +113,23 @@ const pieces = [
   "1e9",
 ];
 /** 300 values, the same in every run: each piece alone, then pairs and triples. */
-const hostile = Array.from({ length: 300 }, (_, at) => {
+const hostile = Array.from({ length: 300 }, (_, index) => {
   const n = pieces.length;
-  if (at < n) return pieces[at]!;
-  return pieces[(at * 7) % n]! + pieces[(at * 13 + 5) % n]! + (at % 2 ? pieces[(at * 31 + 11) % n]! : "");
+  if (index < n) return pieces[index]!;
+  return pieces[(index * 7) % n]! + pieces[(index * 13 + 5) % n]! + (index % 2 ? pieces[(index * 31 + 11) % n]! : "");
 });
 
 /** Parses `--key value` and `--key=value` as commands do: a separate word that starts with a dash is never a value. */
 function readBack(argv: readonly string[]): [string, string | true][] {
   const read: [string, string | true][] = [];
-  for (let at = 0; at < argv.length; at++) {
-    const word = argv[at]!;
+  for (let index = 0; index < argv.length; index++) {
+    const word = argv[index]!;
     expect(word.startsWith("--")).toBe(true);
     const equals = word.indexOf("=");
     if (equals >= 0) read.push([word.slice(2, equals), word.slice(equals + 1)]);
     else if (word === "--flag") read.push(["flag", true]);
     else {
-      const value = argv[++at]!;
+      const value = argv[++index]!;
       expect(value.startsWith("-")).toBe(false);
       read.push([word.slice(2), value]);
     }
@@ -139,15 +139,15 @@ function readBack(argv: readonly string[]): [string, string | true][] {
 
 test("passes 300 hostile values to a real child unchanged, in every style", () => {
   const parameters: Record<string, unknown> = { flag: true, off: false, none: null };
-  for (const [at, value] of hostile.entries()) parameters[`p${at}`] = value;
+  for (const [index, value] of hostile.entries()) parameters[`p${index}`] = value;
   parameters["list"] = hostile;
-  parameters["object"] = Object.fromEntries(hostile.map((value, at) => [`${at}${value}`, value]));
+  parameters["object"] = Object.fromEntries(hostile.map((value, index) => [`${index}${value}`, value]));
   for (const style of ["repeat", "json"] as const) {
     const read = readBack(
       runChild(buildArgv(`${quote(process.execPath)} ${quote(join(directory, "print.cjs"))}`, parameters, style)),
     );
     expect(read[0]).toEqual(["flag", true]);
-    expect(read.slice(1, 301)).toEqual(hostile.map((value, at) => [`p${at}`, value]));
+    expect(read.slice(1, 301)).toEqual(hostile.map((value, index) => [`p${index}`, value]));
     const list = read.filter(([name]) => name === "list").map(([, value]) => String(value));
     expect(style === "json" ? JSON.parse(list[0]!) : list).toEqual(hostile);
     expect(JSON.parse(String(read.at(-1)![1]))).toEqual(parameters["object"]);
