@@ -5,7 +5,7 @@ import { type Finding, largest, percentile, type Tools } from "./finding.ts";
 import { withTestbed } from "./testbed.ts";
 import { pause, upTo } from "./wait.ts";
 
-/** Beyond this, the poll was not woken but found the run by itself. */
+/** Beyond this, the poll was not woken but found the run on its own. */
 const unwokenMs = 60_000;
 /** The limit for the p99 on an idle machine. */
 const lateMs = 100;

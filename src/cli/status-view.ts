@@ -165,7 +165,7 @@ function describeParkReason({ parked_why, waiting_for }: RunRow): string {
   return waiting_for ? `${reason}: ${waiting_for}` : reason;
 }
 
-/** When the run continues by itself, or the command that continues it, with an id as short as the table's on a terminal. */
+/** When the run continues automatically, or the command that continues it, with an id as short as the table's on a terminal. */
 function continuationCell(
   { run_id, parked_why, parked_until }: RunRow,
   shortenId: (id: string) => string,

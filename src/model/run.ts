@@ -18,7 +18,7 @@ export const runSchema = correlationSchema.extend({
   reason: z.enum(failureReasons).nullable(),
   error: z.string().nullable(),
   waiting_for: z.string().nullable(),
-  /** For a parked run: what it waits for, and when it resumes by itself (null: only when a person resumes it). */
+  /** For a parked run: what it waits for, and when it resumes automatically (null: only when a person resumes it). */
   parked_why: z.enum(parkReasons).nullable(),
   parked_until: z.string().nullable(),
   parameters: z.record(z.string(), z.unknown()),

@@ -11,7 +11,7 @@ let coordinator: TestCoordinator;
 
 beforeAll(async () => {
   database = await freshDatabase();
-  // A held poll must not end by itself during a test.
+  // A held poll must not end on its own during a test.
   const options = { pollHoldMs: 200_000, leaseMs: 600_000 };
   coordinator = await startTestCoordinator({
     ...options,

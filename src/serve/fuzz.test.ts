@@ -56,7 +56,7 @@ test.each(["text/plain", "application/x-www-form-urlencoded", "application/jsonx
   },
 );
 
-/** Sends a body in chunks of 64 KB that never ends by itself. `answer` is the response so far. */
+/** Sends a body in chunks of 64 KB that never ends on its own. `answer` is the response so far. */
 function endlessBody() {
   const { hostname, port } = new URL(coordinator.url);
   const socket = connect(Number(port), hostname);

@@ -23,7 +23,7 @@ const streams: { what: string; path: string }[] = [
 
 describe.each(["sqlite", "postgres"])("over %s", (engine) => {
   beforeAll(async () => {
-    // Held polls and streams must not end by themselves during a test.
+    // Held polls and streams must not end on their own during a test.
     const options = { pollHoldMs: 200_000, leaseMs: 600_000 };
     const database = engine === "sqlite" ? null : await freshDatabase();
     const recordOptions = { database: database && { url: database.url, secret: randomBytes(32) } };

@@ -215,7 +215,7 @@ test("no toast covers the message field", async () => {
   await page.goto(`${ui.url}/ui/chat?agent=asker`);
   await send(page, "write a note");
   await page.getByRole("button", { name: "Approve" }).first().waitFor();
-  // Looks at every frame, because toasts close by themselves.
+  // Looks at every frame, because toasts close on their own.
   const distance = page.evaluate(`new Promise((resolve) => {
     const measure = () => {
       const toast = document.querySelector("[role=status][aria-live=polite] > div");

@@ -73,7 +73,7 @@ async function end() {
 }
 
 /**
- * A killed server leaves its sessions behind, and initdb its server. They end and clean up by themselves, except for a busy
+ * A killed server leaves its sessions behind, and initdb its server. They end and clean up on their own, except for a busy
  * session, which does not notice. All of them have their working directory in our directory.
  */
 async function killLeftovers() {

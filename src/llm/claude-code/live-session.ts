@@ -22,7 +22,7 @@ const maxResultCharacters = 500_000;
 
 /** A Claude Code process that keeps the conversation in memory between the answers of one run. */
 export class LiveSession {
-  /** False if the process has failed, or has continued by itself. The conversation then needs another process. */
+  /** False if the process has failed, or has continued on its own. The conversation then needs another process. */
   isUsable = true;
   readonly #options: Conversation["options"];
   readonly #names: ReadonlyMap<string, string>;
@@ -62,7 +62,7 @@ export class LiveSession {
         mcpServers: { drover: { type: "sdk", name: "drover", instance: this.#createToolServer() } },
         allowedTools: [fullName("*")],
         permissionMode: "dontAsk",
-        // stop after calls that Claude Code rejected by itself, so that the loop can answer them
+        // stop after calls that Claude Code rejected on its own, so that the loop can answer them
         hooks: { PostToolBatch: [{ hooks: [async () => ({ continue: this.#hasResults })] }] },
         includePartialMessages: true,
         spawnClaudeCodeProcess: (request: SpawnRequest) => this.#spawn(request, host.start),

@@ -14,7 +14,7 @@ interface MoveExtras {
 
 export interface ParkOptions extends MoveExtras {
   reason: ParkReason;
-  /** When it resumes by itself; null if a person has to resume it. */
+  /** When it resumes automatically; null if a person has to resume it. */
   until: string | null;
   message: string;
 }

@@ -26,7 +26,7 @@ export interface PostgresOptions {
   redactor?: Redactor;
   /** How long to wait while the database is down. */
   outageWaitMs?: number;
-  /** Errors of the connection that listens to other coordinators' commits. It reconnects by itself. */
+  /** Errors of the connection that listens to other coordinators' commits. It reconnects automatically. */
   onError?(error: unknown): void;
 }
 

@@ -21,7 +21,7 @@ export interface Spending {
   observeResult(result: Fields): void;
   /** Call this between two requests. Returns whether the budget allows another request. */
   mayRequest(query: Query): Promise<boolean>;
-  /** Set once the budget is spent. `until` is set if the budget renews by itself. */
+  /** Set once the budget is spent. `until` is set if the budget renews automatically. */
   readonly exceeded: { message: string; until?: string } | null;
   /** Grants the run its whole budget again. */
   renew(): void;
