@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll } from "vitest";
 import { type Coordinator, type CoordinatorOptions, startCoordinator } from "../src/coordinator.ts";
 import { type ApiClient, createClient } from "../src/wire/client.ts";
 
@@ -13,15 +12,9 @@ export interface TestCoordinator extends Coordinator {
   dispose(): Promise<void>;
 }
 
-const directories: string[] = [];
-afterAll(() => {
-  for (const directory of directories) rmSync(directory, { recursive: true, force: true });
-});
-
-/** Starts a real coordinator on a free port with a fresh directory, which is removed after the last test of the file. */
+/** Starts a real coordinator on a free port with a fresh directory. */
 export async function startTestCoordinator(options: Partial<CoordinatorOptions> = {}): Promise<TestCoordinator> {
   const directory = mkdtempSync(join(tmpdir(), "drover-coordinator-"));
-  directories.push(directory);
   const defects: unknown[] = [];
   const coordinator = await startCoordinator({
     stateDirectory: directory,
