@@ -18,7 +18,7 @@ module.exports = function loadCompiled(name) {
   const file = join(dist, `${name}.cjs`);
   const script = new Script(
     `(function (exports, require, module, __filename, __dirname, importFromBundle) {${readFileSync(file, "latin1")}\n})`,
-    // Relative to the package, because the cache keeps this name for stacks, wherever the package is installed.
+    // The cache contains this name, and stack traces show it, so it must not depend on where the package is installed.
     { filename: `drover/dist/${name}.cjs`, cachedData: readCache(name) },
   );
   const module = { exports: {} };

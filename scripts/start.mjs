@@ -19,13 +19,13 @@ const up = spawn(process.execPath, [drover, "up", "--examples", ...process.argv.
   stdio: ["inherit", "inherit", "pipe"],
 });
 // Print the sign-in link last, where people look for it.
-let linesOfFirstRun = 0;
+let linesToHide = 0;
 createInterface({ input: up.stderr }).on("line", (line) => {
   if (line.startsWith("Dashboard: ")) {
     showFirstRun(line.slice("Dashboard: ".length));
-    // The log reports its start and its end. They would follow the link.
-    linesOfFirstRun = 2;
-  } else if (linesOfFirstRun > 0 && / run \S+ of echo: /.test(line)) linesOfFirstRun--;
+    // Hide the two log lines about the start and end of this run, which would follow the link.
+    linesToHide = 2;
+  } else if (linesToHide > 0 && / run \S+ of echo: /.test(line)) linesToHide--;
   // npm passes only options after `--` to this script.
   else process.stderr.write(`${line.replace("use another port: --port", "use another port: npm start -- --port")}\n`);
 });

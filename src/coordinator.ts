@@ -146,7 +146,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       hasWeb: webDirectory !== null,
       adminToken,
       async issueRunnerToken() {
-        // the owner of runners that register with the admin token itself
+        // use the same owner as for a runner that registers with the admin token
         const subject = (await store.read.token(hashToken(adminToken)))?.subject ?? "admin";
         const label = "runner of this coordinator's own process";
         return ephemeralTokens.issue({

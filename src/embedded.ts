@@ -181,7 +181,7 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
     }
     return await Promise.race([work(client, coordinator), damageDetector.damaged]);
   } catch (error) {
-    // no process would wait for these runs
+    // stop the runs, because no process waits for them any longer
     if (createdRunIds.length > 0 && !isDamaged(error))
       await coordinator.dispatcher.stopRuns(createdRunIds, options.name);
     // an unknown agent without a similar name may belong to a profile whose program is not installed
@@ -228,7 +228,7 @@ function withPins(store: RecordStore, pin: (op: CreateRun) => Demands): RecordSt
     const run = { ...op.run, demands: { ...op.run.demands, ...pin(op) } };
     return { ...op, run, agent: { ...op.agent, max_attempts: 1 } };
   };
-  // `pinned` does not change the kind of an operation
+  // `addPin` does not change the kind of an operation
   const apply = ((ops: readonly Op[]) => store.apply(ops.map(addPin) as never)) as RecordStore["apply"];
   return { ...store, apply };
 }
@@ -237,8 +237,8 @@ function withPins(store: RecordStore, pin: (op: CreateRun) => Demands): RecordSt
 function pinTo(runner: Runner, offered: readonly RunnerProfile[]): (op: CreateRun) => Demands {
   return ({ run }) => {
     const matching = runner.facts.filter((facts) => {
-      const addPin = { ...run.demands, runner_id: facts.runner_id };
-      return unmetDemands(addPin, facts).length === 0;
+      const demands = { ...run.demands, runner_id: facts.runner_id };
+      return unmetDemands(demands, facts).length === 0;
     });
     const preferred = matching.find(({ executor_profile }) => containsAgent(offered, executor_profile, run.agent_name));
     const { runner_id } = preferred ?? matching[0] ?? {};

@@ -16,7 +16,7 @@ import { createRedactor } from "./redact/redactor.ts";
  * from the first line of stdin, writes events to stdout, and exits with the command's exit code.
  */
 export async function main(): Promise<void> {
-  // if the runner is gone, nothing reads the events, but the command still runs to its end
+  // if the runner has exited, nothing reads the events, but the command still runs to its end
   process.stdout.on("error", () => undefined);
   const controller = new AbortController();
   process.once("SIGTERM", () => controller.abort("user"));
@@ -29,7 +29,7 @@ export async function main(): Promise<void> {
     process.exitCode = 125;
     return;
   }
-  void dispatchOrders(lines, controller);
+  void watchForStop(lines, controller);
   const schemas = createLazySchemas();
   let ended: ProcessEnd | null = null;
   const outcome = await createExecutor(schemas.check).run(
@@ -72,8 +72,8 @@ function parseInvocation(text: string): Invocation | string {
   }
 }
 
-/** Aborts the run when stdin contains an order to stop. */
-async function dispatchOrders(lines: ReturnType<typeof readLines>, controller: AbortController): Promise<void> {
+/** Aborts the run when stdin contains a stop message. */
+async function watchForStop(lines: ReturnType<typeof readLines>, controller: AbortController): Promise<void> {
   for await (const { text } of lines) {
     const stop = /^\s*\{\s*"stop"\s*:\s*"([a-z_]+)"/.exec(text)?.[1];
     if (stop !== undefined) controller.abort(stopReasons.find((reason) => reason === stop) ?? "user");

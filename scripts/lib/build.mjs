@@ -46,7 +46,7 @@ async function build(root) {
     external: ["@photostructure/sqlite", "esbuild"],
     define: { DROVER_VERSION: JSON.stringify(version) },
     legalComments: "none",
-    // Node.js prints the line that threw an uncaught error.
+    // For an uncaught error, Node.js prints the whole source line that threw it.
     lineLimit: 120,
     logLevel: "warning",
   };
@@ -59,7 +59,7 @@ async function build(root) {
     moduleHost,
     "src/serve/bodies/body-thread.ts",
   ];
-  // Not precompiled, because programs load it with `require` or `import`.
+  // The entry point of the library is not precompiled, because programs load it with `require` or `import`.
   await esbuild({
     ...common,
     entryPoints: ["src/index.ts"],
@@ -68,7 +68,7 @@ async function build(root) {
     logOverride: { "empty-import-meta": "silent" },
     plugins: [lazyChunks(root, (file) => pending.push(file), requireViaLoader)],
   });
-  // The ES module re-exports it, so that a program that uses both has one copy of the library.
+  // index.mjs re-exports index.cjs, so that a program that loads both has only one copy of the library.
   const names = Object.keys(createRequire(import.meta.url)(join(staging, "index.cjs")));
   writeFileSync(join(staging, "index.mjs"), `export { ${names.join(", ")} } from "./index.cjs";\n`);
   const bundled = new Set();

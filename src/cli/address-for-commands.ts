@@ -7,8 +7,9 @@ import type { Target } from "../wire/http-transport.ts";
 import { readAnnouncement } from "./announcement.ts";
 
 /**
- * The address at which commands inside a runner's runs reach the coordinator. A socket in a hidden directory, such as the
- * record, is of no use to them, so they get the port that its coordinator announces. null if there is none.
+ * The address at which commands inside a runner's runs reach the coordinator. They cannot reach a socket in a directory
+ * that is hidden from them, such as the record, so they get the URL of the port that the coordinator announces. Returns
+ * null if it announces none.
  */
 export function addressForCommands(
   { url, displayUrl = url }: Target,

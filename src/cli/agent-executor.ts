@@ -81,7 +81,7 @@ async function runSpec(input: CommandInput): Promise<number> {
           notify(`warning: cannot write ${sessionFile(workspace)}: ${error.message}. The session is ${session_id}.`);
         }
       };
-      // Now, in case the run is killed, and again at the end, because the agent may have changed or removed the file.
+      // Save now, in case the run is killed, and again at the end, because the agent may have changed or removed the file.
       saveSession();
       const resume = `${droverCommand()} agent-executor ${[spec, directory].map(shellQuote).join(" ")}`;
       return followRun(client, { ...submitted, resume }, input).finally(saveSession);

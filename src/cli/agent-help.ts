@@ -17,7 +17,7 @@ interface Parameter {
   schema: Readonly<Record<string, unknown>>;
 }
 
-/** Shows how one agent is called: an example and its parameters. */
+/** Shows how to call one agent: an example and its parameters. */
 export async function showAgentHelp(input: CommandInput, name: string): Promise<number> {
   const agent = await findAgent(input, name);
   const schema = agent.parameters_schema;

@@ -90,7 +90,10 @@ export async function printHeldAgents({ env, cwd }: CommandInput): Promise<void>
     );
 }
 
-/** Returns null, and so no gate, if the operator accepts every agent or no run on this machine can write to the directory. */
+/**
+ * Returns a function that creates the gate of a directory. A directory has no gate if the operator accepts every agent, or
+ * if no run on this machine can write to the directory.
+ */
 export function createGateFor(
   { options }: Pick<CommandInput, "options">,
   { locations, config }: Pick<Local, "locations" | "config">,

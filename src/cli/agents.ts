@@ -58,8 +58,8 @@ export const agentsCheck: CommandSpec = {
 
 async function listAgents(input: CommandInput): Promise<number> {
   const tag = text(input.options, "tag");
-  const client = await findClient(input);
-  const all = "local" in client ? client.local : (await client.agents.list()).items;
+  const source = await findAgentSource(input);
+  const all = "local" in source ? source.local : (await source.agents.list()).items;
   const items = tag === undefined ? all : all.filter(({ tags }) => tags?.includes(tag));
   if (input.options["json"]) {
     for (const agent of items) write(1, jsonLine(agent));
@@ -83,8 +83,8 @@ async function listAgents(input: CommandInput): Promise<number> {
   return 0;
 }
 
-/** Returns the coordinator's client, or without a coordinator the agents that `drover run` would find. */
-async function findClient(input: CommandInput): Promise<ApiClient | { local: LocalAgent[] }> {
+/** Returns the coordinator's client or, without a coordinator, the agents that `drover run` would find. */
+async function findAgentSource(input: CommandInput): Promise<ApiClient | { local: LocalAgent[] }> {
   const { client, local } = await connect(input);
   // With DATABASE_URL the agents are in the fleet's database, so a coordinator is required.
   if (client !== null || input.env["DATABASE_URL"]) return client ?? connectOrFail(input);
@@ -101,9 +101,9 @@ async function showAgent(input: CommandInput): Promise<number> {
 
 /** Finds an agent of the coordinator, or without one an agent that `drover run` would find. */
 export async function findAgent(input: CommandInput, name: string): Promise<FlatAgent | LocalAgent> {
-  const client = await findClient(input);
+  const source = await findAgentSource(input);
   const agent =
-    "local" in client ? client.local.find((candidate) => candidate.name === name) : await client.agents.get(name);
+    "local" in source ? source.local.find((candidate) => candidate.name === name) : await source.agents.get(name);
   if (agent === undefined)
     throw new RequestError({
       code: "DROVER-API-014",

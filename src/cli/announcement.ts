@@ -15,7 +15,7 @@ export interface Announcement {
   /** The path of its Unix socket, which local commands try first. */
   socket: string | null;
   pid: number;
-  /** The file next to it that contains the admin token. */
+  /** The file next to the announcement that contains the admin token. */
   token_file: TokenFileName;
 }
 

@@ -85,7 +85,10 @@ interface ChatContext {
   agent: FlatAgent;
 }
 
-/** Loads slow modules only now, after the prompt is on the screen. */
+/**
+ * Finds the coordinator or opens the record, finds the agent, and calls `work` with a conversation. Imports the slow modules
+ * here, so that the prompt is on the screen before they load.
+ */
 async function withAgent(
   input: CommandInput,
   agent_name: string,

@@ -12,7 +12,7 @@ type Runner = Output<"GET /runners">["items"][number];
 /** A session, its last run, and whether it can be continued. */
 export interface ContinuableSession extends Session {
   last_run: Pick<RunRow, "run_id" | "status" | "reason"> | null;
-  /** Without a coordinator nothing knows what an executor can do, so it may still refuse. */
+  /** Without a coordinator, the capabilities of the executor are unknown, so the executor may still refuse. */
   can_resume: boolean;
   can_fork: boolean;
   /** The reason why it cannot be continued, or what a new run of it would wait for. null if it can be continued now. */
@@ -66,8 +66,8 @@ export function judgeSessions({ items, lastRuns, runners, agents }: SessionPage,
   return items.map((session) => {
     const last_run = lastRuns.get(session.session_id) ?? null;
     const agent = agents?.find(({ name }) => name === session.agent_name) ?? null;
-    const isGone = agents !== null && agent === null;
-    return { ...session, last_run, ...judge({ session, last_run, agent, isGone, runners, now }) };
+    const isAgentUnknown = agents !== null && agent === null;
+    return { ...session, last_run, ...judge({ session, last_run, agent, isAgentUnknown, runners, now }) };
   });
 }
 
@@ -76,20 +76,20 @@ interface Facts {
   last_run: ContinuableSession["last_run"];
   agent: Agent | null;
   /** The agents are known, and the session's is not among them. */
-  isGone: boolean;
+  isAgentUnknown: boolean;
   runners: SessionPage["runners"];
   now: Date;
 }
 
 type Judgement = Pick<ContinuableSession, "can_resume" | "can_fork" | "obstacle">;
 
-function judge({ session, last_run, agent, isGone, runners, now }: Facts): Judgement {
+function judge({ session, last_run, agent, isAgentUnknown, runners, now }: Facts): Judgement {
   const never = (obstacle: string): Judgement => ({ can_resume: false, can_fork: false, obstacle });
   const isActive = last_run !== null && !isTerminal(last_run.status);
   if (isProcedural(session)) return never("procedural: a command has no conversation");
   if (session.executor_session_id === null)
     return never(isActive ? "its first run has not started a conversation yet" : "no run started a conversation");
-  if (isGone) return never(`the agent ${session.agent_name} does not exist here`);
+  if (isAgentUnknown) return never(`the agent ${session.agent_name} does not exist here`);
   const timeoutSeconds = agent ? sessionTimeoutSeconds(agent) : null;
   if (timeoutSeconds !== null && now.getTime() - Date.parse(session.last_used_at) > timeoutSeconds * 1000)
     return never(`expired: not used for ${timeoutSeconds} s (session.timeout)`);

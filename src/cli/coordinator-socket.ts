@@ -14,7 +14,7 @@ import { tryWrite } from "./io.ts";
 export function chooseSocketPath(record: string, env: Environment, temporary = "/tmp"): string | null {
   const besideRecord = join(record, "sock");
   if (fits(besideRecord)) return besideRecord;
-  // Named after the record's path: a copied record remembers the same directory.
+  // The name depends on the record's path, because a copy of the record remembers the same directory.
   const name = `${createHash("sha256").update(realpathSync(record)).digest("hex").slice(0, 12)}.sock`;
   const runtime = env["XDG_RUNTIME_DIR"];
   const runtimeDirectory = runtime?.startsWith("/") ? join(runtime, "drover") : null;

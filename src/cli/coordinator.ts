@@ -23,7 +23,7 @@ async function serve(input: CommandInput): Promise<number> {
   const coordinator = await serveStateDirectory(input, local, readListenAddress(input, "coordinator"));
   coordinator.announce();
   let isForced = false;
-  // Before the message below: a program that reads it may send a signal at once.
+  // Handle signals before the message below is printed: a program that reads it may send a signal at once.
   const shutdown = waitForShutdown({
     graceful: coordinator.stop,
     // Safe without waiting: every answered request is stored, and clients retry the others.

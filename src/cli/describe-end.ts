@@ -1,7 +1,7 @@
 import type { Run } from "../model/run.ts";
 
 /** What `drover run` has shown of a run so far. */
-interface Shown {
+interface ShownOutput {
   /** The beginning of its stderr. */
   stderr: string;
   /** Why it was stopped, and by whom. */
@@ -11,7 +11,10 @@ interface Shown {
 }
 
 /** Says how a run ended, and why. The error of a failed command is an excerpt of its stderr, which is not printed twice. */
-export function describeEnd({ status, reason, error, exit_code }: Run, { stderr, stopped, signal }: Shown): string {
+export function describeEnd(
+  { status, reason, error, exit_code }: Run,
+  { stderr, stopped, signal }: ShownOutput,
+): string {
   const isFailedCommand = reason === "exit_nonzero" || reason === "signalled";
   const isShown = isFailedCommand && error !== null && error.split("\n[...]\n").every((part) => stderr.includes(part));
   const end =

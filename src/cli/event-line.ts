@@ -41,7 +41,7 @@ export function eventLine({ event }: StoredEvent): string | null {
   }
 }
 
-/** Without an exit code and a signal the command never started, or nothing observed its end. */
+/** If there is neither an exit code nor a signal, the command never started, or nothing observed its end. */
 function describeExit({ interrupted, signal, exit_code }: ExecutionEnd): string {
   const result = signal ?? exit_code;
   if (result !== null) return `ended with ${result}`;

@@ -9,8 +9,8 @@ import { isTerminal, tryWrite, write } from "./io.ts";
 const interruptGraceMs = 2000;
 
 /**
- * Forwards Ctrl-C and termination signals to the command. A second Ctrl-C kills it. `wasInterrupted` returns
- * whether there was one: on a terminal the command receives it as well, so if it exits, the user wanted that.
+ * Forwards Ctrl-C and termination signals to the command. A second Ctrl-C kills it. `wasInterrupted` returns whether the
+ * user pressed Ctrl-C. On a terminal the command receives Ctrl-C as well, so if it then exits, the user wanted that.
  */
 export async function withSignals<T>(
   request: ExecRequest,

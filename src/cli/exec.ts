@@ -40,7 +40,7 @@ async function runExec(input: CommandInput): Promise<number> {
   const json = options["json"] === true;
   const local = await findTrustedLocal(input);
   const request = readRequest(input, local);
-  // Before the state directory is touched, so that a bad request leaves nothing behind.
+  // Check before anything is written to the state directory, so that a bad request leaves nothing behind.
   checkCommand(request.command);
   const recording = await openExecRecording(request, input, local);
   let closedStream: "stdout" | "stderr" | null = null;

@@ -7,9 +7,9 @@ import type { CommandInput } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 
 /**
- * Gives the error about an unknown agent a better next step if this machine knows one: a definition of that name is
- * held, or the runs of this command have no project. Returns other errors unchanged. The message names the
- * coordinator that answered. `coordinator` is null if this process offers the agents itself.
+ * Gives the error about an unknown agent a better next step if a definition of that name is held, or if the current
+ * directory has no profiles. Adds the coordinator that answered to the message; `coordinator` is null if this process
+ * offers the agents itself. Returns other errors unchanged.
  */
 export async function explainUnknownAgent(
   error: unknown,

@@ -4,7 +4,7 @@ import { toCursor } from "../show/cursor.ts";
 import type { ApiClient } from "../wire/client.ts";
 import { inProcessUrl } from "../wire/transport.ts";
 
-/** Names the caller's newest object wherever an id is expected. */
+/** The word that stands for the caller's newest object wherever an id is expected. */
 export const newest = "last";
 /** How many candidates the message about an ambiguous id names. */
 const maxCandidates = 3;
@@ -27,8 +27,8 @@ export function findOnlyMatch(kind: Kind, query: string, ids: readonly string[])
 type ListIds = (page: { limit: number; cursor?: string; id_suffix?: string; created_by?: string }) => Promise<string[]>;
 
 /**
- * Finds a run or session by its id, by the beginning or the end of its id, or as `last`. Reads only a few ids: ids sort as text and contain no character above "f", so the page before `QUERYg` begins with those that start
- * with the query.
+ * Finds a run or session by its id, by the beginning or the end of its id, or as `last`. Reads only a few ids: ids sort as
+ * text and contain no character above "f", so the page before `QUERYg` begins with those that start with the query.
  */
 async function findId(client: ApiClient, kind: "run" | "session", query: string, list: ListIds): Promise<string> {
   if (query === newest) {
@@ -54,7 +54,7 @@ async function findNewest(client: ApiClient, list: ListIds): Promise<string | un
 
 /**
  * The names under which the caller creates objects: the subject of the token, and the user of `drover exec`. null for a
- * record that this process has opened itself: it belongs to the caller.
+ * record that this process has opened itself: everything in it belongs to the caller.
  */
 export async function findCallerNames(client: ApiClient): Promise<string[] | null> {
   return client.url === inProcessUrl ? null : [...new Set([(await client.me()).subject, localUser()])];
@@ -90,7 +90,7 @@ export function findRunId(client: ApiClient, query: string): Promise<string> {
   return findId(client, "run", query, async (page) => (await client.runs.list(page)).items.map(({ run_id }) => run_id));
 }
 
-/** An id that filters a list. It may be one that Drover does not know, such as the id of another system. */
+/** Resolves an id that filters a list. Returns an id that Drover does not know unchanged: it may come from another system. */
 export async function resolveFilterId(query: string, find: (query: string) => Promise<string>): Promise<string> {
   if (query !== newest && (!isPartOfId(query) || query.length === 36)) return query;
   try {

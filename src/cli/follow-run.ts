@@ -15,13 +15,13 @@ import { describeParked } from "./describe-parked.ts";
 import { describeWaiting } from "./describe-waiting.ts";
 import { withRetries } from "./with-retries.ts";
 import { hintId } from "./short-ids.ts";
-import type { Submitted } from "./submit-run.ts";
+import type { SubmittedRun } from "./submit-run.ts";
 import { toExitCode } from "./run-exit-code.ts";
 import { watchPending } from "./pending-notice.ts";
 import { droverCommand } from "./drover-command.ts";
 
 /** Shows the run of a command until it ends or is parked, and returns the exit code for the command. */
-export async function followRun(client: ApiClient, submitted: Submitted, input: CommandInput): Promise<number> {
+export async function followRun(client: ApiClient, submitted: SubmittedRun, input: CommandInput): Promise<number> {
   const { run } = submitted;
   const { options } = input;
   if (options["detach"]) {
@@ -180,7 +180,7 @@ function printResult({ result_text, result_data }: Run, summary: RunSummary, inp
 async function printNextSteps(
   client: ApiClient,
   run: Run,
-  { type, resume }: Submitted,
+  { type, resume }: SubmittedRun,
   summary: RunSummary,
 ): Promise<void> {
   if (run.status !== "completed")

@@ -87,7 +87,7 @@ function toFiles({ agents, defaults, description }: ImportedFleet, source: strin
     defaults: withRelativeDirectory(defaults, out),
     agents: [...names.values()].map((path) => ({ path })),
   };
-  const header = `# Imported from ${relative(out, source)}, a fleet of herdctl.\n`;
+  const header = `# Imported from ${relative(out, source)}, a herdctl fleet.\n`;
   const yaml = (value: unknown): string => stringify(value, { lineWidth: 0 });
   return [
     { path: join(out, "fleet.yaml"), content: `${header}${yaml(fleet)}` },

@@ -6,7 +6,7 @@ export interface LiveText {
   piece(text: string): void;
   /** Shows the part of a recorded message that no piece has shown. */
   whole(text: string): void;
-  /** Shows a line, after the message that is being shown. Pieces arrive before their message is recorded. */
+  /** Shows a line. If a message is being shown in pieces, the line waits until the whole message is recorded. */
   line(text: string): void;
   /** Ends an unfinished line, so that other output can start on a new one. */
   endLine(): void;

@@ -100,8 +100,9 @@ function loadModelProfile(
     agentsDirectory: null,
     module: null,
   };
-  const isLoop = loadResult.ok && loadResult.profile.profile.type === "model" && !loadResult.profile.profile.command;
-  const loaded = isLoop && loadResult.profile.module === null ? loadResult.profile : emptyProfile;
+  const usesBuiltInLoop =
+    loadResult.ok && loadResult.profile.profile.type === "model" && !loadResult.profile.profile.command;
+  const loaded = usesBuiltInLoop && loadResult.profile.module === null ? loadResult.profile : emptyProfile;
   const { base_url, ...config } = loaded.profile.config;
   const isOtherProvider = provider !== undefined && provider !== config["provider"];
   return {

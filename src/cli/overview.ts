@@ -7,7 +7,7 @@ import { withDroverCommand } from "./drover-command.ts";
 const sections: readonly (readonly [title: string, firstWords: readonly string[]])[] = [
   ["Start", ["init", "up", "status", "ui", "doctor", "completions", "trust"]],
   ["Run", ["run", "exec", "chat", "agent-executor"]],
-  ["Look and steer", ["runs", "questions", "sessions", "usage"]],
+  ["Inspect and control", ["runs", "questions", "sessions", "usage"]],
   ["Define", ["agents", "schedules", "hooks", "webhooks"]],
   ["Operate", ["coordinator", "runner", "runners", "tokens", "state", "backup", "restore", "migrate", "audit"]],
 ];

@@ -14,12 +14,12 @@ export interface PendingNotice {
 
 type Reason = Awaited<ReturnType<ApiClient["runs"]["why"]>>["why"][number];
 
-/** In this process a runner is about to start, so its absence is no reason to report. */
+/** The reasons to report if the runner is in this process. That runner is about to start, so its absence is not reported. */
 const reasonsInProcess: ReadonlySet<string> = new Set(["session", "directory", "max_concurrent"]);
 
 /**
  * Reports what a run waits for if it is still pending after 2 s, and again whenever that changes. With --json, reports only
- * that a command inside a run waits for a slot: its own run keeps one meanwhile, so it may wait forever.
+ * that a run started inside another run waits for a slot: the outer run keeps its own slot, so the wait may never end.
  */
 export function watchPending(
   client: ApiClient,

@@ -66,7 +66,7 @@ const mainFields = ["path", "file_path", "notebook_path", "url", "pattern", "que
 
 function findMainField(input: unknown): string | null {
   if (!isObject(input)) return null;
-  const value = mainFields.map((name) => input[name]).find((character) => typeof character === "string");
+  const value = mainFields.map((name) => input[name]).find((field) => typeof field === "string");
   return typeof value === "string" ? value : null;
 }
 

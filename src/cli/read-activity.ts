@@ -25,7 +25,7 @@ export interface Activity {
 /** How many runs of each kind are listed. */
 const maxListed = 5;
 
-/** Reads what `drover status` shows. Without a coordinator nothing knows why a run is pending. */
+/** Reads what `drover status` shows. Only a coordinator knows why a run is pending. */
 export async function readActivity(client: ApiClient, isLive: boolean): Promise<Activity> {
   const since = new Date(Date.now() - 24 * 3_600_000).toISOString();
   const list = async (status: RunStatus[]): Promise<RunGroup> =>

@@ -9,7 +9,7 @@ export function parseTimeSpan(text: string): number | null {
   return number === undefined ? null : Number(number) * units[unit as keyof typeof units];
 }
 
-/** Reads the time span of an option into milliseconds. */
+/** Reads the time span of an option, in milliseconds. */
 export function readTimeSpan(text: string, option: string, command: string, max: { text: string; ms: number }): number {
   const ms = parseTimeSpan(text);
   if (ms !== null && ms > 0 && ms <= max.ms) return ms;

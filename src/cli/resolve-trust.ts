@@ -96,7 +96,7 @@ export function describeUntrusted(untrusted: Untrusted, env: CommandInput["env"]
   ];
 }
 
-/** Records an answer. End of input is not an answer, and is not recorded. */
+/** Asks, records the answer, and returns whether it is yes. The end of the input is not recorded as an answer. */
 function ask(directory: string, contents: readonly string[], { env }: CommandInput): boolean {
   discardTypedAhead();
   tryWrite(2, `${directory} is not trusted. It contains ${contents.join(", ")}.\nTrust it from now on? [y/N] `);
@@ -111,7 +111,7 @@ function ask(directory: string, contents: readonly string[], { env }: CommandInp
   return isTrusting;
 }
 
-/** A line that was typed before the question is no answer to it. */
+/** Discards what was typed before the question appeared, because it does not answer the question. */
 function discardTypedAhead(): void {
   let terminal: number | null = null;
   try {

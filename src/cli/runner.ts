@@ -109,7 +109,7 @@ async function runRunner(input: CommandInput): Promise<number> {
     return runner.stop();
   };
   const byParent = options["while-stdin"] === true;
-  // Before the messages below: a program that reads them may send a signal at once.
+  // Handle signals before the messages below are printed: a program that reads them may send a signal at once.
   const shutdown = waitForShutdown({
     graceful: () => runner.drain(),
     immediate: stopNow,
@@ -131,7 +131,7 @@ async function runRunner(input: CommandInput): Promise<number> {
   return 0;
 }
 
-/** One line for each profile, or one in all for a user who knows the coordinator. */
+/** One line for each profile, or a single line if `url` is null, because the user already knows the coordinator. */
 function describeOffers(profiles: readonly RunnerProfile[], url: string | null): string {
   const offers = profiles.map(({ loaded, agents }) => ({
     profile: loaded.name,
@@ -141,7 +141,7 @@ function describeOffers(profiles: readonly RunnerProfile[], url: string | null):
   return offers.map(({ profile, agents }) => `Offers ${profile} to ${url}${agents && `: ${agents}`}\n`).join("");
 }
 
-/** With DROVER_ENROLMENT the runner gets its own token and stores it. After that it needs neither variable. */
+/** With DROVER_ENROLMENT the runner gets its own token and stores it. After that, it needs no credentials in its environment. */
 async function findCoordinator(input: CommandInput, stateDirectory: string): Promise<Target> {
   const { target } = await connect(input);
   if (!target) {

@@ -44,9 +44,9 @@ async function showEvents(input: CommandInput): Promise<number> {
   return shown ? 0 : 1;
 }
 
-function showEvent(event: StoredEvent, startedAt: string): void {
+function showEvent(event: StoredEvent, createdAt: string): void {
   const output = toOutput(event);
-  const time = formatEventTime(event.at, startedAt);
+  const time = formatEventTime(event.at, createdAt);
   const mark = output?.stream === "stderr" ? "!" : " ";
   const lines = output ? output.bytes.toString("utf8") : (eventLine(event) ?? "");
   const start = `${String(event.seq).padStart(6)}  ${time} ${mark} `;
@@ -55,9 +55,9 @@ function showEvent(event: StoredEvent, startedAt: string): void {
   write(1, `${style.dim(start)}${line}\n`);
 }
 
-/** How long after the run was created on a terminal, exact otherwise. */
-function formatEventTime(at: string, startedAt: string): string {
+/** On a terminal, the time since the run was created. Otherwise the exact time. */
+function formatEventTime(at: string, createdAt: string): string {
   if (!isTerminal(1)) return at;
   // The runner's clock may be behind the coordinator's.
-  return `+${formatDuration(Math.max(0, Date.parse(at) - Date.parse(startedAt)))}`.padStart(8);
+  return `+${formatDuration(Math.max(0, Date.parse(at) - Date.parse(createdAt)))}`.padStart(8);
 }

@@ -55,7 +55,7 @@ async function listRuns(input: CommandInput): Promise<number> {
   return 0;
 }
 
-/** Uses the named coordinator; without one, finds the coordinator or the record again each time, because it may restart. */
+/** Without DROVER_API_URL, finds the coordinator or the record again for each page, because the coordinator may restart. */
 async function createPageReader(
   input: CommandInput,
   readPage: (client: ApiClient) => Promise<RunPage>,
@@ -66,7 +66,7 @@ async function createPageReader(
   return () => withHistory(quietInput, readPage);
 }
 
-/** The command for the next page, with the same filters. A person reads a longer list more easily than a cursor. */
+/** The command for more runs, with the same filters. On a terminal it suggests a longer list, which is easier to read. */
 function morePage(options: ParsedOptions, { limit, cursor }: RunQuery, nextCursor: string): string {
   const isLonger = isTerminal(2) && cursor === undefined && limit < maxLimit;
   const page = isLonger ? { limit: String(Math.min(limit * 2, maxLimit)) } : { cursor: nextCursor };

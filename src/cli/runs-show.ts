@@ -120,7 +120,7 @@ function showOutput(events: StoredEvent[]): void {
 
 const newline = 0x0a;
 
-/** Prints the agent's answer, unless it is already part of stdout. */
+/** Prints the agent's answer if the run wrote nothing to stdout. */
 function showAnswer({ result_text }: Run, events: StoredEvent[]): void {
   if (!result_text || events.some(({ event }) => event.type === "output" && event.stream === "stdout")) return;
   write(1, "\nresult\n");

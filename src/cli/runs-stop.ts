@@ -35,21 +35,21 @@ async function stopRuns(input: CommandInput): Promise<number> {
   return 0;
 }
 
-interface Stopped {
+interface StoppedRun {
   run_id: string;
   status: string;
 }
 
 async function stopSelected(
   client: ApiClient,
-  prefixes: readonly string[],
+  queries: readonly string[],
   agent: string | undefined,
   all: boolean,
-): Promise<Stopped[]> {
+): Promise<StoppedRun[]> {
   const ids: string[] = [];
   // Finds all runs before it stops the first, so that a wrong id stops nothing.
-  for (const prefix of prefixes) ids.push(await findRunId(client, prefix));
-  const stopped: Stopped[] = [];
+  for (const query of queries) ids.push(await findRunId(client, query));
+  const stopped: StoppedRun[] = [];
   for (const id of ids) {
     const { run_id, status } = await client.runs.stop(id);
     stopped.push({ run_id, status });

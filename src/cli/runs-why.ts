@@ -52,7 +52,9 @@ async function explainRun(input: CommandInput): Promise<number> {
     write(1, `The run is ${status}:\n${columns(rows).join("\n")}\n`);
   } else {
     const consequence =
-      status === "pending" ? "Nothing holds it back: it starts after the runs before it." : "It waits for nothing.";
+      status === "pending"
+        ? "Nothing holds it back: it starts after the runs before it."
+        : "It is not waiting for anything.";
     write(1, `The run is ${status}. ${consequence}\n`);
   }
   return 0;

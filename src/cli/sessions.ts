@@ -141,7 +141,7 @@ async function deleteSessions(input: CommandInput): Promise<number> {
   const deleted = await withHistory(input, async (client) => {
     const ids: string[] = [];
     // Finds all sessions before it deletes the first, so that a wrong id deletes nothing.
-    for (const prefix of input.positionals) ids.push((await findSession(client, prefix)).session_id);
+    for (const query of input.positionals) ids.push((await findSession(client, query)).session_id);
     for (const session_id of ids) {
       await client.sessions.remove(session_id);
       write(1, input.options["json"] ? jsonLine({ session_id, deleted: true }) : `${session_id}\n`);

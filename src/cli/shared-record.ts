@@ -5,7 +5,10 @@ import { userStateDirectory, userWideStateDirectory } from "../define/user-state
 import type { Environment } from "../model/environment.ts";
 import { tryWrite } from "./io.ts";
 
-/** A directory with profiles looks like a project, but without drover.yaml or a repository it has no record of its own. */
+/**
+ * Prints a note if the directory looks like a project, because it has profiles, but has no record of its own, because it
+ * has neither drover.yaml nor a repository.
+ */
 export function noteSharedRecord(directory: string, env: Environment): void {
   const userDirectory = userStateDirectory(env);
   if (userDirectory === null || !existsSync(join(directory, "profiles"))) return;

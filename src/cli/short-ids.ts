@@ -1,7 +1,7 @@
 import { isTerminal } from "./io.ts";
 
 const uuid = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}";
-/** Also the ids of a browser's token (two uuids) and of a schedule in an agent's file. */
+/** Also matches the ids of a browser's token (two uuids) and of a schedule in an agent's file. */
 const longId = new RegExp(`^(?:${uuid}|${uuid}\\.${uuid}|agent-[0-9a-f]{32})$`);
 const minLength = 8;
 

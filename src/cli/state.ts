@@ -114,8 +114,8 @@ async function move(input: CommandInput): Promise<number> {
 }
 
 /**
- * Finds the state to move if the user did not pass one. A state directory that came with a repository would import its author's
- * agents and tokens, so the user must pass its path or trust its directory.
+ * Finds the state to move if the user did not pass one. A state directory that came with a repository would import the
+ * agents and tokens of its author, so the user must pass its path or trust its directory.
  */
 function findStateToMove(locations: Locations, env: CommandInput["env"]): string {
   const { stateDirectory, ignoredState } = locations;

@@ -23,15 +23,15 @@ export const submitOptions: Record<string, OptionSpec> = {
   "idempotency-key": { value: "K", about: "submitting again with the same key returns the same run" },
 };
 
-export interface Submitted {
+export interface SubmittedRun {
   run: Run;
   type: FlatAgent["type"] | null;
   /** The command that resumes its session, if it is not `drover sessions resume`. */
   resume?: string;
 }
 
-/** Submits a run from the options of a command: of an agent, or to continue a session. */
-export async function submitRun(client: ApiClient, input: CommandInput, target: RunTarget): Promise<Submitted> {
+/** Submits a run of an agent, or one that continues a session, with the options of the command. */
+export async function submitRun(client: ApiClient, input: CommandInput, target: RunTarget): Promise<SubmittedRun> {
   try {
     return await submit(client, input, target);
   } catch (error) {
@@ -61,7 +61,7 @@ export function withAgentCommand(error: RequestError, agent_name: string, exampl
   });
 }
 
-async function submit(client: ApiClient, input: CommandInput, target: RunTarget): Promise<Submitted> {
+async function submit(client: ApiClient, input: CommandInput, target: RunTarget): Promise<SubmittedRun> {
   const { options, extraOptions, env, cwd } = input;
   const timeout = seconds(options, "timeout");
   const agent = await findAgent(client, target.agent_name);

@@ -33,7 +33,7 @@ async function finishInterrupted(
 ): Promise<void> {
   const at = new Date().toISOString();
   const [appended] = await store.apply([{ op: "append_events", run_id, attempt, events: [] }]);
-  const message = `The Drover that ran this (process ${start.owner.pid} on ${start.owner.host}) died before the command ended.`;
+  const message = `The Drover process that ran this command (${start.owner.pid} on ${start.owner.host}) died before the command ended.`;
   const events: RunEvent[] = [];
   const redactor = createRedactor({ variables: process.env });
   await recoverNested(

@@ -5,14 +5,14 @@ import { cutToWidth, textWidth } from "./terminal/text-width.ts";
 
 /**
  * One field of a table. A string is text, which a narrow terminal may cut. An `id` is shortened on a terminal as far as the
- * ids of the table stay distinct. Others differ between a terminal (`shown`) and a pipe (`piped`), and are never cut.
+ * ids of the table stay distinct. Other cells differ between a terminal (`shown`) and a pipe (`piped`), and are never cut.
  */
 export type Cell = string | { id: string } | { shown: string; piped: string; tone?: Tone };
 export type Tone = keyof Style;
 
 /**
- * Writes an aligned table to a terminal, and tab-separated lines with complete values otherwise. A terminal that is too
- * narrow for all columns leaves out the `optional` ones, the first one first.
+ * Writes an aligned table to a terminal, and tab-separated lines with complete values otherwise. If the terminal is too
+ * narrow for all columns, leaves out `optional` columns, in the order of that list.
  */
 export function writeTable(
   header: readonly string[],

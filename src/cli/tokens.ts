@@ -80,7 +80,7 @@ async function revokeTokens(input: CommandInput): Promise<number> {
   const client = await connectOrFail(input);
   const ids: string[] = [];
   // Finds all tokens before it revokes the first, so that a wrong id revokes nothing.
-  for (const prefix of positionals) ids.push(await findToken(client, prefix));
+  for (const query of positionals) ids.push(await findToken(client, query));
   const revoked = new Set<string>();
   const onRevoked = (token_id: string): void => {
     if (revoked.has(token_id)) return;
@@ -93,7 +93,7 @@ async function revokeTokens(input: CommandInput): Promise<number> {
     onRevoked,
   );
   if (subject !== undefined) (await client.tokens.revokeOf(subject)).revoked.forEach(onRevoked);
-  // Last, because no request works after it.
+  // Revoke this one last, because no request works after that.
   if (ids.includes("self")) {
     await revokeSelf(client, revoked.size > 0);
     onRevoked("self");

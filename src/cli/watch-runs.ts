@@ -16,7 +16,7 @@ interface View {
 
 type ReadPage = () => Promise<RunPage | null>;
 
-/** Shows the runs again every 2 s until Ctrl-C, also while the coordinator restarts. Exits with 130. */
+/** Shows the runs again every 2 s until Ctrl-C, even while the coordinator restarts. Exits with 130. */
 export function watchRuns(readPage: ReadPage, view: View): Promise<never> {
   return isTerminal(1) && !view.json ? redraw(readPage, view) : printChanges(readPage, view);
 }
@@ -71,7 +71,7 @@ async function printChanges(readPage: ReadPage, { toCells, json }: View): Promis
       if (json) write(1, jsonLine(run));
       else writeTable([], [toCells(run, new Date())]);
     }
-    // Only the runs of the list can change again.
+    // Forget the runs that are no longer in the list.
     if (problem === null) keepOnly(printed, runs);
     await pause(pauseMs);
   }

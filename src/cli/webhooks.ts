@@ -120,7 +120,7 @@ async function findDeliveryId(client: ApiClient, query: string): Promise<string>
   if (query.length >= 36) return query;
   const { items } = await client.webhooks.deliveries({ limit: 1000 });
   const ids = items.map(({ delivery_id }) => delivery_id);
-  // A delivery belongs to nobody: its newest is the newest of the webhooks that the caller sees.
+  // Deliveries have no owner: `last` is the newest delivery of all webhooks that the caller sees.
   return query === newest && ids[0] !== undefined ? ids[0] : findOnlyMatch("delivery", query, ids);
 }
 

@@ -29,7 +29,7 @@ export function reportOnStderr(message: string): void {
   write(2, `drover: ${message}\n`);
 }
 
-/** The record is the outer Drover's, so this process cannot open it instead. */
+/** The record belongs to the outer Drover, so this process cannot open it itself. */
 function noAddressInsideRun(): HostError {
   return new HostError({
     code: "DROVER-API-023",

@@ -55,7 +55,7 @@ export async function createExecutor(
       maxOutputBytes: options.maxOutputKb * 1024,
       checkOutput: schemas.check,
     });
-  // run it in this process: through the wrapper program, the record would not contain the command itself
+  // run the agent's command from this process: if the wrapper program ran it, the record would not contain it
   if (profile.command !== undefined && isProceduralExec(profile.command))
     return { ...createProcedural(), name: profile.type };
   if (profile.command !== undefined)
@@ -113,7 +113,7 @@ export function isProceduralExec(command: string): boolean {
   return split.ok && split.words.length === 1 && basename(split.words[0]!) === "drover-procedural-exec";
 }
 
-/** Finds out which level `auto` selects by running a command. */
+/** Runs a command to find out which level `auto` selects. */
 async function detectIsolation(
   { isolation = "auto", leftovers }: Profile,
   startCommand: StartCommand,

@@ -17,7 +17,7 @@ import { createNestedSocketPath, openNestedSocket } from "./nested-socket.ts";
 
 /** The record of one command. */
 interface ExecRecording {
-  /** An execution if this command is inside a run, which records it. null if the operator turned the audit off. */
+  /** "execution" if this command is inside a run, which records it. null if the operator turned the audit off. */
   recordedAs: "run" | "execution" | null;
   /** Redacts the secrets of the caller and of the command. */
   redactor: Redactor;

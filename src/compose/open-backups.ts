@@ -20,10 +20,13 @@ export interface BackupsOptions {
   database?: DatabaseSettings | null | undefined;
 }
 
-/** A copy that runs on another thread cannot be interrupted. The next start removes an unfinished one. */
+/** Limits the wait, because a copy on another thread cannot be interrupted. The next start removes an unfinished copy. */
 const maxStopMs = 2000;
 
-/** Creates each backup in the record, where commands do not see the key in it. First removes backups of dead processes. */
+/**
+ * Creates each backup in the directory of the record, which is hidden from commands, because a backup contains the audit
+ * key. First removes the backups of dead processes.
+ */
 export async function openBackups({ stateDirectory, database }: BackupsOptions): Promise<Backups> {
   const record = recordDirectory(stateDirectory);
   // With PostgreSQL the directory may not exist yet.

@@ -9,7 +9,7 @@ import { parseSubmitTime, watchRuns } from "../show/metrics/runs.ts";
 import { watchStore } from "../show/metrics/store.ts";
 
 export interface CoordinatorMetrics {
-  /** Use it instead of the store passed in: it counts writes. */
+  /** Use this store instead of the one passed in: this one counts writes. */
   store: RecordStore;
   observeRequest: ObserveRequest;
   /** Adds metrics of event streams and held polls. */
@@ -60,7 +60,10 @@ function collectRecordMetrics(registry: Registry, { engine }: RecordStore): void
   registry.collect(
     {
       drover_runs: { type: "gauge", help: "Runs that have not ended, by state." },
-      drover_oldest_pending_seconds: { type: "gauge", help: "How long the oldest pending run waits; 0 without one." },
+      drover_oldest_pending_seconds: {
+        type: "gauge",
+        help: "How long the oldest pending run has waited; 0 if none is pending.",
+      },
       drover_runners: { type: "gauge", help: "Runners, by state." },
       drover_runner_slots: { type: "gauge", help: "Runs that the runners of a state can carry out at once." },
       drover_audit_rows_total: { type: "counter", help: "Rows ever appended to the audit chain." },

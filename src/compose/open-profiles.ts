@@ -42,7 +42,10 @@ export interface ProfileChoice {
   gate?: (directory: string) => AgentGate | null;
   /** Returns false for a directory of agents to ignore. */
   acceptsAgents?: (directory: string) => boolean;
-  /** The directory of the coordinator that is started together with this runner. Its copies of the agents keep their schedules. */
+  /**
+   * The agents directory of the coordinator that is started together with this runner. That coordinator runs the schedules
+   * of these agents, so they are not reported as ignored.
+   */
   coordinatorAgents?: string | null;
   /** Checks the schemas of an agent only when it is used, because checking all of them takes longer than a short run. */
   skipSchemaChecks?: boolean;
@@ -132,7 +135,10 @@ export async function openProfiles(choice: ProfileChoice): Promise<OpenProfiles>
   };
 }
 
-/** Schedules of an agent that a runner offers are ignored, because several runners can offer the same agent and leave again. */
+/**
+ * Reports ignored schedules. Those of an agent that a runner offers are ignored, because several runners can offer the same
+ * agent, and each of them may stop at any time.
+ */
 function reportSchedules(
   { agentsDirectory }: LoadedProfile,
   loaded: LoadedAgents | null,

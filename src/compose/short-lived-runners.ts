@@ -4,7 +4,7 @@ import { recordDirectory, runnersDirectory } from "../model/state-layout.ts";
 import type { LoadedProfile } from "../define/profiles.ts";
 import { ownerIsAlive } from "../record/audit/owner.ts";
 
-/** A runner that exists for one command. It saves this in its directory, so that another process can clean up after it. */
+/** A runner that exists for one command. It saves this object in its directory, so that another process can clean up after it. */
 export interface ShortLivedRunner {
   name: string;
   projectDir: string;
@@ -31,7 +31,7 @@ export function findDeadRunners(stateDirectory: string): ShortLivedRunner[] {
   });
 }
 
-/** Returns null if the file is gone or was truncated by a crash of the machine. */
+/** Returns null if the file does not exist, or if a crash of the machine truncated it. */
 function readJson<T>(file: string): T | null {
   try {
     // saveShortLivedRunner and lockRunner write these files.

@@ -110,7 +110,7 @@ export function acceptHeld(stateDirectory: string, { hash }: HeldAgent): void {
   renameSync(join(heldDirectory(stateDirectory), hash), join(acceptedDirectory(stateDirectory), hash));
 }
 
-/** Whether the process that held this definition uses it since it was accepted. */
+/** Whether the process that held this definition has started to use it. */
 export function isInUse(stateDirectory: string, { hash }: HeldAgent): boolean {
   return existsSync(confirmationFile(stateDirectory, hash));
 }

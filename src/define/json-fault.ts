@@ -6,8 +6,8 @@ export interface JsonFault {
 type Expected = "value" | "value or ]" | "key" | "key or }" | "colon" | "comma or end";
 
 /**
- * Finds where and why a text stops being valid JSON. Only for texts that JSON.parse rejected: it gives no position for
- * most mistakes, and people make the same few (an extra or missing comma, a comment, a single quote).
+ * Finds where and why a text stops being valid JSON. Call it only for texts that JSON.parse rejected. JSON.parse itself
+ * reports no position for the most common mistakes: an extra or missing comma, a comment, a single quote.
  */
 export function findJsonFault(text: string): JsonFault {
   const openBrackets: ("{" | "[")[] = [];
@@ -26,7 +26,7 @@ export function findJsonFault(text: string): JsonFault {
       expected = "comma or end";
       offset++;
     } else if (closes === "comma before it") {
-      return { offset, problem: `a comma before ${character} has nothing after it` };
+      return { offset, problem: `there is a trailing comma before ${character}` };
     } else if (expected === "colon" || expected === "comma or end") {
       const missing: string | null = missingBefore(character, expected);
       if (missing) return { offset, problem: `${missing} is missing before ${quoteAt(text, offset)}` };

@@ -8,6 +8,7 @@ import { readDefinition } from "./read-definition.ts";
 /** The definitions in one file: a single agent, or the agents of a fleet. */
 export interface Definitions extends FleetAgents {
   file: string;
+  /** The file does not exist. */
   gone: boolean;
 }
 

@@ -79,7 +79,7 @@ function isOurStateDirectory(path: string): boolean {
 export function isOurs(path: string, access: number): boolean {
   const stats = statIfVisible(path, lstatSync);
   if (!stats) return false;
-  // A dangling link counts by its own owner, so that using it reports the error.
+  // A dangling link is judged by its own owner, so that using it reports the error.
   const owners = [stats.uid, statIfVisible(path, statSync)?.uid ?? stats.uid];
   const uid = process.getuid?.() ?? 0;
   if (owners.every((owner) => owner === uid)) return true;

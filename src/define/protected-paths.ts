@@ -9,7 +9,8 @@ import { userStateDirectory } from "./user-state.ts";
 
 /**
  * Drover's own files that commands of `exec` and of runs must not reach. The whole user state directory is hidden, not
- * only this record: a command could otherwise make the next one belong to another project and expose its record.
+ * only this record. Otherwise a command could write a drover.yaml that moves the next command to another project, from
+ * which the record of this project would be visible.
  */
 export function protectedPaths(
   stateDirectory: string,
@@ -18,7 +19,7 @@ export function protectedPaths(
   const userDirectory = userStateDirectory(env);
   const cache = cacheDirectory(stateDirectory);
   const isInUserDirectory = userDirectory !== null && stateDirectory.startsWith(`${userDirectory}/`);
-  // The user state directory is hidden as a whole, with everything that is missing in it.
+  // The user state directory is hidden as a whole, so directories inside it need not exist.
   const create = isInUserDirectory ? (directory: string): string[] => [directory] : createForMount;
   return {
     hide: [...hiddenFromCommands(stateDirectory).flatMap(create), ...createForMount(userDirectory)],

@@ -5,7 +5,7 @@ import { Worker } from "node:worker_threads";
 export interface Thread {
   /** The thread's source file, relative to `src/`. */
   entry: string;
-  /** Marks the worker: other threads that load the same file must not act as it. */
+  /** Identifies the worker. Other threads that load the same file must not act as the worker. */
   mark: string;
   maxMemoryMb: number;
 }

@@ -7,7 +7,7 @@ import { findPackageRoot } from "./package-directory.ts";
 import { changeTrustFile, readTrustFile, type TrustEntry } from "./trust-file.ts";
 
 /**
- * Whether the contents of this directory (or file) may extend what Drover does. Decisions are by real path. A trusted
+ * Whether the contents of this directory (or file) may extend what Drover does. Decisions apply to real paths. A trusted
  * directory covers everything below it, and the nearest decision wins. A path that does not exist is not trusted.
  */
 export function isTrusted(directory: string, env: Environment): boolean {

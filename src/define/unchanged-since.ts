@@ -9,8 +9,8 @@ const maxEntries = 5000;
 
 /**
  * Whether all files of this directory are older than `since`. Compares ctime, which a program cannot set, so a command
- * that started after `since` cannot have changed a file unnoticed. A link counts as changed: a command may have changed what
- * it leads to.
+ * that started after `since` cannot have changed a file unnoticed. A link counts as changed, because a command may have
+ * changed its target.
  */
 export function isUnchangedSince(directory: string, since: number): boolean {
   const pending = [directory];

@@ -207,12 +207,12 @@ describe("connect", () => {
     });
   });
 
-  it("refuses a directory of profiles that does not exist, and says that connect() got it", async () => {
+  it("refuses a directory of profiles that does not exist, and says that it was passed to connect()", async () => {
     const { directory, env, stateDir } = createProject();
     await expect(connect({ stateDir, profiles: "missing", cwd: directory, env })).rejects.toMatchObject({
       code: "DROVER-USE-001",
       field: "profiles",
-      message: `The directory \`profiles\` that connect() got does not exist: ${join(directory, "missing")}`,
+      message: `The directory passed to connect() as \`profiles\` does not exist: ${join(directory, "missing")}`,
     });
   });
 });

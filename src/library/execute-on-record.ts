@@ -21,7 +21,7 @@ export async function executeOnRecord(
   if (local.ignoredKeys.length > 0) await warnOfUntrusted(input, local);
   const { config, locations } = local;
   const command = toCommand(commandOrLine, withTimeout(options, config), config.execution.use_shell);
-  // before the state directory is touched, so that a bad request leaves nothing behind
+  // check before anything is written to the state directory, so that a bad request leaves nothing behind
   checkCommand(command);
   const { run_id, ...correlation } = readCorrelation({}, env);
   const { repo_sha, repo_root } = findCheckout(command.workingDirectory, correlation.repo_sha, env);

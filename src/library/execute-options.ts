@@ -35,7 +35,7 @@ export function toCommand(
 ): Command & { workingDirectory: string } {
   const { cwd, env, limits, timeoutMs } = options;
   const parsed = typeof command === "string" ? parse(command, options, useShell) : command;
-  // also rejects what is not an object, with a message that describes what is wrong
+  // also rejects a command that is not an object
   checkCommand(parsed);
   return {
     ...(env === undefined ? {} : { environment: env }),

@@ -27,8 +27,8 @@ export interface ExecuteResult extends Omit<CommandResult, "stdout" | "stderr"> 
 /**
  * Runs a command until it exits, records it, and returns its output. A string is a command line as for `drover exec`:
  * plain words run without a shell, anything else runs through /bin/sh. A failing command resolves to a result with an
- * `error`. Rejects with a RequestError if the arguments are invalid and with a HostError if the record cannot be written;
- * then the command did not start.
+ * `error`. Rejects with a RequestError if the arguments are invalid, and with a HostError if the record cannot be written.
+ * In both cases the command has not started.
  */
 export async function execute(command: string | Command, options: ExecuteOptions = {}): Promise<ExecuteResult> {
   checkOptions(options);

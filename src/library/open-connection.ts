@@ -71,8 +71,8 @@ function findDirectory(field: string, cwd: string, path: string): string {
   throw new RequestError({
     code: "DROVER-USE-001",
     field,
-    message: `The directory \`${field}\` that connect() got does not exist: ${directory}`,
-    next: "Create it, or correct the path. Relative paths start at `cwd`, or else at the working directory.",
+    message: `The directory passed to connect() as \`${field}\` does not exist: ${directory}`,
+    next: "Create it, or correct the path. A relative path is relative to `cwd`, which defaults to the working directory.",
   });
 }
 

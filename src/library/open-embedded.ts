@@ -51,7 +51,7 @@ export function openEmbedded({ local, env, cwd, agentsDirectory }: EmbeddedState
   });
 }
 
-/** Stops the runs that would have no runner any more, and waits until their ends are recorded. Parked runs stay parked. */
+/** Stops the runs that would no longer have a runner, and waits until their ends are recorded. Parked runs stay parked. */
 async function stopUnfinished(client: ApiClient, runIds: ReadonlySet<string>): Promise<void> {
   const stopped: Promise<unknown>[] = [];
   for (let cursor: string | null = null; ;) {

@@ -13,7 +13,7 @@ import { RunnerError, SessionError } from "./errors.ts";
 import { findExecutorProfile } from "./find-executor-profile.ts";
 import type { RunnerOptionsWithCallbacks, RunnerResult } from "./types.ts";
 
-/** The id of the run, or null until it is submitted. Later errors become the run's result. */
+/** The id of the run, or null until the run is submitted. Errors after that become the run's result. */
 interface SubmittedRun {
   jobId: string | null;
 }

@@ -164,7 +164,7 @@ it("maps every key that has an equivalent, and reports all others with file and 
     "herdctl.yaml:22: web has no equivalent",
     "agents/prices.yaml:5: default_prompt has no equivalent except in schedules",
     "agents/prices.yaml:11: schedules.check starts a new session each time",
-    "agents/prices.yaml:12: schedules.morning is due in UTC",
+    "agents/prices.yaml:12: schedules.morning runs in UTC",
     "agents/prices.yaml:12: schedules.morning starts a new session each time",
     "agents/prices.yaml:16: schedules.hook of type webhook has no equivalent",
     "agents/prices.yaml:17: schedules.never was skipped: cron 0 0 30 2 * never occurs",

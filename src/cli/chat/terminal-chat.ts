@@ -12,7 +12,7 @@ import type { HistoryFile } from "./history-file.ts";
 import type { Conversation } from "./conversation.ts";
 import { createTurnView, type TurnView } from "./turn-view.ts";
 
-/** The parts of a chat that are available once the coordinator was found or the record opened. */
+/** The parts of a chat that are available once the coordinator has been found or the record has been opened. */
 export interface ChatContext {
   client: ApiClient;
   conversation: Conversation;
@@ -20,7 +20,7 @@ export interface ChatContext {
 }
 
 export interface TerminalChat {
-  /** Starts sending messages, those typed so far first. Resolves when the user leaves. */
+  /** Starts sending messages, beginning with those already typed. Resolves when the user leaves. */
   run(context: ChatContext): Promise<void>;
   setHistory(history: HistoryFile): void;
   print(line: string): void;
@@ -128,7 +128,7 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
     refresh();
     try {
       if (isStopping || !(await conversation.sendInput(text))) return void sendQueued();
-      // The end of the turn or Ctrl-C may have taken it from the queue.
+      // The end of the turn or Ctrl-C may already have removed the message from the queue.
       const index = queue.indexOf(text);
       if (index >= 0) queue.splice(index, 1);
       print(echo(text));
@@ -153,7 +153,7 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
   async function sendQueued(): Promise<void> {
     while (context && !view && queue.length > 0 && !isLeaving) {
       const text = queue.shift()!;
-      // Typed before the chat was ready.
+      // This command was typed before the chat was ready.
       if (text.startsWith("/")) {
         await runSlashCommand(text, context);
         continue;
@@ -202,7 +202,7 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
     if (run.status === "completed") queue.unshift(...unanswered.filter((message) => message !== ""));
   }
 
-  /** A sent message as it stays on the terminal, indented behind the prompt. */
+  /** A sent message as it is printed to the terminal: the prompt, then the text, indented to line up. */
   function echo(text: string): string {
     const lines = visible(text).split("\n");
     const rows = lines.flatMap((line) => wrapLine(`  ${line}`, terminalSize().columns - 1));

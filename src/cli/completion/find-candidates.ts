@@ -173,7 +173,7 @@ const placeholderKinds: Record<string, ValueKind | undefined> = {
 };
 
 async function findPositionals(spec: CommandSpec, index: number, reader: ValueReader): Promise<Candidate[]> {
-  // A command line has no placeholder of its own.
+  // `exec` takes a command line, which has no placeholders.
   if (spec.name === "exec") return [fileNames];
   const placeholders = spec.takes
     .replaceAll(/\[--.*\]|--\S+ \S+/g, "")

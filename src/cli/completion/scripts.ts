@@ -1,5 +1,5 @@
-// Each script passes the words before the cursor to `drover __complete`, started as the user started it, and shows what
-// it prints: a value and a description per line, or `:files` for file names.
+// Each script runs the command that the user typed with `__complete` and the words before the cursor, and shows the output:
+// a value and a description per line, or `:files` for file names.
 
 /**
  * Bash splits words at `=`, `:` and `@` too. The script joins them again, and removes from each candidate what bash already

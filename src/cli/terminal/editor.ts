@@ -138,7 +138,7 @@ function wrapHard(line: string, indent: string, columns: number): string[] {
   return [...rows, row];
 }
 
-/** Created on first use: it takes longer than everything else that `drover run` loads, which rarely needs it. */
+/** Created on first use, because that takes longer than loading the rest of `drover run`, and few runs need it. */
 let segmenter: Intl.Segmenter | null = null;
 
 function splitGraphemes(text: string): string[] {

@@ -69,7 +69,8 @@ function mapCommand(hook: Keys, path: PropertyKey[], defaultEvents: string[] | n
     note(source, [...path, "when"], "has no equivalent, so the hook was skipped");
     return [];
   }
-  if (timeout !== undefined) note(source, [...path, "timeout"], "has no equivalent: on_finish as a whole has 60 s");
+  if (timeout !== undefined)
+    note(source, [...path, "timeout"], "has no equivalent: on_finish as a whole may take 60 s");
   if (continue_on_error === false)
     note(source, [...path, "continue_on_error"], "has no equivalent: the next hook always runs");
   for (const key of Object.keys(others)) note(source, [...path, key], "has no equivalent");

@@ -45,7 +45,7 @@ function mapSchedule(name: string, schedule: Keys, source: Source): Keys[] {
     return [];
   }
   if (cronExpression !== undefined && timezone === undefined)
-    note(source, path, "is due in UTC: herdctl uses the timezone of its host. Add timezone to change that");
+    note(source, path, "runs in UTC, but herdctl uses the timezone of its host. Add timezone to change that");
   if (resume_session === undefined)
     note(source, path, "starts a new session each time; add resume_session: true to continue the last one");
   return [mapped];

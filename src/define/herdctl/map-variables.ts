@@ -10,7 +10,7 @@ export function mapVariables(keys: Record<string, unknown>, source: Source): Rec
   return Object.fromEntries(
     Object.entries(keys).map(([key, value]) => [
       key,
-      expandedKeys.has(key) ? collectVariables(value, source) : replaceByDefaults(value, key, source),
+      expandedKeys.has(key) ? collectVariables(value, source) : replaceWithDefaults(value, key, source),
     ]),
   );
 }
@@ -20,7 +20,7 @@ function collectVariables(value: unknown, source: Source): unknown {
   return value;
 }
 
-function replaceByDefaults(value: unknown, key: string, source: Source): unknown {
+function replaceWithDefaults(value: unknown, key: string, source: Source): unknown {
   if (typeof value === "string")
     return value.replaceAll(variablePattern, (whole, _name, fallback: string | undefined) => {
       note(
@@ -32,9 +32,9 @@ function replaceByDefaults(value: unknown, key: string, source: Source): unknown
       );
       return fallback ?? whole;
     });
-  if (Array.isArray(value)) return value.map((item) => replaceByDefaults(item, key, source));
+  if (Array.isArray(value)) return value.map((item) => replaceWithDefaults(item, key, source));
   if (!isRecord(value)) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([inner, item]) => [inner, replaceByDefaults(item, key, source)]),
+    Object.entries(value).map(([inner, item]) => [inner, replaceWithDefaults(item, key, source)]),
   );
 }

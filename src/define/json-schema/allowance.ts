@@ -11,7 +11,7 @@ export interface Allowance {
 /** How much of a caller's allowance returns each second. */
 const refillMsPerSecond = 100;
 const slowPeriodMs = 600_000;
-/** Only the most recent names are remembered. Pushing a name out of the list gains an attacker little. */
+/** Only the most recent names are remembered. An attacker gains little by pushing a name out of the list. */
 const maxNames = 1000;
 
 export function createAllowance(allowanceMs: number, now: () => number = () => performance.now()): Allowance {

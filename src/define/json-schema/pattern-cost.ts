@@ -6,7 +6,7 @@ export function patternCost(pattern: string, textLength: number): number {
   const reader: Reader = { pattern, position: 0, size: 1, textLength };
   const ways = readChoice(reader);
   const isAnchored = pattern.startsWith("^") && !pattern.includes("|");
-  // The bracket is unbalanced, which the engine reports.
+  // If part of the pattern is left over, its brackets are unbalanced, which the engine reports.
   return reader.position < pattern.length ? Infinity : ways * reader.size * (isAnchored ? 1 : textLength + 1);
 }
 
