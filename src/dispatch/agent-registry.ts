@@ -14,7 +14,10 @@ export interface AgentRegistry {
   page(page: { after?: AgentPosition; limit: number }): Promise<{ items: ListedAgent[]; next: AgentPosition | null }>;
   /** Returns a few thousand names at most, for "did you mean" suggestions. */
   names(): Promise<string[]>;
-  /** `name`, or `name@runner` with the id or the name of a runner. */
+  /**
+   * Accepts `agent` or `agent@runner`, with the id or the name of the runner. Returns `candidates` if several agents
+   * match.
+   */
   find(name: string): Promise<ListedAgent | { candidates: ListedAgent[] } | null>;
   put(agent: Agent, by: string): Promise<void>;
   /** Returns false if the API has created no agent of that name. */

@@ -2,7 +2,7 @@ import type { NumberedEvent } from "../model/event.ts";
 import { boundEvent, estimateJsonSize } from "../model/event-size.ts";
 import type { ReportRequest } from "../model/runner-port.ts";
 
-/** Limits for one report. It is one transaction, and all other writers wait for it. */
+/** Limits for one report, which is stored in one transaction. All other writers wait for it. */
 const maxEvents = 500;
 const maxLength = 1024 * 1024;
 const maxWrites = 500;
@@ -40,7 +40,7 @@ export function boundReport(request: ReportRequest): ReportRequest {
   return { ...request, events, partials, finishes: request.finishes.slice(0, maxWrites).map(boundFinish) };
 }
 
-/** Short, because every listing of runs contains it. */
+/** Messages are kept short, because every listing of runs contains them. */
 const maxMessageLength = 10_000;
 
 function boundFinish(finish: ReportRequest["finishes"][number]): ReportRequest["finishes"][number] {

@@ -2,10 +2,10 @@ import { BugError } from "../model/errors.ts";
 import type { Store } from "../model/store.ts";
 import type { StopReason } from "../model/states.ts";
 
-/** Runs per transaction. All other writers wait for it. */
+/** Runs per transaction. The limit is low, because all other writers wait for the transaction. */
 const maxRunsPerBatch = 50;
 
-/** Stops runs by writing to the record. A coordinator passes the order on to the runners that hold them. */
+/** Stops runs by writing to the record. A coordinator passes the order on to the runners that hold the runs. */
 export async function stopRuns(
   store: Pick<Store, "apply">,
   run_ids: readonly string[],

@@ -21,7 +21,7 @@ export interface DispatcherOptions {
   now: () => Date;
   leaseMs: number;
   pollHoldMs: number;
-  /** The longest time for which a runner may ask. */
+  /** The longest hold that a runner may request. */
   maxPollHoldMs?: number;
   rescueEveryMs: number;
   /** How long a run waits for a matching runner before it fails. */
@@ -29,7 +29,9 @@ export interface DispatcherOptions {
   signAttempt: (run_id: string, attempt: number) => string;
   /** Decrypts the parameters and prompt of a run. */
   openSealed?: NonNullable<PollDeps["openSealed"]>;
-  /** Describes the low disk space because of which no run may start now, or returns null. Called for every claim. */
+  /**
+   * Returns a description of the disk if its space is too low to start runs, otherwise null. Called for every claim.
+   */
   lowDisk?: () => string | null;
   /** The coordinator rejects larger files. */
   maxFileBytes?: number;
@@ -59,12 +61,12 @@ export interface Dispatcher {
   listRunners(): Promise<RunnerRow[]>;
   /**
    * An estimate of the store's clock without a query. It is behind by at most the duration of a quick query. Use it for
-   * times that are compared with the store's.
+   * times that are compared with times from the store.
    */
   storeNow(): Date;
   /** Number of held polls. */
   readonly polls: number;
-  /** Wakes one waiting runner that meets these demands or, without demands, all of them. */
+  /** Wakes one waiting runner that meets these demands. Without demands, wakes every waiting runner. */
   wake(demands?: Demands): void;
   /** Starts accepting runners. For one lease from now, no runner is declared lost. */
   start(): Promise<void>;
@@ -73,12 +75,16 @@ export interface Dispatcher {
 }
 
 /**
- * Fractions of a lease: when to renew the lease of a waiting runner, and how often to check. The remaining lease thus
- * always exceeds one half, the longest gap after which a coordinator still declares runners lost (see Rescue).
+ * Fractions of a lease: when to renew the lease of a waiting runner, and how often to check. Thus more than half of the
+ * lease always remains. A coordinator that stalls for longer than half a lease declares no runner lost at first (see
+ * Rescue).
  */
 const renewBelow = 0.7;
 const renewEvery = 0.1;
-/** The longest hold, as a multiple of the usual one. An idle runner costs little but its polls. */
+/**
+ * The longest hold, as a multiple of the usual one. Longer holds save polls, which are nearly all that an idle runner
+ * costs.
+ */
 const maxHolds = 12;
 const localOwner = "local";
 const maxRescuesPerBatch = 500;
@@ -92,7 +98,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const waiters = createWaiters();
   const stopping = new AbortController();
   const timers: RepeatedTask[] = [];
-  /** The result of the last rescue, on the store's clock. */
+  /** The times of the last rescue, on the store's clock. */
   let lastRescue: { since: number; at: number } | null = null;
   const storeClock = createRemoteClock();
   const storeNow = () => storeClock.latest(performance.now());

@@ -32,7 +32,7 @@ export function createHandOver({ store, waiters, lowDisk, burstMs = 10 }: HandOv
     const now = performance.now();
     const isBurst = now - lastCreated < burstMs;
     lastCreated = now;
-    // Where a session continues is decided when the run is stored.
+    // Which runner may continue a session is decided only when the run is stored.
     return isBurst || run.mode !== "start" || lowDisk() !== null ? null : waiters.reserve(run.demands);
   }
 }

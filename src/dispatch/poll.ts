@@ -82,7 +82,7 @@ export function createPoll(
         // The runner may have polled again, because this poll's connection broke or is about to be found broken. The other
         // poll then gets the same runs.
         if (hasNews) waiters.wakeRunner(request.runner_id);
-        // Nobody waits for a late copy's response, so its wakes are passed on.
+        // A closed poll is a late copy whose response nobody reads, so its wakes are passed on.
         if (hasNews || work.closed || performance.now() >= deadline) return toResponse(request.runner_id, work);
         // The store had nothing for this runner, so these wakes need not be passed on.
         if (!work.draining) unserved = [];

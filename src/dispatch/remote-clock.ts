@@ -2,9 +2,9 @@
 export interface RemoteClock {
   /** `at`: the remote time in whole milliseconds. The other times are local: when the request was sent and its response received. */
   addReading(at: number, sentAt: number, receivedAt: number): void;
-  /** A lower bound for its current time. null before the first reading. */
+  /** A lower bound for the current remote time; null before the first reading. */
   earliest(now: number): number | null;
-  /** An upper bound for its current time. null before the first reading. */
+  /** An upper bound for the current remote time; null before the first reading. */
   latest(now: number): number | null;
 }
 

@@ -9,7 +9,10 @@ export interface UploadDeps {
   lowDisk: () => string | null;
 }
 
-/** Checks that the runner holds the attempt before the bytes arrive, and again afterwards, because it may have lost it. */
+/**
+ * Stores a file of a run. Checks that the runner holds the attempt before the bytes arrive, and again afterwards,
+ * because the runner may have lost it meanwhile.
+ */
 export async function upload(
   request: UploadRequest,
   content: AsyncIterable<Uint8Array>,
@@ -34,7 +37,7 @@ function describeTooLarge(size: number, maxFileBytes: number): string {
   return `The file has ${size} bytes, which is larger than the limit of this coordinator (${maxFileBytes}).`;
 }
 
-/** Refuses a runner that is not registered. */
+/** Returns those of the sessions that no longer exist. Throws if the runner is not registered. */
 export async function findGoneSessions(
   { runner_id, epoch, session_ids }: Parameters<RunnerPort["sessions"]>[0],
   owner: string | undefined,

@@ -11,8 +11,8 @@ export interface Waiters {
    */
   wakeFor(demands: Demands, resumed?: boolean): void;
   /**
-   * Reserves the waiter that would be woken for such a run, if it sleeps and has an offer, so that the run can be claimed for
-   * it in the transaction that creates the run.
+   * Reserves the waiter that would be woken for such a run, if it is asleep and has an offer, so that the transaction
+   * that creates the run can also claim it for this waiter.
    */
   reserve(demands: Demands): Reservation | null;
   wakeRunner(runner_id: string): void;
@@ -59,9 +59,9 @@ export interface Waiter {
   /** Closed because the runner has more recent polls. Its poll must end. */
   readonly isClosed: boolean;
   /**
-   * Sets the facts about the runner. Until then every claimable run wakes this waiter in addition to another one, because
-   * it may not be able to take the run. The same is always true for runners with `only_agent`. Therefore only the latest
-   * waiters of one runner stay open.
+   * Sets the facts about the runner. Until then every claimable run wakes this waiter in addition to another one,
+   * because it may not be able to take the run. Waiters of runners with `only_agent` are always woken like that. To
+   * limit these extra wakes, only the latest waiters of one runner stay open.
    */
   identify(runner: WaitingRunner): void;
   /** Returns the runs that this waiter was woken for since the last call. */
@@ -75,7 +75,8 @@ export interface Waiter {
 }
 
 /**
- * A runner polls once at a time. It has more waiters only while the coordinator has not noticed that a connection broke.
+ * A runner has one poll at a time. It has more waiters only while the coordinator has not noticed that a connection
+ * broke.
  */
 export const maxWaitersPerRunner = 4;
 
@@ -87,7 +88,7 @@ interface WaiterEntry extends Waiter {
   wakes: Wake[];
   notified: boolean;
   isAsleep: boolean;
-  /** While a claim is made for it, it sleeps on, even if its time is up. */
+  /** Whether a claim is being made for this waiter. It then stays asleep even if its time is up. */
   isReserved: boolean;
   claimed: ClaimResult | null;
   notify: () => void;
@@ -192,7 +193,8 @@ export function createWaiters(): Waiters {
         entry.isReserved = false;
         entry.claimed = result;
         wake(entry);
-        // Its caller has disconnected. The runner may poll again already, with the claim that has the run.
+        // This waiter's caller has disconnected. The runner may already be polling again, with the claim that now has
+        // the run.
         if (!entries.has(entry)) wakeRunner(entry.runner_id);
       },
     };
@@ -248,7 +250,8 @@ function wake(entry: WaiterEntry): void {
 function waitForWake(entry: WaiterEntry, ms: number, signal: AbortSignal): Promise<void> {
   if (entry.notified || signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
-    // Node keeps one list per timer length, so round to whole milliseconds. Add one, so that it never fires early.
+    // Node keeps one list per timer length, so round to whole milliseconds. Add one, so that the timer never fires
+    // early.
     const timer = setTimeout(
       () => {
         if (!entry.isReserved) done();

@@ -46,7 +46,9 @@ export interface ExecDeps {
   createdBy: string;
   /** Called once the process runs, to use the time until it ends. Must not reject. */
   whileRunning?: () => Promise<void>;
-  /** Whether a person pressed Ctrl-C. The command got the signal too, so an end by SIGINT counts as theirs. */
+  /**
+   * Whether a person pressed Ctrl-C. The command got the signal too, so if it ends by SIGINT, the person stopped it.
+   */
   wasInterrupted?: () => boolean;
 }
 

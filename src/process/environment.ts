@@ -13,7 +13,10 @@ export interface EnvironmentRequest {
 
 export interface BuiltEnvironment {
   environment: Record<string, string>;
-  /** Names of variables that a user may expect in the child. With `merge`, which passes few variables, only denied ones. */
+  /**
+   * Names of variables that were not passed although a user may expect them: with `inherit`, all that were not passed;
+   * with `merge`, which passes few variables, only denied ones.
+   */
   withheld: string[];
 }
 

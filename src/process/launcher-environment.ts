@@ -24,10 +24,11 @@ function controlsLaunchers(name: string): boolean {
   return names.has(name) || prefixes.some((start) => name.startsWith(start));
 }
 
-// Our own prefix is one of them: the launcher then removes only what was added here.
+// The list includes our own prefix, so that the launcher removes only the prefixes that were added here.
 const prefixes = ["LD_", "DYLD_", "GLIBC_", "LIBC_", "MALLOC_", "MUSL_", "PERL", prefix];
 
-// Those that glibc removes for set-uid programs, and those that name message catalogs and their character set.
+// The variables that glibc removes for set-uid programs, and those that select message catalogs and their character
+// set.
 const names = new Set([
   "GCONV_PATH",
   "GETCONF_DIR",

@@ -72,8 +72,8 @@ export function parseStatus(text: string): LauncherStatus {
 const maxCommandLine = 127;
 
 /**
- * Command lines are UTF-8, but the report is read as bytes. The last word of a cut one is dropped: it may be a part of a
- * secret, which would not be recognized.
+ * Command lines are UTF-8, but the report is read as bytes. The last word of a truncated one is dropped: it may be part
+ * of a secret, which the redactor would not recognize.
  */
 function decode(bytes: string): string {
   const text = Buffer.from(bytes, "latin1").toString("utf8");

@@ -9,8 +9,8 @@ export interface Orphan {
 const idPrefix = "DROVER_EXECUTION_ID=";
 
 /**
- * Finds processes of executions whose Drover died. Commands under a launcher die with it. Those started without one
- * survive and are recognized by the execution id in their environment. Empty on a system without /proc.
+ * Finds processes of executions whose Drover died. Commands under a launcher die with it. Commands started without one
+ * survive and are recognized by the execution id in their environment. Finds nothing on a system without /proc.
  */
 export function findOrphans(executionIds: Iterable<string>): Orphan[] {
   const ids = new Set(executionIds);

@@ -4,14 +4,18 @@ import type { LaunchCommand, LaunchRequest } from "./launch-command.ts";
 import { launcherOptions } from "./launch-command.ts";
 import type { LaunchMethod } from "./launch-method-selector.ts";
 
-/** The descriptor on which the inner launcher reports. It needs its own, because the outer launcher truncates its file at the end. */
+/**
+ * The descriptor on which the inner launcher reports. The inner launcher needs its own file, because the outer one
+ * truncates its file at the end.
+ */
 export const innerStatusDescriptor = 4;
 /** The descriptor of the working directory, from the outer launcher to the inner one. */
 const directoryDescriptor = 5;
 /**
- * Where the outer launcher binds the working directory for bwrap. bwrap binds by path, and another process could replace
- * the directory's own path by a link. Nobody can replace a directory of /proc, and the sandbox has a /proc of its own. The
- * kernel lets a user mount that one only if nothing covers the present one, except at directories made to be mounted on.
+ * Where the outer launcher binds the working directory for bwrap. bwrap binds by path, and another process could
+ * replace the directory's own path with a link. Nobody can replace a directory of /proc, and the sandbox gets a new
+ * /proc. The kernel lets a user mount a new /proc only if nothing is mounted inside the present one, except on
+ * directories that exist to be mount points, such as this one.
  */
 const directoryPoint = "/proc/fs/nfsd";
 

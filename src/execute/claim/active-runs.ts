@@ -66,7 +66,7 @@ export function createActiveRuns(options: ActiveRunsOptions): ActiveRuns {
 
     startRun(claim) {
       const key = attemptKey(claim);
-      if (runs.has(key)) return; // the coordinator repeated an answer
+      if (runs.has(key)) return; // the coordinator repeated a response
       const keepsLog = claim.invocation.agent.type === "autonomous";
       const journal = createRunLog(claim.run_id, claim.attempt, keepsLog, logs);
       const supervised = superviseRun(claim, supervise, {
@@ -97,7 +97,7 @@ export function createActiveRuns(options: ActiveRunsOptions): ActiveRuns {
         runs.delete(key);
         onSlotFreed();
       });
-      // after both, nothing writes to the log any more
+      // once the run has ended and its log has been shipped, nothing writes to the log any more
       closeLogAfter(
         supervised.ended.then(() => shipped),
         journal,

@@ -27,7 +27,7 @@ export interface ClaimLoopOptions {
   shortage: () => string | null;
   /** Synchronous, so that the run takes its slot before the next poll is sent. */
   startRun: (claim: Claim) => void;
-  /** A poll returned runs that this runner did not take. The next report gives them back. */
+  /** Called when a poll returned runs that this runner did not take. The next report gives them back. */
   onDeclined: () => void;
   dispatch: (order: Order) => void;
   newId: NewId;
@@ -70,7 +70,7 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
     const { runner_id, epoch } = await identity.current();
     startEpoch(epoch);
     const want = isDraining ? 0 : Math.max(0, options.freeSlots());
-    // a draining runner starts no run at all, not even one that resumes a session it has
+    // a draining runner starts no run at all, not even one that resumes a session on this runner
     const shortage = isDraining ? "it is draining" : options.shortage();
     const cancel = new AbortController();
     openPoll = { want, cancel };
@@ -80,7 +80,7 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
         { runner_id, epoch, claim_id: claimId, want, ...(shortage === null ? {} : { shortage }), ack_order: ackOrder },
         AbortSignal.any([cancel.signal, stopping.signal]),
       );
-      // the coordinator may have taken the claims of an older epoch back
+      // the coordinator may have taken back the claims of an older epoch
       const isStale = (await identity.current()).epoch !== epoch;
       // runs that arrive while draining are not reported as held, so the coordinator takes them back at no cost
       const accepts = !isStale && !isDraining && !stopping.signal.aborted;

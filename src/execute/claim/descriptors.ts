@@ -1,6 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** The most that one run has open at once: its log, the pipes of two programs being spawned, files being uploaded. */
+/**
+ * The most descriptors that one run has open at once: its log, the pipes of two programs being spawned, files being
+ * uploaded.
+ */
 const descriptorsPerRun = 16;
 
 export interface Descriptors {

@@ -26,7 +26,7 @@ export interface Times {
   drainMs: number;
   /** How long the last report and the deregistration may take once all runs have ended. */
   shutdownMs: number;
-  /** Between two sweeps for directories of deleted sessions. */
+  /** The time between two sweeps for directories of deleted sessions. */
   sweepMs: number;
 }
 
@@ -56,7 +56,7 @@ export interface RunningRegistration {
   readonly done: Promise<void>;
 }
 
-/** How often a runner without free descriptors counts them again. */
+/** How soon a runner checks again after it took no run for lack of descriptors or of an answered report. */
 const shortagePauseMs = 1000;
 
 /** Registers, and retries while the coordinator is away. Rejects if another live runner has this identity. */
@@ -124,7 +124,7 @@ export async function startRegistration(
     shortage = null;
     const free = activeRuns.freeSlots();
     if (free <= 0) return free;
-    // Its runs would be stopped with the others when the lease expires.
+    // A run taken now would be stopped with the others when the lease expires.
     if (shipper.shipmentCount > 0 && hasLeaseExpired(shipper, latest.lease_ms / 2)) {
       shortage = `takes no run until a report is answered; the last answer is ${Math.round(shipper.silentMs)} ms old`;
       setTimeout(() => loop.onSlotFreed(), shortagePauseMs).unref();

@@ -86,7 +86,9 @@ function parseOwner(text: string): Owner | null {
   }
 }
 
-/** Removes a dead process's lock. Renames it first, which only one process can do, and puts it back if it has changed. */
+/**
+ * Removes a dead process's lock. Renames it first, which only one process can do, and restores it if it has changed.
+ */
 function removeStaleLock(path: string, currentText: string): void {
   const temporary = `${path}.${randomUUID()}`;
   try {
@@ -95,7 +97,7 @@ function removeStaleLock(path: string, currentText: string): void {
     if (isCode(error, "ENOENT")) return;
     throw error;
   }
-  // another process took the lock in between: put it back
+  // another process took the lock in between: restore its lock
   if (readOrNull(temporary) !== currentText) tryLink(temporary, path);
   rmSync(temporary, { force: true });
 }

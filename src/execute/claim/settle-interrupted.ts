@@ -18,7 +18,10 @@ interface SettleOptions {
 
 const runnerDied = "The runner died before this command ended. The next runner killed its remaining processes.";
 
-/** Logs without an outcome belong to runs whose runner died. Kills their remaining processes and ends them as lost. */
+/**
+ * Settles the runs whose runner died, which are those whose logs have no outcome. Kills their remaining processes and
+ * ends the runs as lost.
+ */
 export async function settleInterrupted(
   logs: readonly FoundLog[],
   { killOrphans, supervise, onNotice }: SettleOptions,

@@ -3,7 +3,10 @@ import type { StartOptions } from "../../model/process.ts";
 import { looksSecret } from "../../model/secret-names.ts";
 import { buildEnvironment } from "../../process/environment.ts";
 
-/** Records which variables the run gets besides the base list, and which secrets are withheld. Names only, no values. */
+/**
+ * Returns an event that lists the variables that the run gets besides the base list, and the secrets that are withheld.
+ * Contains only names, no values.
+ */
 export function environmentEvent({
   environment,
   parentEnvironment,

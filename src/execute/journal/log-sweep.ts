@@ -12,7 +12,7 @@ export interface LogSweepOptions {
   onNotice: (message: string, cause?: unknown) => void;
 }
 
-/** Removes old logs now and then every `everyMs`. Logs that were not shipped stay. */
+/** Removes old logs at once, and again every `everyMs`. Logs that were not shipped stay. */
 export function startLogSweep(options: LogSweepOptions): { stop(): Promise<void> } {
   const stopping = new AbortController();
   async function run(): Promise<void> {

@@ -28,7 +28,10 @@ export interface Shipper {
   /** Reports at once, because a caller waits or the coordinator may count runs that this runner did not take. */
   flush(): void;
   partial(run_id: string, attempt: number, delta: Delta): void;
-  /** Applies backpressure: waits while the coordinator answers but is too slow. While it is away, events go to disk. */
+  /**
+   * Applies backpressure: waits while the coordinator answers but is too slow. While the coordinator is away, events go
+   * to disk.
+   */
   waitForJournalSpace(journal: Journal): Promise<void>;
   /** Resolves when every shipment is finished or lost, or after `withinMs`. */
   waitUntilDrained(withinMs: number): Promise<void>;
@@ -64,7 +67,7 @@ const idleWaitMs = 2 ** 30;
 
 /** How long events are batched. */
 const batchMs = 2;
-/** How long the start of a run waits for its end, which is reported at once. A run of a short command is then one report. */
+/** How long the start of a run may wait to be reported. If the run ends within this time, one report contains both. */
 const shortRunMs = 25;
 
 /** Lists `initialShipments` as held from the first report on. */

@@ -4,7 +4,10 @@ import { HostError } from "../../model/errors.ts";
 import type { ExecutionEnd, ExecutionStart } from "../../model/execution.ts";
 import { maxLineBytes, nestedExecutionId } from "./nested-line.ts";
 
-/** Through this, a `drover exec` inside a run reports to the outer Drover instead of keeping its own record. */
+/**
+ * Reports the command of a `drover exec` inside a run to the outer Drover, which records it. The inner one keeps no
+ * record.
+ */
 export interface NestedSink {
   /** The run that the command is part of. */
   readonly runId: string;

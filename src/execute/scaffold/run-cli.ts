@@ -33,7 +33,7 @@ export async function runCli(cli: Cli, context: RunContext): Promise<CliResult> 
   try {
     await reading;
   } catch (error) {
-    // its output is no longer read, so it would block on a full pipe
+    // nobody reads the program's output any more, so it would block on a full pipe
     await running.kill("shutdown");
     throw error;
   }

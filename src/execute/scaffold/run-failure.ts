@@ -1,7 +1,7 @@
 import type { Outcome } from "../../model/executor.ts";
 import type { FailureReason } from "../../model/states.ts";
 
-/** An executor throws this to fail its run with a reason from the closed list. */
+/** An executor throws this to fail its run with one of the defined failure reasons. */
 export class RunFailure extends Error {
   override readonly name = "RunFailure";
   readonly reason: FailureReason;

@@ -11,7 +11,10 @@ import { classifyPortError } from "../port/port-failure.ts";
 
 type ByRun<R> = Omit<R, "runner_id" | "epoch">;
 
-/** Tries once each. Throws instead of returning `fenced` if the runner registered again meanwhile, so that the caller retries. */
+/**
+ * Makes each request once. Throws instead of returning `fenced` if the runner registered again meanwhile, so that the
+ * caller retries.
+ */
 export interface SessionPort {
   load(request: ByRun<LoadSessionRequest>): Promise<LoadSessionResponse>;
   save(request: ByRun<SaveSessionRequest>): Promise<SaveSessionResponse>;

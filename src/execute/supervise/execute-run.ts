@@ -39,11 +39,11 @@ export interface RunParts {
   questions: Questions;
   keeper: SessionKeeper;
   errors: ErrorOutcomes;
-  /** Calls this once the outcome is in the journal. It must not reject. */
+  /** Registers a cleanup that runs once the outcome is in the journal. It must not reject. */
   afterOutcome(clean: () => Promise<void>): void;
 }
 
-/** Opens the run's directories, calls its executor, and closes everything again but the temporary directory. */
+/** Opens the run's directories, calls its executor, and then closes everything except the temporary directory. */
 export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome> {
   const { options, stop, log, keeper, name } = parts;
   const { record } = log;

@@ -46,7 +46,7 @@ export function createRunContext(parts: ContextParts): RunContext {
   const { claim, options, links, dirs, signal, log, partialText, clocks, executions } = parts;
   const { journal } = links;
   const name = `${claim.run_id}.${claim.attempt}`;
-  /** Reports and returns false if the run has ended. */
+  /** Returns false, and reports the dropped item, if the run has ended. */
   const checkOpen = (item: string): boolean => {
     if (parts.hasEnded()) options.onNotice(`run ${name} sent ${item} after it had ended; it was dropped`);
     return !parts.hasEnded();

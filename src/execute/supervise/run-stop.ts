@@ -6,7 +6,7 @@ import { createRunClocks, type RunClocks } from "./run-clocks.ts";
 import { getStopReason, unresponsiveOutcome } from "./stop-outcome.ts";
 import type { SuperviseOptions } from "./supervise-options.ts";
 
-/** Stops one run within a deadline, with a signal for each part of it. */
+/** Stops one run within a deadline. Its signals tell each part of the run when to stop. */
 export interface RunStop {
   abort(reason: StopReason): void;
   clocks: RunClocks;

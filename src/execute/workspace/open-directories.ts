@@ -139,7 +139,7 @@ async function openWorkDirectory(invocation: Invocation, options: OpenOptions): 
   // The run that held the directory may have replaced it by a symlink to a directory that is not allowed.
   if ((await findRealPath(path)) === path) return { ok: true, path, lock };
   await lock.release();
-  const message = `The directory ${path} was replaced or removed while the run waited for it. Retry the run if it is in its place again.`;
+  const message = `The directory ${path} was replaced or removed while the run waited for it. Restore the directory, then retry the run.`;
   return { ok: false, reason: "refused", message };
 }
 
@@ -175,7 +175,7 @@ async function openHome(
     : openSessionDirectory(invocation, home);
 }
 
-/** A directory that is created for the first process, because a run without processes needs none. */
+/** A directory that is created on first use, because a run without processes needs none. */
 function lazyDirectory(base: string, path: string): { path(): string; remove(): Promise<void> } {
   let isCreated = false;
   return {

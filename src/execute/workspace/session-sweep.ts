@@ -21,8 +21,8 @@ export interface SessionSweepOptions {
 const batchSize = 200;
 
 /**
- * Removes the directories of deleted sessions, now and then every `everyMs`. Considers only directories that are marked
- * for this coordinator's record, because it does not know the sessions of other records.
+ * Removes the directories of deleted sessions at once, and again every `everyMs`. Considers only directories that are
+ * marked for this coordinator's record, because it does not know the sessions of other records.
  */
 export function startSessionSweep(options: SessionSweepOptions): { stop(): Promise<void> } {
   const stopping = new AbortController();

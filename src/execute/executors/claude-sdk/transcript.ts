@@ -44,8 +44,8 @@ export interface Transcript {
   session(): Record<string, string | boolean>;
   progress: Progress;
   /**
-   * Assigns an id to a message, so that it can be recognized in the transcript. Returns nothing for a message that has
-   * one.
+   * Assigns an id to a message, so that it can be recognized in the transcript. Returns an empty list for a message
+   * that has one.
    */
   trackInput(input: UserInput): Prompt[];
   /** The SDK reads from this store and writes to it. */

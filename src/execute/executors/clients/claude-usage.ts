@@ -28,8 +28,8 @@ export function createUsageMeter() {
       return { input_tokens: 0, output_tokens: 0, cost_usd };
     },
     /**
-     * Adds a result. Returns the usage since the last result that was not reported yet. Other totals in it cover the
-     * whole session.
+     * Adds a result. Returns the usage since the previous result, minus what was already reported. Other totals in the
+     * result cover the whole session.
      */
     addResult(result: Fields): Usage | null {
       const models = Object.values(toFields(result["model_usage_since_last_result"] ?? result["modelUsage"])).map(

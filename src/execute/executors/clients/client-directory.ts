@@ -7,7 +7,10 @@ import { RunFailure } from "../../scaffold/run-failure.ts";
 import type { ClientDirectory, Turn } from "./definition.ts";
 import { hasOwnHome, operatorHome } from "./home-files.ts";
 
-/** Opens `name` in HOME. The operator may have configured another path for it, `override`. */
+/**
+ * Opens the client's directory: `name` in the session's own HOME. If the run uses the operator's HOME, opens `override`
+ * if the operator has configured it, otherwise `name` there.
+ */
 export async function openClientDirectory(
   turn: Pick<Turn, "env" | "homeDir" | "invocation">,
   { name, override }: { name: string; override?: string | undefined },

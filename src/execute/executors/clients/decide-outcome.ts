@@ -54,7 +54,7 @@ function toOutcome(name: string, conclusion: Conclusion, exitCode: number | null
   return toDone(new RunFailure("permission_denied", message, { exitCode, ...(text === null ? {} : { text }) }));
 }
 
-/** Clients that catch a signal exit with its number plus 128. Other exit codes are their own. */
+/** Clients that catch a signal exit with its number plus 128. Other exit codes have a meaning of the client's own. */
 function toSignal(exitCode: number | null): string | null {
   return signals.find((signal) => constants.signals[signal] + 128 === exitCode) ?? null;
 }

@@ -13,7 +13,9 @@ export interface ToolCaller {
   call(uses: readonly ToolUse[]): Promise<ToolResult[]>;
 }
 
-/** The run fails if the model makes the same call this often and gets the same answer, with nothing new in between. */
+/**
+ * The run fails if the model makes the same call this many times and gets the same answer, with nothing new in between.
+ */
 const maxRepeats = 3;
 
 export interface ToolCallerOptions {
