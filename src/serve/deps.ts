@@ -49,7 +49,10 @@ export interface ApiDeps extends AnswerDeps {
   submit(request: RunRequest, who: Submitter): Promise<SubmitResult>;
   /** Returns a function that long work calls often. It waits once the work has occupied the event loop for a while. */
   pauseAfterWork(): () => Promise<void>;
-  /** Submits all of them in few transactions, one batch after the other. The results are in the order of the requests. */
+  /**
+   * Submits all requests in a few transactions, one batch after the other. The results are in the order of the
+   * requests.
+   */
   submitMany(requests: readonly RunRequest[], who: Submitter): Promise<SubmitResult[]>;
   dispatcher: {
     /** The port for this owner's runners. It does not know runners of other owners. */

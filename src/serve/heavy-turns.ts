@@ -4,11 +4,14 @@ export type HeavyTurn = () => Promise<void>;
 /** Shares the event loop between light requests and work that takes many milliseconds. */
 export interface HeavyTurns {
   turn: HeavyTurn;
-  /** Counts a light request, which heavy work yields to. Call the result when it is done or turns out to be heavy. */
+  /**
+   * Counts a light request, which heavy work yields to. Call the returned function when the request is done or turns
+   * out to be heavy.
+   */
   enterLight(): () => void;
 }
 
-/** How long heavy work yields at most. A steady flow of light requests could otherwise starve it. */
+/** The longest time that heavy work yields. A steady flow of light requests could otherwise starve it. */
 const defaultMaxYieldMs = 8;
 
 /**

@@ -4,7 +4,7 @@ import type { Guard } from "./guard.ts";
 import { alreadySent, type RenderedResponse } from "./rendered-response.ts";
 import type { Route } from "./route.ts";
 
-/** Serves a request that needs no `Request` and `Response` of the web. Returns false if it is for the router. */
+/** Serves a request without creating a web `Request` and `Response`. Returns false if the router must serve it. */
 export type ServeDirectly = (incoming: IncomingMessage, outgoing: ServerResponse) => boolean;
 
 /** Submitting, claiming and reporting: nearly all requests of a busy coordinator. */
@@ -14,8 +14,9 @@ const directRoutes: ReadonlySet<string> = new Set(["POST /runs", "POST /runner/p
 const maxHosts = 100;
 
 /**
- * The router's objects cost a tenth of such a request. `respond` is the same as for the router, with all of its checks.
- * Whatever is refused before it, or is not plain, goes to the router, which has the answer.
+ * Creating the router's objects would take a tenth of the time of such a request. `respond` is the function that the
+ * router calls too, and makes the same checks. Requests for other routes, and those that the guard refuses, go to the
+ * router, which builds the response.
  */
 export function createServeDirectly<R extends Pick<Route, "name" | "path">>(
   table: readonly R[],
@@ -26,7 +27,7 @@ export function createServeDirectly<R extends Pick<Route, "name" | "path">>(
   const rows = new Map(table.filter(({ name }) => directRoutes.has(name)).map((row) => [row.path, row]));
   const validHosts = new Set<string>();
   return (incoming, outgoing) => {
-    // A path with a query is in no row.
+    // A path with a query matches no row.
     const row = incoming.method === "POST" ? rows.get(incoming.url ?? "") : undefined;
     if (row === undefined || !isValidHost(incoming.headers.host) || guard("POST", incoming.headers) !== null)
       return false;

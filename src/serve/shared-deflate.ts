@@ -25,7 +25,10 @@ const finalBlock = [0x03, 0x00];
 /** A deflate block does not refer to earlier ones, so a small window is enough, and it is allocated faster. */
 const blockOptions = { level: 1, windowBits: 12, memLevel: 5, finishFlush: constants.Z_SYNC_FLUSH };
 
-/** Remembers the compressed form of a buffer as long as the buffer itself is in use. It must not change meanwhile. */
+/**
+ * Remembers the compressed form of a buffer as long as the buffer itself is in use. The buffer must not change
+ * meanwhile.
+ */
 export function createSharedDeflate(): SharedDeflate {
   const blocks = new WeakMap<Uint8Array, Block>();
 
@@ -59,7 +62,7 @@ export function createSharedDeflate(): SharedDeflate {
 }
 
 const adlerBase = 65521;
-/** So many bytes can be added up before the sums exceed 32 bits. */
+/** This many bytes can be added up before the sums exceed 32 bits. */
 const adlerRun = 5552;
 
 /** The checksum of zlib streams. Node exports only CRC-32, whose combination is expensive. */
@@ -78,7 +81,7 @@ function adler32(bytes: Uint8Array): number {
   return toChecksum(low, high);
 }
 
-/** The checksum of two texts after each other, from their checksums and the length of the second. */
+/** Returns the checksum of two concatenated texts, from their checksums and the length of the second. */
 function combineAdler32(first: number, second: number, secondLength: number): number {
   const [low1, high1] = [first & 0xffff, first >>> 16];
   const [low2, high2] = [second & 0xffff, second >>> 16];

@@ -24,7 +24,7 @@ export interface Watch {
 
 type TokenWatchDeps = Parameters<typeof authenticate>[1] & Pick<ServeDeps, "onDefect">;
 
-/** Together with the check itself, a revoked token is noticed within a second. */
+/** A revoked token is noticed within a second, which includes the time of the check itself. */
 const everyMs = 750;
 /** Checked concurrently. Between two batches the event loop gets a turn. */
 const batchSize = 100;
@@ -37,8 +37,8 @@ interface WatchedCredential {
 }
 
 /**
- * Checks only the store, so it notices tokens that another process revoked. Requests with the same credential are checked
- * once.
+ * Reads the store, so it also notices tokens that another process revoked. Requests with the same credential are
+ * checked once.
  */
 export function createTokenWatch(deps: TokenWatchDeps): TokenWatch {
   const credentials = new Map<string, WatchedCredential>();

@@ -28,7 +28,7 @@ export function createApiClient(transport: Transport) {
         ...(idempotency_key === undefined ? {} : { headers: { "idempotency-key": idempotency_key } }),
       });
     },
-    /** Submits up to 1,000 runs at once. Each item has the run, or the problem because of which it was refused. */
+    /** Submits up to 1,000 runs at once. Each item has the run, or the problem that caused its refusal. */
     async submitAll(runs: readonly Submission[]) {
       return (await call("POST /runs/batch", { body: { runs: [...runs] } })).items;
     },

@@ -9,7 +9,7 @@ export interface Contract {
   headers?: z.ZodObject;
   /** If missing, only an empty body or {} is accepted. */
   body?: z.ZodType;
-  /** Checked instead of `body`, where the handler judges parts of the body on their own. */
+  /** Checked instead of `body` if the handler checks parts of the body itself. */
   checkedBody?: z.ZodType;
   /** The body is bytes instead of JSON. */
   takesBytes?: true;

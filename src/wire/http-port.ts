@@ -13,7 +13,7 @@ export interface HttpPortOptions extends Target {
   silenceMs?: number;
 }
 
-/** After so many in a row, a proxy on the way is taken to limit how long a response may last. */
+/** After this many in a row, the runner assumes that a proxy limits how long a response may last. */
 const maxLongPollsCut = 2;
 
 export interface HttpPort extends RunnerPort {
@@ -45,7 +45,7 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
       return registered;
     },
     async poll(poll, signal) {
-      // A runner that is short of something has to poll again to find out that it no longer is.
+      // A runner with a shortage must poll again soon, because only a new poll shows whether the shortage is over.
       const canHoldLong = poll.want > 0 && poll.shortage === undefined && longPollsCut < maxLongPollsCut;
       if (maxHoldMs === undefined || !canHoldLong) return hold(poll, pollHoldMs, signal);
       const sentAt = performance.now();

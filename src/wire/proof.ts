@@ -19,7 +19,10 @@ export function computeProof(tokenHash: string, nonce: string, origin: string): 
   return createHmac("sha256", Buffer.from(tokenHash, "hex")).update(`drover proof 1\n${nonce}\n${origin}`).digest();
 }
 
-/** The coordinator's end of a connection. Both sides see the same origin unless a proxy is between them. */
+/**
+ * Formats the address of the coordinator's end of a connection. Both sides see the same origin unless a proxy is
+ * between them.
+ */
 export function formatOrigin(address: string | undefined, port: number | undefined): string | null {
   if (address === undefined || port === undefined) return null;
   const plain = address.replace(/^::ffff:(?=\d+\.)/i, "");

@@ -21,8 +21,8 @@ export function connectToOrigin<T>(path: string, connect: (path: string) => T): 
 }
 
 /**
- * Lets only the owner of a socket connect, and returns its origin. On Linux it changes nothing else that another process
- * puts at the path, such as a symlink.
+ * Lets only the owner of a socket connect, and returns its origin. On Linux, anything else that another process puts at
+ * the path, such as a symlink, stays unchanged.
  */
 export function restrictSocket(path: string): string {
   if (!isLinux) {

@@ -5,8 +5,8 @@ import remend from "remend";
 import styles from "./markdown.module.css";
 
 /**
- * Renders untrusted Markdown from models and files. Raw HTML is dropped, images are not loaded, and every link shows its
- * host.
+ * Renders untrusted Markdown from models and files. Raw HTML is shown as text, images are not loaded, and every link
+ * shows its host.
  */
 const components: Components = {
   a: ({ href = "", children }) =>

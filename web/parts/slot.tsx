@@ -34,7 +34,7 @@ export function slotReason({ why, detail, run_reason }: Slot): string {
   return detail === null ? reasons[why].explanation : `${reasons[why].explanation}: ${detail}`;
 }
 
-/** Whether the schedule needs attention: its last run failed, or its last slot was lost. */
+/** Whether the schedule needs attention: its last run failed, or its last slot was skipped because of a failure. */
 export function isFailing({ last }: Schedule): boolean {
   if (last === null) return false;
   return last.run_status === "failed" || (last.why !== null && reasons[last.why].isFailure);

@@ -26,7 +26,7 @@ function serve(port: NonNullable<typeof parentPort>): void {
   });
 }
 
-/** Lets the event loop run first on a busy machine. Linux accepts the id of a thread where others need that of a process. */
+/** Lets the event loop run first on a busy machine. Linux accepts a thread id where other systems need a process id. */
 function lowerPriority(): void {
   if (process.platform !== "linux") return;
   try {
@@ -47,8 +47,9 @@ function reply(id: number, route: RouteName, chunks: Uint8Array[]): BodyReply {
 }
 
 /**
- * Refuses what the route's contract refuses, and cuts a report to what is processed of it: receiving the value costs the
- * event loop time that depends on its size. The value itself stays as it was sent, because the API checks it again.
+ * Refuses a body that does not match the route's contract. Cuts a report to the part that is processed at once, because
+ * the event loop needs more time to receive a larger value. Returns any other value as it was sent, because the API
+ * checks it again.
  */
 function readBody(route: RouteName, bytes: Uint8Array): unknown {
   const value = parseBody(bytes);

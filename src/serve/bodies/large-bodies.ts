@@ -14,7 +14,7 @@ export interface LargeBodies {
 /** One body on its way to the thread. */
 export interface LargeBody {
   push(bytes: Uint8Array): void;
-  /** Resolves with the parsed body. Rejects with a Refusal if it is not what the route takes. */
+  /** Resolves with the parsed body. Rejects with a Refusal if the route does not accept it. */
   end(): Promise<unknown>;
   /** Discards a body that will not be complete. */
   drop(): void;
@@ -52,7 +52,7 @@ export function createLargeBodies(startThread: () => Promise<Worker>, idleMs = d
         endedThreads.add(worker);
         discard(threadEnded());
       });
-      // The requests that wait for it keep the process alive.
+      // The thread need not keep the process alive, because the requests that wait for it do.
       worker.unref();
     }, discard);
     return starting;
@@ -80,7 +80,7 @@ export function createLargeBodies(startThread: () => Promise<Worker>, idleMs = d
         : (thread ??= start());
       const send = (message: BodyMessage, transfer: ArrayBuffer[] = []): Promise<void> =>
         worker.then((to) => {
-          // A thread that has ended takes messages and never responds.
+          // A thread that has ended accepts messages but never responds.
           if (endedThreads.has(to)) throw threadEnded();
           to.postMessage(message, transfer);
         });

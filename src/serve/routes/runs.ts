@@ -16,7 +16,7 @@ import { requireRun } from "../require-run.ts";
 const route = routeWith<ApiDeps>();
 
 const batchLimit = 20 * 1024 * 1024;
-/** The response to a thousand invalid runs stays small, and is quickly made. */
+/** Keeps the response to a thousand invalid runs small and quick to build. */
 const maxFaultsOfItem = 5;
 
 export const runRoutes = [
@@ -34,7 +34,7 @@ export const runRoutes = [
       return toSubmitReply(await deps.submit(request, toSubmitter(call)));
     },
   }),
-  // Not with the token of an attempt: a run may have only so many unfinished child runs.
+  // Not allowed with an attempt's token, because the number of a run's unfinished child runs is limited.
   route("POST /runs/batch", {
     rule: { roles: submitters },
     bodyLimit: batchLimit,

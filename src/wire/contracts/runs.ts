@@ -34,7 +34,7 @@ export const runContracts = {
     body: schemas.batchSchema,
     checkedBody: schemas.uncheckedBatchSchema,
     responses: ok(
-      "The run, or the problem because of which it was refused, for each item of the request and in its order",
+      "For each item of the request, in order: the run, or the problem that caused its refusal",
       schemas.batchResultSchema,
     ),
   },

@@ -60,7 +60,7 @@ export const scheduleContracts = {
     summary: "Delete a schedule, but not its runs",
     responses: {
       204: { description: "Deleted" },
-      409: { description: "An agent defines this schedule: remove it there, or disable it" },
+      409: { description: "An agent defines this schedule: remove it from the agent's definition, or disable it" },
     },
   },
   "POST /schedules/{schedule_id}/run": {

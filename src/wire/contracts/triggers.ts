@@ -4,7 +4,7 @@ import * as webhook from "../../model/webhook.ts";
 import { type Contract, ok } from "../contract.ts";
 import * as schemas from "../schemas.ts";
 
-const refusedCreation = { description: "The name is already taken, or the caller has as many as allowed" };
+const refusedCreation = { description: "The name is already taken, or the caller has reached the limit" };
 
 /** Hooks, webhooks and deliveries. */
 export const triggerContracts = {

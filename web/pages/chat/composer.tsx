@@ -94,13 +94,13 @@ function MessageComposer({ agent, session_id, lastRunId, fork, draft }: Props & 
     void (async () => {
       if (!isActive) await submit(message.text, { ...resumeOptions, idempotency_key: message.id });
       else if (!(await sendInput(run.run_id, message.text)))
-        return toast("Message queued", "The run cannot take it right now.");
+        return toast("Message queued", "The run cannot accept it right now.");
       if (isActive) queue.markSent(message.id);
       else queue.remove(message.id);
     })().catch(toastError);
   const withdraw = (message: QueuedMessage): void => {
     queue.remove(message.id);
-    // Put the text back into the composer.
+    // Let the user edit the text in the composer.
     if (text === "") setText(message.text);
   };
   const stop = (): void => void api.runs.stop(run!.run_id).then(() => toast("Stopping"), toastError);

@@ -7,7 +7,7 @@ import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { formatCount } from "../../parts/numbers.ts";
 import { RunTable } from "../../parts/run-table.tsx";
-import { FirstRun } from "../runs/first-run.tsx";
+import { NoRuns } from "../runs/no-runs.tsx";
 import { Figures } from "./figures.tsx";
 import { NeedsYou } from "./needs-you.tsx";
 import { Runners } from "./runners.tsx";
@@ -31,7 +31,7 @@ export function Page() {
     return (
       <>
         <h1 className={styles["title"]}>Welcome to Drover</h1>
-        <FirstRun hasFilter={false} />
+        <NoRuns hasFilter={false} />
       </>
     );
   return (

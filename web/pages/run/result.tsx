@@ -51,7 +51,7 @@ export function Result({ run }: { run: Run }) {
   );
 }
 
-/** The result of a procedural run in one card, for above its timeline. */
+/** The result of a procedural run in one card, which is shown above the timeline. */
 export function ShortResult({ run }: { run: Run }) {
   const text = hasData(run) ? JSON.stringify(run.result_data, null, 2) : run.result_text;
   if (!text) return null;

@@ -147,9 +147,9 @@ function useFolds(steps: readonly Step[], selected: Step | null) {
     return foldedByDefault !== toggled.has(turn.id);
   };
   return {
-    /** Whether the step's turn is folded. With `itself`, `step` is the turn. */
-    isFolded: (step: Step, itself = false): boolean => {
-      const turn = itself ? step : groups.turnOf.get(step);
+    /** Whether the step's turn is folded. With `isTurn`, the step itself is the turn. */
+    isFolded: (step: Step, isTurn = false): boolean => {
+      const turn = isTurn ? step : groups.turnOf.get(step);
       return turn !== undefined && isClosed(turn);
     },
     toggle: (id: string) =>

@@ -13,7 +13,7 @@ import { RunTable } from "../../parts/run-table.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
 import { isTerminal } from "../../../src/model/states.ts";
 import { Filters } from "./filters.tsx";
-import { FirstRun } from "./first-run.tsx";
+import { NoRuns } from "./no-runs.tsx";
 import { hasFilter, type RunsSearch, toFilter } from "./search.ts";
 
 export function Page() {
@@ -82,7 +82,7 @@ export function Page() {
           />
         </Card>
       ) : query.isError ? null : (
-        <FirstRun hasFilter={hasFilter(search)} />
+        <NoRuns hasFilter={hasFilter(search)} />
       )}
       {visibleRuns.length > 0 ? (
         <p className="faint" style={{ marginTop: 8 }}>

@@ -158,7 +158,7 @@ function refresh(): Promise<void> {
 
 function setEnabled({ name }: Hook, enabled: boolean): void {
   void api.hooks.change(name, { enabled }).then(() => {
-    toast(`${enabled ? "Enabled" : "Disabled"} ${name}`, enabled ? null : "Drover now rejects its requests.");
+    toast(`${enabled ? "Enabled" : "Disabled"} ${name}`, enabled ? null : "Drover now rejects requests to it.");
     return refresh();
   }, toastError);
 }
@@ -171,7 +171,7 @@ function rotate({ name, scheme }: Hook, show: (newSecret: NewSecret) => void): v
 
 function remove({ name }: Hook): void {
   void api.hooks.remove(name).then(() => {
-    toast(`Removed ${name}`, "Drover now rejects its requests.");
+    toast(`Removed ${name}`, "Drover now rejects requests to it.");
     return refresh();
   }, toastError);
 }

@@ -66,7 +66,7 @@ export function WebhookDialog({
         <Field
           label="Address"
           error={faults.get("url")}
-          help="A public address. Others must be listed under webhooks.allow in drover.yaml."
+          help="A public address. Other addresses must be listed under webhooks.allow in drover.yaml."
         >
           {(input) => (
             <input

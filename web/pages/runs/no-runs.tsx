@@ -3,7 +3,8 @@ import { Card } from "../../parts/card.tsx";
 import { Command } from "../../parts/command.tsx";
 import { EmptyState } from "../../parts/empty-state.tsx";
 
-export function FirstRun({ hasFilter }: { hasFilter: boolean }) {
+/** Shown instead of a list without runs. If filters hide the runs, offers to show all of them. */
+export function NoRuns({ hasFilter }: { hasFilter: boolean }) {
   const body = JSON.stringify({ agent_name: "echo", parameters: { message: "Hello World" } });
   return (
     <Card flush>
