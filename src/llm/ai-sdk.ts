@@ -16,7 +16,7 @@ export interface Vendor extends Setup {
 
 /**
  * Generates the next answer with a vendor's low-level model. Does not retry, because the agent loop retries and records
- * it.
+ * each retry.
  */
 export function generateWith(vendor: Vendor): Generate {
   return async (conversation, options) => {

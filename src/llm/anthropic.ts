@@ -17,7 +17,7 @@ export const anthropic: ProviderDefinition = {
   },
 };
 
-/** Adds the version if it is missing, because other clients expect this address without it. */
+/** Adds the version if it is missing: ANTHROPIC_BASE_URL has none, because other clients expect the address without it. */
 function withVersion(url: string): string {
   return /\/v\d+\/?$/.test(url) ? url : `${url.replace(/\/$/, "")}/v1`;
 }

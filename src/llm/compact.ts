@@ -64,8 +64,8 @@ export async function compact(
 }
 
 /**
- * Returns the index of the first message to keep. It is an answer, at the latest the last one, whose calls may still
- * need results.
+ * Returns the index of the first message to keep. It is always an answer, and no later than the last one, whose calls may
+ * still need results.
  */
 function findTailStart(messages: readonly Message[]): number {
   const lengths = messages.map((message) => toText(message).length);

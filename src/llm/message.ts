@@ -6,7 +6,7 @@ export interface Conversation {
   format: typeof conversationFormat;
   options: SessionOptions;
   messages: Message[];
-  /** What the summary in the first message replaces: the original task, and how many answers. */
+  /** Set once the conversation was compacted: the original task, and how many answers the summary replaces. */
   compacted?: { task: string; answers: number };
   /** Set if this is a request to summarize another conversation. */
   purpose?: "summary";

@@ -6,6 +6,6 @@ export function preferAvailable<T extends Pick<ListedAgent, "runner_status">>(ca
   return online.length === 0 ? candidates : online;
 }
 
-export function ambiguousNameNext(names: readonly string[]): string {
+export function describeNameChoices(names: readonly string[]): string {
   return `Use one of these names: ${names.join(", ")}. To let any runner take the agent, put its file into the coordinator's agents directory.`;
 }

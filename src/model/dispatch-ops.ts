@@ -136,7 +136,7 @@ export type DispatchResult =
       claims: ClaimedRun[];
       orders: Order[];
       draining: boolean;
-      /** The runner has the answer to this claim and never asks with it again: this is a late copy of its poll. */
+      /** The runner already has the response to this claim, so this request is a late duplicate of its poll. */
       closed?: true;
     }
   | {

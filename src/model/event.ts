@@ -13,7 +13,7 @@ export type Usage = z.infer<typeof usageSchema>;
 /** How a question ended: decided by a person, expired, or superseded by a later attempt. */
 export const questionDecisions = ["allow", "deny", "stop", "expired", "superseded"] as const;
 
-/** The original client message. If one message produced several events, only the first event carries it. */
+/** The original message of a coding agent. If one message produced several events, only the first event carries it. */
 const raw = z.unknown().optional();
 /** The event exceeded the size limit, and its runner removed a part of it. */
 const truncated = z.literal(true).optional();

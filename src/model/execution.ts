@@ -39,7 +39,7 @@ export const executionStartSchema = z.object({
 });
 export type ExecutionStart = z.infer<typeof executionStartSchema>;
 
-/** Written after the process and all its descendants are gone. */
+/** Written after the process and all its descendants have exited. */
 export const executionEndSchema = z.object({
   execution_id: z.string(),
   exit_code: z.number().nullable(),

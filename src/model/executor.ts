@@ -72,14 +72,14 @@ export interface RunContext {
   signal: AbortSignal;
   /**
    * Aborted when the agent has used up its budget for today. The executor then makes no more model requests, saves its
-   * state and returns the outcome `parked` with why `budget`. If it cannot park, the run is stopped instead.
+   * state and returns the outcome `parked` with `why: "budget"`. If it cannot park, the run is stopped instead.
    */
   overBudget: AbortSignal;
   /** Ordered, with backpressure. */
   emit(event: RunEvent): Promise<void>;
   /** Sends text to live viewers only. It is never stored. */
   partial(delta: Delta): void;
-  /** Waits for a person if the run is attended, and denies at once if it is not. Answers `park` only if the executor can. */
+  /** Waits for a person if the run is attended, and denies at once if it is not. Answers `park` only if the executor can park. */
   ask(question: Question): Promise<Answer>;
   input: AsyncIterable<UserInput>;
   /** Stores execution_started before the spawn, and execution_ended after the exit. */
@@ -156,7 +156,7 @@ export type Decision =
   | { decision: "deny"; message?: string }
   | { decision: "stop"; message?: string };
 
-/** `park`: there is no decision yet. The executor saves its state and returns the outcome `parked` with why `approval`. */
+/** `park`: there is no decision yet. The executor saves its state and returns the outcome `parked` with `why: "approval"`. */
 export type Answer = Decision | { decision: "park" };
 
 export interface UserInput {

@@ -26,7 +26,7 @@ export function expandAgent(agent: Agent, variables: Variables): { agent: Agent;
     if (field === "on_finish" && typeof agent[field] !== "string") continue; // the coordinator handles chains
     if (agent[field] !== undefined) expanded[field] = expandValue(agent[field], field, variables, faults);
   }
-  // Only strings were replaced, and only by strings.
+  // Only strings were replaced, and only with strings.
   return { agent: expanded as Agent, faults };
 }
 
@@ -37,7 +37,7 @@ export function variablesIn(agent: Agent): string[] {
   return [...new Set([...expandAgent(agent, none).faults, ...faults].map(({ variable }) => variable))];
 }
 
-/** The coordinator checks and matches schemas, demands and names, so they must be the same on every runner. */
+/** Not schemas, demands and names: the coordinator checks and matches these, so they must be the same on every runner. */
 const expandedFields = ["system_prompt", "first_message", "provider", "model", "mcp_servers", "on_finish"] as const;
 
 function expandValue(value: unknown, path: string, variables: Variables, faults: VariableFault[]): unknown {

@@ -2,6 +2,8 @@
  * SHA-256 and HMAC in plain JavaScript. Loading node:crypto costs a cold `exec` 2.9 ms, while hashing its two audit rows
  * here takes well under 0.1 ms. A process that hashes more is long-lived and switches to node:crypto, which is faster.
  */
+
+/** Computes the HMAC of a message with a fixed key. */
 export type Mac = (message: Uint8Array) => Uint8Array;
 
 /** After this many hashes, loading node:crypto pays off. */

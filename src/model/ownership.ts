@@ -18,7 +18,7 @@ export function checkOwner(path: string, { uid }: Pick<FileOwnership, "uid">): O
 
 /** Returns null if only this user and root can write to the directory. */
 export function checkDirectory(directory: string, stats: FileOwnership): OwnershipProblem | null {
-  if (!stats.isDirectory()) return { reason: `${directory} is not a directory`, next: useOwnState };
+  if (!stats.isDirectory()) return { reason: `${directory} is not a directory`, next: useOtherState };
   const fault = checkOwner(directory, stats);
   if (fault !== null || (stats.mode & 0o022) === 0) return fault;
   return { reason: `other users can write to ${directory}`, next: `Remove their access: chmod go-w ${directory}` };
@@ -32,3 +32,4 @@ export function checkSecretFile(file: string, stats: FileOwnership): OwnershipPr
 }
 
 const useOwnState = "Run Drover as its owner, or set DROVER_STATE_DIR to a state directory of your own.";
+const useOtherState = "Move it away, or set DROVER_STATE_DIR to another state directory.";

@@ -73,7 +73,7 @@ export interface StartOptions {
   leftovers?: "kill" | "keep";
   /**
    * A real path. The command starts only if its working directory is this directory or inside it, and not if another
-   * process has replaced it by a symlink that leads elsewhere.
+   * process has replaced it with a symlink that leads elsewhere.
    */
   workRoot?: string;
   /**

@@ -111,7 +111,7 @@ export interface Registration {
   require_matching_tags: boolean;
   agents: Agent[];
   slots: number;
-  /** The id of its state directory. Any runner with the same state directory can continue its sessions. */
+  /** The id of the runner's state directory. Any runner with the same state directory can continue its sessions. */
   place_id?: string;
   /** Accepts only runs that demand this runner_id. */
   only_pinned?: boolean;
@@ -124,7 +124,7 @@ export interface RegistrationResult {
   /** Increases with each registration. Requests with an older epoch are rejected. */
   epoch: number;
   lease_ms: number;
-  /** The permanent id of the coordinator's record. A runner keeps the sessions of different records apart by it. */
+  /** The permanent id of the coordinator's record. Runners use it to keep the sessions of different records apart. */
   store_id: string;
   /** Larger files are rejected. */
   max_file_bytes: number;
@@ -190,7 +190,7 @@ export interface ReportRequest {
 export interface ReportResponse {
   /** The highest `n` stored without a gap, per attempt. */
   acked: { run_id: string; attempt: number; n: number }[];
-  /** Attempts that this runner no longer holds. Nothing of them was stored. */
+  /** Attempts that this runner no longer holds. Nothing that was reported for them was stored. */
   fenced: { run_id: string; attempt: number }[];
   /** Runs that this runner must stop at once. */
   abandon: { run_id: string; attempt: number }[];

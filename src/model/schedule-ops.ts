@@ -63,6 +63,6 @@ export interface ScheduleReads {
   ): Promise<StoredSchedule[]>;
   /** Newest first; `before` is a slot. */
   slots(schedule_id: string, page: { before?: string; limit: number }): Promise<Slot[]>;
-  /** The schedules due by then, earliest first, and the time of the next slot after that. */
+  /** The schedules that are due at the time `by`, earliest first, and the time of the next slot after it. */
   due_schedules(by: string, limit: number): Promise<{ due: StoredSchedule[]; next: string | null }>;
 }

@@ -28,7 +28,7 @@ function splitIntoWords(name: string): string[] {
     .filter((word) => word !== "");
 }
 
-/** Names of URLs that usually contain a password, or are secret themselves. */
+/** Whether these words name a URL that usually contains a password, or is secret itself. */
 function holdsLogin(words: readonly string[]): boolean {
   const last = words[words.length - 1]!;
   if (last === "DSN" || words.join("_").includes("CONNECTION_STRING")) return true;

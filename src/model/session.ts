@@ -11,13 +11,13 @@ export const sessionSchema = z.object({
   created_by: z.string(),
   hostname: z.string().nullable(),
   executor_profile: z.string().nullable(),
-  /** The state directory that holds it. Any runner there with its profile can continue it. null if the runner reports no id for it. */
+  /** The id of the state directory that holds the session. Runners there can continue it. null if the runner reports no such id. */
   place_id: z.string().nullable(),
   /** The runner that last ran the session. If place_id is null, only this runner can continue it. null until a run is claimed. */
   runner_id: z.string().nullable(),
   /** The directory of that runner. */
   runner_dir: z.string().nullable(),
-  /** The record holds everything needed, so any runner with its profile can continue it. */
+  /** The record holds everything needed, so any runner with the session's profile can continue it. */
   portable: z.boolean(),
   project_dir: z.string().nullable(),
   run_count: z.number().int(),

@@ -36,7 +36,7 @@ export interface PutToken {
   hash: string;
 }
 
-/** Revokes a token and all tokens derived from it. Of two revocations the earlier time counts. */
+/** Revokes a token and all tokens derived from it. If it is revoked twice, the earlier time counts. */
 export interface RevokeToken {
   op: "revoke_token";
   token_id: string;

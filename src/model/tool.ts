@@ -1,6 +1,6 @@
 import type { Command, RunningProcess } from "./process.ts";
 
-/** The kind of effect a tool has. Permission modes decide by it. */
+/** The kind of effect a tool has. It determines what a permission mode allows. */
 export const effects = ["read", "edit", "execute", "network"] as const;
 export type Effect = (typeof effects)[number];
 

@@ -9,7 +9,7 @@ export interface Vault {
   /** Redacts the input and seals the original for `owner`. null if nothing is secret. `schema` marks secret parameters. */
   conceal(owner: string, schema: object | undefined, input: RunInput): (RunInput & { sealed: string }) | null;
   open(owner: string, sealed: string): RunInput;
-  /** Replaces secrets that Drover recognizes by marks, in texts that are stored as they are. */
+  /** Puts marks in place of the secrets that Drover recognizes, for texts that are stored unencrypted. */
   redact<T>(value: T): T;
   /** A keyed hash, which recognizes an equal text without revealing the secrets in it. */
   fingerprint(text: string): string;

@@ -41,7 +41,7 @@ export interface RestoreOptions {
   keepTokens?: boolean;
   /**
    * Where a restore into PostgreSQL puts a temporary copy of an older backup. The copy contains the key, so commands must
-   * not see it. The directory of the file by default.
+   * not see it. Defaults to the directory of the backup.
    */
   copyDirectory?: string;
   /** Called after verification, before the record gets its final name. */

@@ -10,15 +10,15 @@ export interface PruneTarget {
   from: string | number;
   /** Which rows to remove. Evaluated under the write lock too, so it must be as cheap as an index lookup. `?3`, ... are the values. */
   condition: string;
-  /** Columns of each removed row, passed to `removed`. */
+  /** Columns of each removed row, passed to `onRemoved`. */
   returning?: string;
 }
 
 const rowsPerPage = 500;
 
 /**
- * Removes unused rows from a table of any size and returns their number. It searches page by page without a lock. Only a page
- * with unused rows is searched again under the write lock, where the condition is evaluated anew.
+ * Removes unused rows from a table of any size and returns their number. Searches page by page without a lock. If a page
+ * has unused rows, deletes them under the write lock, which evaluates the condition again.
  */
 export async function pruneInPages(
   engine: Engine,

@@ -9,7 +9,7 @@ import { toColumn } from "./text.ts";
 
 const keysPerBatch = 1000;
 
-/** Deletes a batch of the oldest keys. Keys with the same time go together. */
+/** Deletes a batch of the oldest keys. Keys with the same time are deleted together. */
 const deleteKeys = `
   delete from idempotency
   where at < ?1 and at <= coalesce((select at from idempotency where at < ?1 order by at limit 1 offset ?2), ?1)
@@ -17,7 +17,8 @@ const deleteKeys = `
 
 /**
  * Sessions last used before ?3, and sessions without runs from before ?4 that nothing can resume: those of procedural runs
- * and those their executor never named. An open fork keeps the session it was forked from, because every attempt reads it.
+ * and those for which the executor never reported an id. An open fork keeps the session it was forked from, because every
+ * attempt reads it.
  */
 const sessionTarget: PruneTarget = {
   table: "sessions",

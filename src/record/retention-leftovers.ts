@@ -15,7 +15,7 @@ const selectRun = `select run_id from runs where run_no = ?`;
 const selectUsedSince = `select distinct agent_rev_id from runs where run_no > ?`;
 const deleteRev = `delete from agent_revs where agent_rev_id = ?`;
 
-/** Removes demands without runs, except for the first, which every record has. A new runner is compared with all demands. */
+/** Removes demands without runs, because a new runner is compared with all demands. Keeps the first, which every record has. */
 export function pruneDemands(engine: Engine): Promise<number> {
   return pruneInPages(
     engine,

@@ -8,7 +8,8 @@ const setRestoredAt = `update store set restored_at = ?`;
 
 /**
  * Revokes all tokens of a restored backup, because the backup does not know which of them were revoked after it was made.
- * Stores the time too: the admin token derived from a fleet's secret must not be one that was revoked since.
+ * Also stores the time of the restore. The admin token of a fleet and attempt tokens are derived from it, so that tokens from
+ * before the restore are no longer valid.
  */
 export function* revokeRestoredTokens(made_at: string, now: Date): Work<number> {
   const restored_at = now.toISOString();

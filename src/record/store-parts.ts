@@ -18,7 +18,7 @@ export function createApply(
     if (writer === null) throw new BugError("a store opened for reading cannot apply operations");
     const pieces = redactor?.valueInPieces(ops);
     let piece = pieces?.next();
-    // Redact large operations piece by piece, so that the event loop keeps turning.
+    // Redact large operations piece by piece, so that the event loop is not blocked.
     for (; piece?.done === false; piece = pieces?.next()) await new Promise((resolve) => setImmediate(resolve));
     const results = await writer.apply(piece?.value ?? ops).catch(async (error) => {
       throw await explain(error);

@@ -25,7 +25,7 @@ export function conceal(schema: object | undefined, input: RunInput, redactor: R
   const prompt = input.prompt === null ? null : redactor.text(input.prompt);
   if (parameters === input.parameters && prompt === input.prompt) return null;
   collectReplaced(replaced, parameters, secrets);
-  // the shape is unchanged: only strings were replaced, by strings
+  // only values inside the parameters were replaced
   return { parameters: parameters as RunInput["parameters"], prompt, secrets };
 }
 

@@ -48,7 +48,7 @@ export function createRedactor({ variables, values = [] }: RedactorOptions): Red
   }
 
   function* valueInPieces<T>(plain: T): Generator<undefined, T> {
-    // the shape is unchanged: only strings are replaced, by strings
+    // the shape is unchanged: strings are replaced only with strings
     return (yield* redactValue(plain, { text, inPieces })) as T;
   }
 

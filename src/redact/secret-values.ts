@@ -6,9 +6,9 @@ export interface NamedValue {
 }
 
 /**
- * Chooses the values to redact. A variable with a sensitive name often contains no secret but a switch, a number, the path
- * of a key file or an address. Redacting those would garble ordinary text and protect nothing. A variable's value must
- * therefore have at least six characters, must not be a common word or a number below eight digits, and a path or
+ * Chooses the values to redact. A variable with a sensitive name often contains not a secret but a switch, a number, the
+ * path of a key file or an address. Redacting those would garble ordinary text and protect nothing. A variable's value must
+ * therefore have at least six characters, must not be a common word or a number of fewer than eight digits, and a path or
  * address must have a part that looks random. Entries of `values` need only four characters.
  */
 export function chooseSecretValues(

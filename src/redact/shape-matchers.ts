@@ -21,7 +21,7 @@ interface Shape {
   rest: readonly (string | Run)[];
   /** Bytes that must not come directly before the token. */
   notAfter?: ByteClass;
-  /** If this returns true for a text, it must do so for a longer one. */
+  /** If this returns true for a text, it must do so for every extension of it. */
   accepts?: (text: View, at: number, end: number) => boolean;
 }
 

@@ -57,7 +57,7 @@ interface Follower {
   /** Whether its sink accepted the last bytes but cannot take more yet. */
   full: boolean;
   removed: boolean;
-  /** Whether its position was checked not to be past the end of the log. */
+  /** Whether its position is known not to be past the end of the log. */
   isPositionChecked: boolean;
 }
 

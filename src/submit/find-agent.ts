@@ -1,4 +1,4 @@
-import { ambiguousNameNext, preferAvailable } from "../model/available-agents.ts";
+import { describeNameChoices, preferAvailable } from "../model/available-agents.ts";
 import type { ListedAgent } from "../model/dispatch-ops.ts";
 import type { RunRequest } from "../model/run-request.ts";
 import type { Demands } from "../model/run.ts";
@@ -46,7 +46,7 @@ export async function findAgent(
     "DROVER-API-021",
     `More than one runner offers the agent ${agent_name}.`,
     names.map((name) => ({ path: "body.agent_name", message: name })),
-    ambiguousNameNext(names),
+    describeNameChoices(names),
   );
 }
 

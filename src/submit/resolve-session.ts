@@ -79,7 +79,7 @@ export async function resolveSession(
     mode === "fork" ? { session_id: deps.newId(), forked_from: session_id } : { session_id, forked_from: null };
   if (request.project_dir !== undefined && request.project_dir !== project_dir) {
     return submitFault(409, "DROVER-SUB-003", `The session works in ${project_dir ?? "its own directory"}.`, [
-      { path: "body.project_dir", message: "not the session's" },
+      { path: "body.project_dir", message: "not the session's directory" },
     ]);
   }
   const runner = runner_id === null ? null : await deps.store.read.runner(runner_id);

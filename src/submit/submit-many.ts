@@ -5,14 +5,14 @@ import { prepareRun, type SubmitDeps, type Submitter, type SubmitResult, toSubmi
 /** How long requests are checked before other callers get their turn. */
 const maxBlockMs = 2;
 
-/** SQLite blocks the process during a transaction: with this many runs for about 15 ms. */
+/** A SQLite transaction blocks the process, for about 15 ms with this many runs. */
 const maxRunsPerTransaction = 100;
 
 export type SubmitMany = (requests: readonly RunRequest[], submitter: Submitter) => Promise<SubmitResult[]>;
 
 /**
- * Submits many runs in few transactions. Each is judged on its own. The results are in the order of the requests. Other
- * callers get their turn between two transactions, so batches wait for each other.
+ * Submits many runs in few transactions. Each request is accepted or refused on its own. The results are in the order of
+ * the requests. Other callers get their turn between two transactions, but the next batch waits until this one is done.
  */
 export function createSubmitMany(deps: SubmitDeps): SubmitMany {
   let last: Promise<unknown> = Promise.resolve();

@@ -83,7 +83,7 @@ export async function prepareRun(
     const [first] = faults;
     if (first?.retry_after_seconds !== undefined) return { ok: false, fault: toBusyFault(first) };
     const paths = faults.map(({ path, message }) => ({ path: `body.parameters${toDottedPath(path)}`, message }));
-    const next = "Pass the parameters that the agent's parameters_schema, or its section ## Parameters, describes.";
+    const next = "Pass the parameters that the agent describes in its parameters_schema or ## Parameters section.";
     return fail(
       400,
       first?.code ?? "DROVER-PAR-001",
@@ -182,7 +182,7 @@ function withModel(listed: FoundAgent | SubmitFault, model: string | undefined):
   ]);
 }
 
-/** Converts what the store answered to the operation that creates a run. */
+/** Converts the store's result of the operation that creates a run. */
 export async function toSubmitResult(
   { run }: CreateRun,
   result: OpResult,
@@ -250,7 +250,7 @@ function toRun(
   });
 }
 
-/** Ids of the caller are stored and passed on as they are, so a secret in one of them is not needed again. */
+/** Redacts secrets in the caller's ids. Drover only stores and passes on these ids, so it does not keep the originals. */
 function withoutSecretIds(run: Run, vault: Vault | undefined): Run {
   if (vault === undefined) return run;
   const { task_id, step_id, tool_call_id, worktree_id, repo_sha } = run;

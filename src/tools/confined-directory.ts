@@ -46,7 +46,7 @@ export function openConfinedDirectory(path: string): Promise<ConfinedDirectory> 
   return openDirectory(Buffer.from(path), async () => undefined);
 }
 
-/** `path` is a real path. Fails if another process has replaced the directory, or one above it, by a link since. */
+/** `path` is a real path. Fails if another process has since replaced the directory, or one above it, with a link. */
 export async function openRealDirectory(path: string): Promise<ConfinedDirectory> {
   const directory = await openConfinedDirectory(path);
   return closeOnError(directory, async () => {

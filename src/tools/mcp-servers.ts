@@ -15,7 +15,6 @@ export interface McpServers {
 interface Options extends Pick<ToolContext, "start" | "signal"> {
   workingDirectory: string;
   version: string;
-
   startTimeoutMs: number;
   callTimeoutMs: number;
 }

@@ -75,5 +75,5 @@ async function recordRefusal(chain: PendingChain, reason: string, { store, now, 
     parent_run_id,
     trigger_type: "agent",
   });
-  await store.apply([{ op: "refuse_chain", parent_run_id, run, why: `Not submitted by on_finish: ${reason}` }]);
+  await store.apply([{ op: "refuse_chain", parent_run_id, run, why: `The run from on_finish was refused: ${reason}` }]);
 }

@@ -43,7 +43,7 @@ export function createDeliverer(options: DeliverOptions): Deliverer {
   const { store, leaseMs = defaultLeaseMs, onError, onCapacity } = options;
   const inProgress = new Map<Promise<void>, ClaimedDelivery>();
   const stopping = new AbortController();
-  // Each delivery in progress listens to it, and Node warns of a leak beyond ten listeners.
+  // Each delivery in progress listens to this signal, and Node warns of a leak beyond ten listeners.
   setMaxListeners(maxConcurrent, stopping.signal);
 
   return {

@@ -75,7 +75,7 @@ export async function prepareScheduled(
   return !resumed.ok && sessionFaults.has(resumed.fault.code) ? prepare(start, submitter) : resumed;
 }
 
-/** The session is gone, expired or belongs to another agent, so it cannot be continued. */
+/** The session was deleted, has expired or belongs to another agent, so it cannot be continued. */
 const sessionFaults: ReadonlySet<string> = new Set(["DROVER-SUB-003", "DROVER-SUB-006"]);
 
 export function toRunRequest(

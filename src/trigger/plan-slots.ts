@@ -1,6 +1,6 @@
 import type { FireTimes } from "../define/fire-times.ts";
 
-/** A slot may fire this much late. After that it counts as missed. */
+/** How late a slot may fire. After that it counts as missed. */
 export const graceMs = 60_000;
 /** Slots decided by one operation. */
 const maxSlots = 500;

@@ -28,7 +28,7 @@ export function createSecretBox(key: Uint8Array, purpose = "drover webhook secre
         throw new HostError({
           code: "DROVER-AUD-001",
           message: `The secret of the ${owner} cannot be decrypted with the key of this record.`,
-          next: "Start with the key the record was created with, or rotate the secret.",
+          next: "Start Drover with the key that the record was created with, or rotate the secret.",
           cause: error,
         });
       }

@@ -13,7 +13,7 @@ export function sealWebhook(webhook: Webhook, vault: Vault): StoredWebhook {
   if (concealed === null) return webhook;
   return {
     ...webhook,
-    // a redacted text is not empty, and has the same place
+    // conceal got the address as its prompt, and returns it redacted in the same place
     url: concealed.prompt ?? "",
     payload: concealed.parameters["payload"],
     sealed: concealed.sealed,

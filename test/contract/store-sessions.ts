@@ -292,7 +292,7 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       expect(await store.read.run(run)).toMatchObject({
         status: "failed",
         reason: "session_not_found",
-        error: expect.stringContaining("Start that runner again, or start a new session."),
+        error: expect.stringContaining("Start its runner there again, or start a new session."),
       });
       expect(await store.read.run(elsewhere)).toMatchObject({ status: "failed", reason: "no_matching_runner" });
     });

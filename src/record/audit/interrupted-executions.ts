@@ -3,7 +3,7 @@ import { type Owner, ownerIsAlive } from "./owner.ts";
 
 /**
  * Executions whose Drover died before it could write their end. Costs one small query if there are none. A process that
- * records executions passes itself, so that its own cost nothing more.
+ * records executions passes itself as `self`, so that its own executions are not checked.
  */
 export async function findInterruptedExecutions(
   store: Pick<Store, "read">,

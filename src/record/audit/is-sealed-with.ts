@@ -2,7 +2,7 @@ import { all, first, type Work } from "../query.ts";
 import type { Mac } from "../../model/hmac.ts";
 import { sealAnchor, sealRow, type AuditAnchor, type AuditRow } from "./seal.ts";
 
-/** Several rows, because one may have been changed. If all were, a wrong key is the smaller problem. */
+/** Several rows, because a single one may have been altered. */
 const lastRows = `
   select no, batch_no, kind, execution_id, run_id, attempt, at, body, mac from audit_rows order by no desc limit 10`;
 const lastAnchor = `

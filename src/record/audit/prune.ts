@@ -34,7 +34,7 @@ const selectOpen = `
     join runs on runs.run_id = audit_rows.run_id and runs.attempt = audit_rows.attempt
   where ${statusIn("held", "runs.status")} or (runs.agent_rev_id is null and ${statusIn("open", "runs.status")})
   order by start_no limit 1`;
-/** The range limits how many batches it reads, however many there are. */
+/** The range limits how many batches this statement reads. */
 const selectChunk = `
   select batch_no, first_no + count - 1 as last_no, mac from audit_batches
   where batch_no >= ?1 and batch_no <= ?2 and first_no <= ?3

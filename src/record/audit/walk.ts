@@ -30,7 +30,7 @@ export interface WalkStatements {
   anchors: string;
   batches: string;
   rows: string;
-  /** Counts the entries of the index by execution. null if an index cannot be edited. */
+  /** Counts the entries of the index on execution_id. null if nobody can edit an index in this engine. */
   indexEntries: string | null;
 }
 

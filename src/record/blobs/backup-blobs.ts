@@ -26,7 +26,7 @@ export function createBackupFiles(copy: Connection): void {
   copy.exec(createFiles);
 }
 
-/** Copies the contents of all files into rows of the backup, piece by piece, so that the event loop keeps turning. */
+/** Copies the contents of all files into rows of the backup, piece by piece, so that the event loop is not blocked. */
 export async function backUpBlobs(directory: string, copy: Connection, signal?: AbortSignal): Promise<void> {
   createBackupFiles(copy);
   copy.exec("begin");
@@ -95,7 +95,7 @@ function restoreBlob(directory: string, sha256: string, copy: Connection, create
 function changedBlob(sha256: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
-    message: `The backup cannot be restored: its contents of ${sha256.slice(0, 64)} were changed.`,
+    message: `The backup cannot be restored: its copy of the file with the SHA-256 ${sha256.slice(0, 64)} was changed.`,
     next: "Pass a file that drover backup has written.",
   });
 }

@@ -12,8 +12,8 @@ export function blobFile(directory: string, sha256: string): string {
   return join(blobsDirectory(directory), sha256.slice(0, 2), sha256);
 }
 
-/** Name of a file that is being written. prune-blobs.ts removes those that a crash left behind. */
-export const partialNames = /^\.part-[0-9a-f]{16}$/;
+/** The names of files that are being written. prune-blobs.ts removes those that a crash left behind. */
+export const partialNamePattern = /^\.part-[0-9a-f]{16}$/;
 
 /**
  * Writes the content into a temporary file, hashes it on the way, and renames it to its hash once it is complete and durable.

@@ -6,7 +6,7 @@ import type { Engine } from "../engine.ts";
 import { first, type Work } from "../query.ts";
 import { toHostError } from "../sqlite/errors.ts";
 import { blobsDirectory } from "../../model/state-layout.ts";
-import { blobFile, partialNames } from "./blobs.ts";
+import { blobFile, partialNamePattern } from "./blobs.ts";
 import { pruneUploads } from "./prune-uploads.ts";
 
 /** Contents are stored before any row refers to them, so younger contents may still be needed. */
@@ -25,7 +25,7 @@ export async function pruneBlobs(
   if (names.length === 0) return { blobs: 0 };
   await pruneUploads(engine);
   const before = now.getTime() - minAgeMs;
-  for (const name of names.filter((entry) => partialNames.test(entry))) removeIfOld(join(root, name), before);
+  for (const name of names.filter((entry) => partialNamePattern.test(entry))) removeIfOld(join(root, name), before);
   let blobs = 0;
   for (const name of names.filter((entry) => /^[0-9a-f]{2}$/.test(entry))) {
     for (const sha256 of listDirectory(join(root, name)).filter(isSha256)) {

@@ -57,7 +57,7 @@ async function copyTable(
       rows += page.length;
       progress(rows);
     }
-    // So that an error is reported for the table it belongs to.
+    // Flush here, so that an error is reported for the table it belongs to.
     await to.flush();
   } catch (error) {
     throw toCopyError(`The table ${table.name}`, error);

@@ -67,6 +67,6 @@ function wrongSecret(file: string): RequestError {
     code: "DROVER-USE-001",
     message: `The secret does not match: the record in ${file} is sealed with another one.`,
     field: "DROVER_SECRET",
-    next: "Use the secret of its coordinators. If it is lost, restore the file into a state directory (without DATABASE_URL); the secret is then in its audit.key.",
+    next: "Set DROVER_SECRET to the secret of the coordinators that used this record. If it is lost, restore the file into a state directory (without DATABASE_URL); the secret is then in its audit.key.",
   });
 }

@@ -20,8 +20,8 @@ const insertChain = `
   values (?, 'pending', ?, ?, ?, ?, ?)`;
 
 /**
- * Stores the follow-up run that the agent's `on_finish` defines, with its values taken from the result, in the transaction that
- * ends the run. A coordinator turns it into a run later, see docs/decisions/0027-webhooks-and-chains.md.
+ * Stores what the follow-up run in the agent's `on_finish` needs, with values taken from the result, in the transaction that
+ * ends the run. A coordinator creates that run later, see docs/decisions/0027-webhooks-and-chains.md.
  */
 export function* storeChain(
   tx: Transaction,

@@ -26,7 +26,7 @@ export function* endExecutions(tx: Transaction, run: StoredRun, reason: string):
   }
   const at = tx.now.toISOString();
   for (const execution_id of open) {
-    const execution = interruptedEnd(execution_id, at, `Its end was not observed: ${reason}`);
+    const execution = interruptedEnd(execution_id, at, `The end was not observed: ${reason}`);
     yield* storeEvent(tx, run, null, at, { type: "execution_ended", execution });
   }
 }

@@ -7,7 +7,7 @@ import type { StoredRun } from "./stored-run.ts";
 /** How long a delivery is retried. */
 export const deliveryWindowMs = 24 * 60 * 60 * 1000;
 
-/** `events` is a JSON list, so each name is in quotes. Returns no rows, so PostgreSQL does not wait for it. */
+/** `events` is a JSON list, so each name is in quotes. The statement returns no rows, so on PostgreSQL nothing waits for it. */
 const insertDeliveries = `
   insert into deliveries (delivery_id, webhook_no, run_no, event, at, body, status, attempts, next_at, give_up_at)
   select runs.run_id || '.' || ? || '.' || webhooks.webhook_no, webhooks.webhook_no, runs.run_no, ?, ?, ?, 'pending', 0, ?, ?

@@ -14,12 +14,12 @@ interface MoveExtras {
 
 export interface ParkOptions extends MoveExtras {
   reason: ParkReason;
-  /** When it resumes automatically; null if a person has to resume it. */
+  /** When the run resumes automatically; null if a person has to resume it. */
   until: string | null;
   message: string;
 }
 
-/** Parks a run. None of its processes remains alive. */
+/** Parks a run whose processes have all ended. */
 export function* park(
   tx: Transaction,
   run: StoredRun & Partial<EndingRun>,

@@ -32,7 +32,7 @@ const textColumns = [
   "summary",
 ] as const;
 
-/** Numbers and words of closed lists, stored without encoding. */
+/** Numbers and enum values, stored without encoding. */
 const plainColumns = [
   "mode",
   "status",

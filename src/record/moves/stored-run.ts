@@ -12,7 +12,7 @@ export interface StoredRun extends RunPosition {
   claimed_at: string | null;
   started_at: string | null;
   runner_id: string | null;
-  /** The claim in which its runner got it. */
+  /** The number of the claim with which its runner got the run. */
   claim_no: number | null;
   session_id: string | null;
   blocked_by: string | null;

@@ -50,7 +50,7 @@ export function* findOrCreateDemand(tx: Transaction, demands: Demands): Work<num
   return existing === undefined ? yield* createDemand(tx, key, demands, null) : Number(existing["demand_id"]);
 }
 
-/** Like findOrCreateDemand, for a run that runners claim. If no runner matches, it also stores since when. */
+/** Like findOrCreateDemand, for a run that runners claim. Also stores since when no runner has matched. */
 export function* findOrCreateClaimableDemand(tx: Transaction, demands: Demands, cap: Cap | null): Work<number> {
   const key = toDemandKey(canonicalJson(cap === null ? demands : { demands, cap }));
   const [existing] = yield first(selectDemand, key);

@@ -67,7 +67,7 @@ function* hasEndedHere(runner: StoredRunner, run_id: string, attempt: number): W
   return run !== null && run.attempt === attempt && run.runner_id === runner.storedId && isTerminal(run.status);
 }
 
-/** The last claim whose response the runner has received. If it does not hold a run of that or an earlier claim, the run is lost. */
+/** The last claim whose response the runner has received. A run of that claim or an earlier one that the runner does not hold is lost. */
 function lastAnsweredClaim(runner: StoredRunner, as_of_claim: string | null): number {
   // An unknown claim proves nothing.
   return as_of_claim === null ? runner.registered_claim_no : Number(runner.row["known_claim_no"] ?? 0);

@@ -73,7 +73,7 @@ export function* pickRuns({ storedId, row: { only_agent } }: StoredRunner, want:
       ...agentFilter,
       Math.min(want, free),
     );
-    // The statement selects the columns of Head.
+    // The statement selects the columns of QueueHead.
     for (const head of headRows)
       heads.push({ ...(head as unknown as Omit<QueueHead, "row">), row: wantsDetails ? head : null });
   }
@@ -85,7 +85,7 @@ export function* pickRuns({ storedId, row: { only_agent } }: StoredRunner, want:
 export function* pickResumed({ storedId, row }: StoredRunner, limit: number): Work<QueueHead[]> {
   const { only_agent = null } = row;
   const headRows = yield all(selectResumed, storedId, only_agent, limit);
-  // The statement selects the columns of Head.
+  // The statement selects the columns of QueueHead.
   return headRows.map((head) => ({ ...(head as unknown as Omit<QueueHead, "row">), row: null }));
 }
 

@@ -74,8 +74,9 @@ export function* placeInSession(
 }
 
 /**
- * Lets another runner of the same state directory continue a run whose own short-lived runner is gone, because the command that
- * created both has ended. Returns null if there is none; the run then waits for a command that reuses the runner's name.
+ * Lets another runner of the same state directory continue a run whose own short-lived runner no longer exists, because the
+ * command that created both has ended. Returns null if no other runner matches; the run then waits for a command that reuses
+ * the runner's name.
  */
 function* releaseFromCommand(
   tx: Transaction,
@@ -142,7 +143,7 @@ export function* findSessionHost(run_no: number): Work<string | null> {
 }
 
 export function pinnedSessionMessage(hostname: string): string {
-  return `Its session exists only on ${hostname}: it works in a project there, or its files were not saved. Start that runner again, or start a new session.`;
+  return `Its session exists only on ${hostname}: it works in a project there, or its files were not saved. Start its runner there again, or start a new session.`;
 }
 
 function toCap({ cap, cap_agent, cap_runner }: Row): Cap | null {

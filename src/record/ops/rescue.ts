@@ -124,7 +124,7 @@ function* failUnmatched(tx: Transaction, { unmatched_ms }: Rescue, progress: Pro
   }
 }
 
-/** Sets the next check to when the oldest remaining run is due. Without runs there is none. */
+/** Sets the next check to when the oldest remaining run is due. If no runs remain, there is no next check. */
 function* postponeCheck(demandId: number): Work<void> {
   const [oldest] = yield first(selectOldest, demandId);
   const created_at = oldest?.["created_at"];

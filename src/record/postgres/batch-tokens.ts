@@ -10,8 +10,8 @@ import { toTextArray } from "./text-array.ts";
 const selectTokens = `select * from tokens where hash = any (?::text[])`;
 
 /**
- * Batches token lookups, because every request needs one. Lookups from one turn of the event loop share a statement. It is
- * sent after the last of them, so a token revoked before a lookup is revoked for it.
+ * Batches token lookups, because every request needs one. Lookups from one turn of the event loop share a statement.
+ * The statement is sent after the last of them, so every lookup sees the revocations before it.
  */
 export function batchTokenReads(engine: Engine): Reads["token"] {
   let batch: { hashes: Set<string>; tokens: Promise<ReadonlyMap<string, Token>> } | null = null;

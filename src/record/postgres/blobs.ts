@@ -12,7 +12,7 @@ export const partSize = 256 * 1024;
 /** Contents are stored before any row refers to them, so younger contents may still be needed. */
 const minAgeMs = 60 * 60 * 1000;
 
-/** The passed time, or else that of the database's clock, the only clock that all coordinators share. */
+/** The given time or, without one, the time of the database's clock, the only clock that all coordinators share. */
 const currentTime = `coalesce(?::bigint, floor(extract(epoch from clock_timestamp()) * 1000)::bigint)`;
 
 const insertPart = `
@@ -101,7 +101,7 @@ export function postgresBlobs(engine: PostgresEngine, clock?: () => Date): Blobs
     }
   }
 
-  /** Registers the upload under its hash. If the content already exists, that one stays. */
+  /** Registers the upload under its hash. If that content is already stored, discards the upload. */
   function* registerBlob(upload_id: string, sha256: string, size: number): Work<void> {
     const [row] = yield first(insertBlob, sha256, size, upload_id, timeOverride());
     if (row?.["upload_id"] !== upload_id) yield first(`${deleteParts} returning 1 as gone`, upload_id);

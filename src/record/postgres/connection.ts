@@ -147,7 +147,7 @@ export async function connect(url: string, options: ConnectionOptions = {}): Pro
 
 const noRows: Promise<Row[]> = Promise.resolve([]);
 
-/** An acknowledged write must be on disk, whatever the server's default is. */
+/** The settings of a connection. `synchronous_commit` must not be off: an acknowledged write is on disk, whatever the server's default. */
 function settings({ idleInTransactionMs = 0, lockMs = 0, byIndexOnly }: ConnectionOptions): string {
   // JIT compilation is off too: it would delay statements that look expensive.
   const disabledPlans = ["enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "jit"];

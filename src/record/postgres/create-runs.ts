@@ -10,7 +10,7 @@ import { all, type Row, type Work, write } from "../query.ts";
 import { isLargeValue } from "../../model/large-value.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { runWork, allSettled } from "./run-work.ts";
+import { runWork, waitForAll } from "./run-work.ts";
 import type { Connection } from "./connection.ts";
 import { toTextArray } from "./text-array.ts";
 
@@ -101,7 +101,7 @@ export async function createRuns(
   const distinct = withoutDuplicates(ops);
   const agentKey = createAgentKeys();
   // Pipelined to save round trips.
-  const [taken, demandIds, getRev] = await allSettled([
+  const [taken, demandIds, getRev] = await waitForAll([
     runWork(connection, findTaken(distinct)),
     runWork(connection, findDemands(tx, distinct, agentKey)),
     runWork(connection, findRevs(distinct, agentKey)),

@@ -10,7 +10,7 @@ export function publicName(url: string): string {
   }
 }
 
-/** The connection is gone, or the server is starting up or shutting down: worth a retry on a new connection. */
+/** Whether the connection was lost, or the server is starting up or shutting down, so that a retry on a new connection may succeed. */
 export function isUnavailable(error: unknown): boolean {
   const code = errorCode(error);
   if (code === null) return error instanceof Error && /connection|terminat|timeout/i.test(error.message);
@@ -52,9 +52,9 @@ export function toHostError(error: unknown, url: string): unknown {
   if (code === "55P03") {
     return new HostError({
       code: "DROVER-STA-003",
-      message: `${name} is locked by something else: ${errorMessage(error)}.`,
+      message: `${name} is locked by another session: ${errorMessage(error)}.`,
       field: "DATABASE_URL",
-      next: "Check pg_stat_activity for who holds a lock on Drover's tables. The request can be repeated.",
+      next: "Check pg_stat_activity for the session that holds a lock on Drover's tables. The request can be repeated.",
       cause: error,
     });
   }
@@ -100,7 +100,7 @@ export function wrongSecret(url: string): HostError {
     code: "DROVER-AUD-001",
     message: `The secret does not match: the record in ${publicName(url)} is sealed with another one.`,
     field: "DROVER_SECRET",
-    next: "Use the secret of its coordinators, as DROVER_SECRET or in a file named by DROVER_SECRET_FILE.",
+    next: "Set DROVER_SECRET to the secret of its other coordinators, or DROVER_SECRET_FILE to a file that contains it.",
   });
 }
 

@@ -1,7 +1,7 @@
 import type { Op, StoreResult } from "../../model/store.ts";
 import type { Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
-import { runWork, allSettled } from "./run-work.ts";
+import { runWork, waitForAll } from "./run-work.ts";
 import type { Connection } from "./connection.ts";
 import { createRuns, isNewRun, type NewRun } from "./create-runs.ts";
 
@@ -30,7 +30,7 @@ export async function runOps(
     const [first] = group;
     if (first === undefined) continue;
     if (isNewRun(first.op)) await createAll(group as PendingOp<NewRun>[]); // a group is of one kind
-    else if (getTargetRun(first.op) !== null) await allSettled([...groupByRun(group)].map(runInOrder));
+    else if (getTargetRun(first.op) !== null) await waitForAll([...groupByRun(group)].map(runInOrder));
     else await runInOrder(group);
   }
   return results;

@@ -2,10 +2,10 @@ import type { Work } from "../query.ts";
 import type { Connection } from "./connection.ts";
 
 /**
- * Waits for several works of one transaction that run concurrently. It returns only when all of them have settled: one that
- * continued after a rollback would write outside of any transaction. Throws the first error.
+ * Waits for concurrent work of one transaction. Throws the first error, but only when everything has settled: work that
+ * continued after a rollback would write outside of any transaction.
  */
-export async function allSettled<const T extends readonly Promise<unknown>[]>(
+export async function waitForAll<const T extends readonly Promise<unknown>[]>(
   works: T,
 ): Promise<{ [K in keyof T]: Awaited<T[K]> }> {
   await Promise.allSettled(works);

@@ -2,11 +2,7 @@ import { BugError } from "../../model/errors.ts";
 import { first, write } from "../query.ts";
 import type { Connection } from "./connection.ts";
 
-/**
- * One transaction writes at a time, across all coordinators: updating the single row of `store` takes the lock. This gives
- * the same guarantees as on SQLite, and commit order equals cursor order. Many operations share a transaction, so waiting for
- * the lock is cheap; see ./group-commit.ts.
- */
+/** A transaction that holds the write lock. */
 export interface WriteTurn {
   /** Number of this commit in the whole record. */
   no: number;
@@ -25,14 +21,19 @@ const takeTurn = `
 const selectTurn = `select no, mark from turns where slot = (?::bigint % ${ringSize})::integer`;
 const notify = `select pg_notify('drover', ?)`;
 
-/** `mark` identifies the commit later, if it happens. */
+/**
+ * Begins a transaction with the write lock. One transaction writes at a time, across all coordinators: updating the single
+ * row of `store` takes the lock. This gives the same guarantees as on SQLite, and commit order equals cursor order. Many
+ * operations share a transaction, so waiting for the lock is cheap; see ./group-commit.ts. `mark` identifies the commit
+ * later, if it happens.
+ */
 export async function lockForWriting(connection: Connection, mark = ""): Promise<WriteTurn> {
   const [, [row]] = await Promise.all([connection.exec(begin), connection.query(first(takeTurn, mark))]);
   if (row === undefined) throw new BugError("the store table has lost its only row");
   return { no: Number(row["no"]), now: new Date(Number(row["now"])) };
 }
 
-/** The commit is sent right behind the writes: if one of them failed, the commit becomes a rollback. */
+/** The commit is sent right after the writes: if one of them failed, the commit becomes a rollback. */
 export async function commit(connection: Connection, notice?: string): Promise<void> {
   if (notice !== undefined) await connection.query(write(notify, notice));
   const committing = connection.exec("commit");

@@ -1,4 +1,4 @@
-/** No index serves a suffix. The window bounds the scan, and people shorten the ids of recent objects. */
+/** How many rows are scanned, because no index finds an id by its end. People shorten mostly the ids of recent objects. */
 const windowSize = 100_000;
 
 /** A condition on the end of an id among the newest rows, with one value: `%` and the suffix. */

@@ -20,7 +20,7 @@ const runCondition = `questions.run_no = (select run_no from runs where run_id =
 const selectNewest = `${selectQuestions} where ${runCondition} and questions.request_id = ? order by questions.attempt desc limit 1`;
 const selectParent = `select run_id, agent_name, parent_run_id from runs where run_id = ?`;
 
-/** Questions counted at most, however many there are. */
+/** The count stops here, however many questions there are. */
 const maxCounted = 10_000;
 const maxParents = 20;
 
@@ -76,7 +76,7 @@ function* questionFromRow(row: Row, knownParents: Map<string, Row | undefined>):
     input: JSON.parse(String(row["input"])) as unknown,
     // Only these values are ever written.
     effect: row["effect"] as Question["effect"],
-    // Copied from the question's schema.
+    // storeQuestions wrote it from the event's schema.
     input_schema: parseOrNull(row["input_schema"]) as Question["input_schema"],
     asked_at: String(row["asked_at"]),
     expires_at: new Date(Number(row["expires_at"])).toISOString(),

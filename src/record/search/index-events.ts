@@ -4,11 +4,6 @@ import { statusIn } from "../moves/statuses.ts";
 import { all, first, type Query, write, type Work } from "../query.ts";
 import { maxCharacters, readTexts, toToolText, extractWords } from "./documents.ts";
 
-/**
- * The index follows the event feed in commit order. It indexes a run when it starts and again when it ends, and each tool
- * input. This way writing a run costs nothing extra, and anything not indexed yet (an older record, a copy, a command without
- * a coordinator) is simply further back in the feed. All texts were redacted when they were stored.
- */
 const eventsPerBatch = 200;
 
 const selectProgress = `select indexed_to, (select max(cursor) from events) as last from store`;
@@ -28,7 +23,13 @@ interface Batch {
 
 export type IndexResult = "done" | "behind" | "unavailable";
 
-/** Updates the index in at most `maxBatches` batches. Others can read and write between batches. */
+/**
+ * Updates the index in at most `maxBatches` batches. Others can read and write between batches.
+ *
+ * The index follows the event feed in commit order. A run is indexed when it starts and again when it ends, and so is each
+ * tool input. This way writing a run costs nothing extra, and anything not indexed yet (an older record, a copy, a command
+ * without a coordinator) is simply later in the feed. All texts were redacted when they were stored.
+ */
 export async function indexEvents(
   engine: Engine,
   maxBatches = Number.POSITIVE_INFINITY,

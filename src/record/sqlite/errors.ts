@@ -13,7 +13,7 @@ const protocol = 15;
 const badFormat = 24;
 const notADatabase = 26;
 
-/** Another connection holds the lock: worth a retry. */
+/** Whether another connection holds the lock, so that a retry may succeed. */
 export function isBusy(error: unknown): boolean {
   const code = sqliteCode(error);
   return code === busy || code === locked || code === protocol;
@@ -110,7 +110,7 @@ function isWriteError(code: number): boolean {
   return code === ioError || code === cannotOpen;
 }
 
-/** SQLite reports it as an I/O error if its shared memory file cannot grow, so check the disk itself. */
+/** SQLite reports a full disk as an I/O error if its shared memory file cannot grow, so check the disk itself. */
 function diskIsFull(file: string): boolean {
   try {
     return statfsSync(dirname(file)).bavail === 0;
@@ -132,7 +132,7 @@ function sqliteCode(error: unknown): number | null {
   return property(error, "code") === "ERR_SQLITE_ERROR" ? (codesByMessage.get(errorMessage(error)) ?? null) : null;
 }
 
-/** SQLite's messages, because the driver throws errors of reading statements without a code. */
+/** The result codes of SQLite's messages, because the driver throws errors of reading statements without a code. */
 const codesByMessage = new Map([
   ["database is locked", busy],
   ["database table is locked", locked],

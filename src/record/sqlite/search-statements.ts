@@ -5,7 +5,7 @@ import type { SearchStatements } from "../search/statements.ts";
 const seqsPerRun = 8_388_608;
 const rowid = `cast(?1 as integer) * ${seqsPerRun}`;
 
-/** A contentless index stores no text, so there is nothing that retention or a reader could overlook. */
+/** A contentless index stores no copy of the texts. */
 export const searchStatements: SearchStatements = {
   available: `select 1 as yes from pragma_module_list where name = 'fts5'`,
   exists: `select 1 as yes from sqlite_master where type = 'table' and name = 'run_search'`,

@@ -1,5 +1,5 @@
 import type { DefinitionFault } from "../../model/definition-fault.ts";
-import { ambiguousNameNext, preferAvailable } from "../../model/available-agents.ts";
+import { describeNameChoices, preferAvailable } from "../../model/available-agents.ts";
 import type { ListedAgent } from "../../model/dispatch-ops.ts";
 import type { AgentPosition } from "../../model/agent-position.ts";
 import { toCursor } from "../../show/cursor.ts";
@@ -35,7 +35,7 @@ export const agentRoutes = [
       const names = available.map(({ agent, runner_id }) => `${agent.name}@${runner_id}`);
       throw new Refusal(409, "DROVER-API-021", `Several runners offer an agent named ${name}.`, {
         faults: names.map((candidate) => ({ path: "path.name", message: candidate })),
-        next: ambiguousNameNext(names),
+        next: describeNameChoices(names),
       });
     },
   }),

@@ -1,4 +1,4 @@
-/** Returns a function that formats label values as the text after a metric's name. It caches the texts, because few sets of values are used often. */
+/** Returns a function that formats label values as the text after a metric's name. It caches the texts, because the same few sets of values recur. */
 export function createLabelFormatter(names: readonly string[]): (values: readonly string[]) => string {
   const cache = new Map<string, string>();
   return (values) => {

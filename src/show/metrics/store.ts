@@ -21,13 +21,14 @@ export function watchStore<S extends Store>(
   const operations = registry.counter("drover_store_operations_total", "Operations written, by kind.", ["op"]);
   const foreign = registry.counter(
     "drover_store_foreign_changes_total",
-    "Times another process had written and its changes had to be looked up.",
+    "Number of times that another process had written, so that its changes had to be looked up.",
   );
   const faults = registry.counter("drover_store_faults_total", "Writes that the database could not accept, by code.", [
     "code",
   ]);
   const outage = watchOutage(registry);
-  // All callers that share a transaction get their results right after its change was announced. The first of them counts it.
+  // All callers that share a transaction get their results right after its change was announced. The first of them counts the
+  // transaction.
   let announced = 0;
   let counted = 0;
 

@@ -1,7 +1,4 @@
-/**
- * judged_at: when a coordinator last checked leases, by the database's clock. Runners can renew their leases only while a
- * coordinator is running, so leases that expired during an outage do not count. null in rows of earlier versions.
- */
+/** judged_at: no longer used. Earlier versions stored here when a coordinator last checked leases. */
 export const judgedAt = `
 alter table store add column judged_at bigint;
 `;

@@ -1,14 +1,15 @@
 /**
- * demands: `body` is what a run shows, `key` identifies the row. Runs of an agent with max_concurrent have their own rows, so
- * that a full cap closes a whole row without touching its runs. demand_matches: which runners can take which demand, updated
- * when either is added; a claim only checks the heads of these rows. `unmatched_since` is set while no runner matches.
+ * demands: `body` is what a run shows, `key` identifies the row. Runs of an agent with max_concurrent have their own rows,
+ * so that a full cap closes a whole row without touching its runs. demand_matches: which runners can take which demand,
+ * updated when either is added; a claim only checks the heads of these rows. `unmatched_since` is set while no runner
+ * matches.
  *
- * runs_by_runner: what a runner holds. `claim_no` counts the claims of a runner, so that a report as of one claim says nothing
- * about later ones. `given_back` is the last attempt whose own runner gave the run back, so that a repeated finish is
- * recognized.
+ * runs_by_runner: what a runner holds. `claim_no` counts the claims of a runner, so that a report as of one claim says
+ * nothing about later ones. `given_back` is the last attempt whose own runner gave the run back, so that a repeated finish
+ * is recognized.
  *
- * A run without an agent_rev_id is executed by its creator (`exec`), and no runner claims it. Times that only the store's
- * clock judges are integers, in milliseconds.
+ * A run without an agent_rev_id is executed by its creator (`exec`), and no runner claims it. Times that are compared only
+ * with the store's clock are integers, in milliseconds.
  */
 export const dispatch = `
 create table new_demands (

@@ -3,7 +3,7 @@
  * those of its last attempt. Contents are stored outside of the database, by hash.
  *
  * sessions.runner_id: the runner that has the conversation, with its work directory and HOME.
- * runs.executor_session_id: the executor's name of the session in this run.
+ * runs.executor_session_id: the executor's id of the session in this run.
  *
  * runs.in_place: the run works in a project directory and needs it to itself. `directory` is that directory with its host,
  * known from the first claim that considered it. runners.only_agent: the runner only gets runs of this agent.

@@ -1,8 +1,8 @@
 /**
  * hooks: addresses that submit runs; `body` is the definition. hook_keys: deliveries that created a run, kept until `until`
- * (milliseconds). webhooks: addresses to notify; `everyones` if an admin's covers all users. run_webhooks: those that a run or
- * its agent names. deliveries: what is sent to them. `next_at` (milliseconds) is when one may be handed out; a claim moves it
- * past its lease. chains: the follow-up of an ended run, one row per run; `depth` counts the runs before it.
+ * (milliseconds). webhooks: addresses to notify; `everyones` is 1 if an admin created it for all users. run_webhooks: those
+ * that a run or its agent names. deliveries: what is sent to them. `next_at` (milliseconds) is when one may be handed out; a
+ * claim moves it past its lease. chains: the follow-up of an ended run, one row per run; `depth` counts the runs before it.
  * `secret` is sealed, see docs/decisions/0027-webhooks-and-chains.md.
  *
  * runs.chained: its agent has a chain.
