@@ -93,7 +93,7 @@ it("includes the files of runs, of several pieces and of none, and refuses chang
   bytes.write("X", bytes.indexOf("small: unmistakable"));
   writeFileSync(join(root, "copy"), bytes);
   await expect(restoreStore({ now, directory: join(root, "newer"), file: join(root, "copy") })).rejects.toThrow(
-    "were changed",
+    "was changed",
   );
   const remainingFiles = readdirSync(join(root, "newer"), { recursive: true, withFileTypes: true }).filter((entry) =>
     entry.isFile(),
