@@ -43,10 +43,10 @@ test("does not prune too early if its clock is far ahead", async () => {
   };
   const kept = await ended();
   const aged = await ended();
-  // the run with the newest event always stays
+  // The run with the newest event always stays.
   await ended();
   vi.setSystemTime(realNow() + 400 * day);
-  // retention removes this one by any clock, which shows that it has run
+  // Retention removes this one by any clock, which shows that it has run.
   const old = "00dc0000-0000-7000-8000-000000000001";
   const client = await connect(database.url);
   await client.exec(

@@ -7,7 +7,7 @@ import { first } from "./record/query.ts";
 
 it("stops while retention still has much to remove, and leaves the rest to the next start", async () => {
   const many = 3000;
-  // all ended runs are older than this
+  // All ended runs are older than this.
   const coordinator = await startTestCoordinator({ retention: { runs_days: 1e-9 }, retentionEveryMs: 200 });
   const { store } = coordinator;
   const count = (): Promise<number> =>

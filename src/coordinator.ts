@@ -133,7 +133,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       stalledMs,
     });
     if (server.socket !== null) sockets.add(readSocketOrigin(server.socket));
-    // end streams and held polls first, because the server waits for open responses
+    // End streams and held polls first, because the server waits for open responses.
     stops.push(async () => {
       hub.stop();
       await Promise.all([dispatcher.stop(), server.close(2000)]);
@@ -146,7 +146,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       hasWeb: webDirectory !== null,
       adminToken,
       async issueRunnerToken() {
-        // use the same owner as for a runner that registers with the admin token
+        // Use the same owner as for a runner that registers with the admin token.
         const subject = (await store.read.token(hashToken(adminToken)))?.subject ?? "admin";
         const label = "runner of this coordinator's own process";
         return ephemeralTokens.issue({

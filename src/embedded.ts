@@ -96,7 +96,7 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
     stateDirectory,
     headCopy: local.locations.headCopy,
     agentsDirectory,
-    // definitions that appear while this command runs apply to the next one
+    // Definitions that appear while this command runs apply to the next one.
     agentGate: agentsDirectory === null ? null : createAgentGate(agentsDirectory, null),
     leaseMs,
     maxFileBytes: local.config.files.max_file_mb * 1024 * 1024,
@@ -144,7 +144,7 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
     if (!target.spec) profiles = await open(options.since);
     const offered = profiles?.profiles ?? [target.spec!.profile];
     const agents = offered.flatMap((profile) => profile.agents);
-    // an agent given by its file takes precedence over other agents of the same name
+    // An agent given by its file takes precedence over other agents of the same name.
     if (target.spec) coordinator.agents.setFiles(agents);
     else coordinator.agents.setLocal(agents);
     if (options.detach) {
@@ -181,10 +181,10 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
     }
     return await Promise.race([work(client, coordinator), damageDetector.damaged]);
   } catch (error) {
-    // stop the runs, because no process waits for them any longer
+    // Stop the runs, because no process waits for them any longer.
     if (createdRunIds.length > 0 && !isDamaged(error))
       await coordinator.dispatcher.stopRuns(createdRunIds, options.name);
-    // an unknown agent without a similar name may belong to a profile whose program is not installed
+    // An unknown agent without a similar name may belong to a profile whose program is not installed.
     const isUnknown = error instanceof RequestError && error.code === "DROVER-SUB-001";
     if (isUnknown && !error.message.includes("Did you mean") && profiles && profiles.absent.length > 0)
       onNotice(`not available, because a program is missing (run drover doctor for details): ${listAbsent(profiles)}`);
@@ -201,7 +201,7 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
 function detectDamage(port: RunnerPort): { port: RunnerPort; damaged: Promise<never> } {
   let fail!: (error: unknown) => void;
   const damaged = new Promise<never>((_, reject) => (fail = reject));
-  // avoid an unhandled rejection if the work has already ended
+  // Avoid an unhandled rejection if the work has already ended.
   damaged.catch(() => undefined);
   const rethrow = (error: unknown): never => {
     if (isDamaged(error)) fail(error);

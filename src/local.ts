@@ -26,7 +26,7 @@ export interface Local {
 
 export async function findLocal(env: Environment, cwd: string): Promise<Local> {
   const locations = findLocations(env, cwd);
-  // inside a run, the outer Drover owns the record
+  // Inside a run, the outer Drover owns the record.
   const isNested = Boolean(env["DROVER_NESTED_LOG"]);
   if (!isNested) rejectEarlierState(locations.stateDirectory);
   if (locations.ignoredState && !isNested) reportIgnoredState(locations.ignoredState, locations.stateDirectory);
@@ -36,7 +36,7 @@ export async function findLocal(env: Environment, cwd: string): Promise<Local> {
       locations,
       config: defaultConfig,
       ignoredKeys: [],
-      // evaluated only if needed, because it would slow down a cold `exec`
+      // Evaluated only if needed, because it would slow down a cold `exec`.
       get trusted() {
         return isTrusted(repository ?? cwd, env);
       },
@@ -97,7 +97,7 @@ export function localUser(): string {
   try {
     return userInfo().username;
   } catch (error) {
-    // the user id has no passwd entry, as in many containers
+    // The user id has no passwd entry, as in many containers.
     if (error instanceof Error) return `uid-${process.getuid?.() ?? "unknown"}`;
     throw error;
   }

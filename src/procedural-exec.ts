@@ -16,7 +16,7 @@ import { createRedactor } from "./redact/redactor.ts";
  * from the first line of stdin, writes events to stdout, and exits with the command's exit code.
  */
 export async function main(): Promise<void> {
-  // if the runner has exited, nothing reads the events, but the command still runs to its end
+  // If the runner has exited, nothing reads the events, but the command still runs to its end.
   process.stdout.on("error", () => undefined);
   const controller = new AbortController();
   process.once("SIGTERM", () => controller.abort("user"));
@@ -46,7 +46,7 @@ const findRunnerDirectory = (): string => process.env["DROVER_RUNNER_DIRECTORY"]
 function createExecutor(checkOutput: ReturnType<typeof createLazySchemas>["check"]) {
   return createProceduralExecutor({
     runnerDirectory: findRunnerDirectory(),
-    // the runner has already expanded the allowed variables
+    // The runner has already expanded the allowed variables.
     variables: { allowed: [], env: process.env },
     redactor: createRedactor({ variables: process.env }),
     maxOutputBytes: 1024 * 1024,
@@ -93,7 +93,7 @@ function createContext(
     ask: () => Promise.resolve({ decision: "deny" }),
     input: { async *[Symbol.asyncIterator]() {} },
     async start(command) {
-      // the runner has already built this environment for the command
+      // The runner has already built this environment for the command.
       const running = start(
         command,
         { environment: { mode: "inherit", allow: ["*"] }, stdin: "none", output: "both" },

@@ -6,7 +6,7 @@ import { afterEach, expect, test } from "vitest";
 import { runsDirectory, workDirectory } from "./model/state-layout.ts";
 import { openHost, sampleAgent } from "../test/fixtures/dispatch/host.ts";
 import { startModelServer } from "../test/model-server/server.ts";
-import { isTerminal } from "./model/states.ts";
+import { hasEnded } from "./model/states.ts";
 import { openProfiles } from "./compose/open-profiles.ts";
 import { startRunner } from "./runner.ts";
 
@@ -44,7 +44,7 @@ async function setUp(config: Record<string, unknown>) {
     sampleAgent({ name: "coder", type: "autonomous", command: null, executor: "model", model: "m" }),
   ]);
   const profiles = newFolder();
-  // the packages that Drover does not install itself
+  // The packages that Drover does not install itself.
   symlinkSync(join(import.meta.dirname, "../test/clients/node_modules"), join(profiles, "node_modules"));
   writeFileSync(join(profiles, "model.json"), JSON.stringify({ type: "model", config }));
   return {
@@ -69,7 +69,7 @@ async function setUp(config: Record<string, unknown>) {
       };
     },
     async ended(run_id: string) {
-      await poll(async () => isTerminal((await host.run(run_id)).status)).toBe(true);
+      await poll(async () => hasEnded((await host.run(run_id)).status)).toBe(true);
       return host.run(run_id);
     },
   };

@@ -220,7 +220,7 @@ async function openProfile(
           home: options.env["HOME"] ?? homedir(),
           sessionHomes: profile.home === "session" ? homesDirectory(runsDirectory(options.stateDirectory)) : null,
           scratch: workDirectory(runsDirectory(options.stateDirectory)),
-          // keep it short: the path of a socket in it has at most 107 bytes
+          // Keep it short: the path of a socket in it has at most 107 bytes.
           tmpRoot: join(tmpDirectory(runsDirectory(options.stateDirectory)), runner.slice(-12)),
           stateDirectory: options.stateDirectory,
           runs: runsDirectory(options.stateDirectory),

@@ -99,7 +99,7 @@ export async function execOnRecord(request: ExecRequest, deps: ExecDeps, signal:
         ...spillFiles(runId, request),
         redactor: deps.redactor,
         onOutput(stream, chunk) {
-          // in mode `file`, output goes to the spill files only
+          // In mode `file`, output goes to the spill files only.
           if (request.capture.mode !== "file") record?.output(stream, chunk);
           return request.capture.onOutput?.(stream, chunk);
         },
@@ -169,7 +169,7 @@ async function startRecord(runId: string, request: ExecRequest, deps: ExecDeps, 
     maxOutputBytes: request.capture.maxBytes,
   });
   recorder.record({ type: "status", status: "running" });
-  // the run and its one execution share an id
+  // The run and its one execution share an id.
   const start = recorder.recordStart(toExecutionStart(runId, request, deps));
   const { nestedAccess, now, owner } = deps;
   const log =

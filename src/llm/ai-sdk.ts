@@ -105,7 +105,7 @@ class Answer {
       }
       case "text-end":
       case "reasoning-end":
-        // signatures of reasoning arrive here, and the model expects them back
+        // Signatures of reasoning arrive here, and the model expects them back.
         this.#setMeta(part.id, part.providerMetadata);
         break;
       case "tool-call":
@@ -173,7 +173,7 @@ function toWireMessage(message: Message, names: ReadonlyMap<string, string>): La
 }
 
 function toWirePart(part: Part) {
-  // vendors require their own metadata back unchanged
+  // Vendors require their own metadata back unchanged.
   const metadata = part.meta === undefined ? {} : { providerOptions: part.meta as SharedV3ProviderOptions };
   if (part.type !== "tool_use") return { type: part.type, text: part.text, ...metadata };
   const input = part.fault === undefined ? part.input : {};

@@ -13,10 +13,10 @@ interface BedrockPackage {
 }
 
 export const bedrock: ProviderDefinition = {
-  // it has two ways to log in: see `readCredentials`
+  // It has two ways to log in: see `readCredentials`.
   variable: null,
   address_variable: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
-  // the available models differ by region and contract
+  // The available models differ by region and contract.
   default_model: null,
   async open({ base_url }, { env, directory }) {
     const credentials = readCredentials(env);

@@ -99,7 +99,7 @@ function toText(message: Message, maxCharacters = Infinity): string {
 
 function partToText(part: Part, maxCharacters: number): string {
   if (part.type === "text") return part.text;
-  // a summary does not need the reasoning
+  // A summary does not need the reasoning.
   return part.type === "reasoning" ? "" : `${part.name} ${shorten(JSON.stringify(part.input) ?? "", maxCharacters)}`;
 }
 

@@ -14,7 +14,7 @@ export const cancelled: ProviderFault = { kind: "network", message: "The request
 
 /** Converts an error from a call to a vendor's service. The order of the checks matters, as the comments explain. */
 export function toProviderFault(error: unknown, setup: Setup, signal: AbortSignal): ProviderFault {
-  // an abort looks like a failed call with status 200
+  // An abort looks like a failed call with status 200.
   if (signal.aborted) return cancelled;
   if (LoadAPIKeyError.isInstance(error)) return authentication(setup, "no key is set");
   if (APICallError.isInstance(error)) return toCallFault(error, setup);
@@ -26,7 +26,7 @@ export function toProviderFault(error: unknown, setup: Setup, signal: AbortSigna
   )
     return rateLimit(setup, readMessage(error), undefined);
   if (/too many requests|throttl/i.test(readMessage(error))) return rateLimit(setup, readMessage(error), undefined);
-  // these are errors of fetch itself: no connection, or a broken one
+  // These are errors of fetch itself: no connection, or a broken one.
   if (/^(?:terminated|fetch failed)$/.test(readMessage(error))) return unreachable(setup, readMessage(error));
   if (type === "authentication_error" || type === "permission_error") return authentication(setup, readMessage(error));
   if (/AWS SigV4|credentials/i.test(readMessage(error))) return authentication(setup, readMessage(error));
@@ -44,7 +44,7 @@ function toCallFault(error: APICallError, setup: Setup): ProviderFault {
   const { statusCode: status, responseHeaders: headers = {} } = error;
   if (status === 401 || status === 403) return authentication(setup, readMessage(error));
   if (status === 429 || status === 529) return rateLimit(setup, readMessage(error), retryAfterMs(headers));
-  // a retryable error with status 200: the connection broke in the middle of the answer
+  // A retryable error with status 200: the connection broke in the middle of the answer.
   const isCutOff = status === 200 && error.isRetryable;
   if (status === undefined || status >= 500 || status === 408 || isCutOff)
     return unreachable(setup, `${status ?? "no answer"}: ${readMessage(error)}`);

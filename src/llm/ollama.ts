@@ -14,7 +14,7 @@ export const ollama: ProviderDefinition = {
       const signal = AbortSignal.timeout(probeTimeoutMs);
       return (await fetch(`${readAddress(env)}/api/version`, { signal })).ok;
     } catch {
-      // no service is listening there
+      // No service is listening there.
       return false;
     }
   },

@@ -6,7 +6,7 @@ import type { ProviderDefinition } from "./definition.ts";
 const variable = "OPENAI_COMPATIBLE_API_KEY";
 
 export const openaiCompatible: ProviderDefinition = {
-  // many compatible services need no key
+  // Many compatible services need no key.
   variable: null,
   default_model: null,
   async open({ base_url }, { env }) {

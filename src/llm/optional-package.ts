@@ -18,9 +18,9 @@ export type PackageHost = Pick<ProviderHost, "directory" | "env">;
 
 /** Returns the package's path or null. Searches the runner's directory first, if it is trusted, then Drover's own. */
 export function findPackage({ name }: OptionalPackage, { directory, env }: PackageHost): string | null {
-  // a CommonJS bundle has only __dirname; an ES module has only import.meta.dirname
+  // A CommonJS bundle has only __dirname; an ES module has only import.meta.dirname.
   const droverDirectory = typeof __dirname === "string" ? __dirname : import.meta.dirname;
-  // search only trusted directories, because a package's code runs inside Drover
+  // Search only trusted directories, because a package's code runs inside Drover.
   for (const base of isTrusted(directory, env) ? [directory, droverDirectory] : [droverDirectory])
     try {
       return createRequire(join(base, "package.json")).resolve(name);
@@ -37,7 +37,7 @@ export function describeMissingPackage(
 ): { message: string; next: string } | null {
   if (findPackage(required, host) !== null) return null;
   const drover = findPackageRoot();
-  // npm installs into Drover's own directory for the profiles that come with it; that directory needs no trust
+  // npm installs into Drover's own directory for the profiles that come with it; that directory needs no trust.
   const isOwn = drover !== null && `${host.directory}/`.startsWith(`${drover}/`);
   const directory = isOwn ? drover : host.directory;
   const trust = isOwn || isTrusted(directory, host.env) ? "" : `, and trust that directory: drover trust ${directory}`;

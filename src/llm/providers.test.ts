@@ -17,7 +17,7 @@ afterEach(async () => {
 });
 
 const host = {
-  // has the packages that Drover does not install
+  // Has the packages that Drover does not install.
   directory: join(import.meta.dirname, "../../test/clients"),
   workDirectory: import.meta.dirname,
   start: (): never => {
@@ -29,7 +29,7 @@ const host = {
 const overHttp: Record<string, { path: string; env: Record<string, string>; cannot?: ProviderSubject["cannot"] }> = {
   anthropic: { path: "", env: { ANTHROPIC_API_KEY: "key" } },
   openai: { path: "/v1", env: { OPENAI_API_KEY: "key" } },
-  // its calls carry objects instead of text
+  // Its calls carry objects instead of text.
   google: { path: "/v1beta", env: { GEMINI_API_KEY: "key" }, cannot: ["cut input"] },
   ollama: { path: "/v1", env: {} },
   "openai-compatible": { path: "/v1", env: {} },
@@ -71,7 +71,7 @@ describeContract("the provider scripted", providerContract, async () => {
       newId,
     ),
     model: "script",
-    // it has no connection that could fail
+    // It has no connection that could fail.
     cannot: [
       "refused",
       "cut",
@@ -104,7 +104,7 @@ describeContract("the provider in docs/writing-providers.md", providerContract, 
   return {
     provider: createProvider("example", model, memory(), newId),
     model: "small",
-    // its answers are not streamed
+    // Its answers are not streamed.
     cannot: ["malformed chunk", "error in the stream", "early end"],
     ...scripted,
   } satisfies ProviderSubject;
@@ -183,7 +183,7 @@ describe("choosing a provider", () => {
     const service = await startModelServer([]);
     closing.push(service.stop);
     const set = { ANTHROPIC_API_KEY: "key", OPENAI_API_KEY: "key", GEMINI_API_KEY: "key", OLLAMA_HOST: service.url };
-    // the Agent SDK accepts the same key, and comes first if it is installed
+    // The Agent SDK accepts the same key, and comes first if it is installed.
     expect(await chooseProvider({}, { ...host, env: set })).toBe("claude-code");
     const directory = import.meta.dirname;
     const chosen: string[] = [];
@@ -192,7 +192,7 @@ describe("choosing a provider", () => {
       if (without !== "OLLAMA_HOST") chosen.push(await chooseProvider({}, { directory, env: set }));
     }
     expect(chosen).toEqual(["anthropic", "openai", "google", "ollama"]);
-    // nothing listens on this port any longer
+    // Nothing listens on this port any longer.
     await service.stop();
     await expect(chooseProvider({}, { directory, env: { OLLAMA_HOST: service.url } })).rejects.toMatchObject({
       code: "DROVER-LLM-005",

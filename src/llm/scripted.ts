@@ -15,7 +15,7 @@ const failure = z.strictObject({
   message: z.string(),
   retry_after_ms: z.number().optional(),
 });
-// one object instead of a union of answers and errors, so that an error message names the key instead of the whole turn
+// Not a union of answers and errors, so that an error message names the key instead of the whole turn.
 const turnSchema = z
   .strictObject({
     text: z.string().optional(),
@@ -109,7 +109,7 @@ export async function checkScript(
   const yaml = parseYaml(text);
   if (yaml.ok) {
     const checked = checkShape(yaml.value, shape, { ...yaml, file });
-    // a turn with a misspelt key may look empty too, so report only the key
+    // A turn with a misspelt key may look empty too, so report only the key.
     const hasInnerFault = (path: string): boolean =>
       !checked.ok && checked.faults.some((fault) => fault.path.startsWith(`${path}.`));
     return checked.ok ? checked : { ok: false, faults: checked.faults.filter(({ path }) => !hasInnerFault(path)) };

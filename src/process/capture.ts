@@ -18,7 +18,7 @@ export type OpenedCaptures = { ok: true; stdout: Capture; stderr: Capture } | { 
 export function openCaptures(options: CaptureOptions): OpenedCaptures {
   const opened: Spill[] = [];
   const open = (name: OutputStream): Capture => {
-    // merged output arrives on stdout only
+    // Merged output arrives on stdout only.
     const path =
       options.mode === "none" || (options.mode === "merged" && name === "stderr") ? undefined : options.spill?.[name];
     const spill = path === undefined ? null : openSpill(path, options.redactor);
@@ -69,7 +69,7 @@ function captureTo(name: OutputStream, spill: Spill | null, options: CaptureOpti
       if (stream !== null) await readAll(stream, handleChunk);
       await spill?.end().catch((error: unknown) => onFault(spillFault(spill, error)));
       const captured = buffer.result();
-      // the file contains the complete output
+      // The file contains the complete output.
       return mode === "file" ? { ...captured, truncated: false } : captured;
     },
   };
@@ -125,7 +125,7 @@ function readAll(stream: Readable, handleChunk: (chunk: Uint8Array) => Promise<u
     });
     stream.once("end", finish);
     stream.once("close", finish);
-    // a failed read ends the stream, without losing earlier output
+    // A failed read ends the stream, without losing earlier output.
     stream.once("error", finish);
   });
 }

@@ -60,7 +60,7 @@ function findOwnCgroup(controller: string, membership: string, mounts: readonly 
   if (path === undefined) return null;
   for (const { type, root, point, options } of mounts) {
     const isHierarchy = controller === "" ? type === "cgroup2" : type === "cgroup" && options.includes(controller);
-    // a container mounts only part of the tree
+    // A container mounts only part of the tree.
     if (isHierarchy && (root === "/" || path === root || path.startsWith(`${root}/`)))
       return join(point, root === "/" ? path : path.slice(root.length));
   }

@@ -45,7 +45,7 @@ export function createCgroup(
     try {
       for (const path of [directory, innerDirectory(directory)]) if (!existsSync(path)) mkdirSync(path);
       setLimit(directory, target.version, limit, value);
-      // in version 1, a memory limit does not include child cgroups by default
+      // In version 1, a memory limit does not include child cgroups by default.
       if (target.version === 1) setLimit(innerDirectory(directory), 1, limit, value);
     } catch (error) {
       return fail(
@@ -96,11 +96,11 @@ function setLimit(directory: string, version: 1 | 2, limit: CgroupLimit, value: 
   if (version === 2) {
     writeFileSync(join(directory, "memory.max"), String(value));
     writeIfExists(join(directory, "memory.swap.max"), "0");
-    // kill the whole command rather than one of its processes
+    // Kill the whole command rather than one of its processes.
     return writeIfExists(join(directory, "memory.oom.group"), "1");
   }
   writeFileSync(join(directory, "memory.limit_in_bytes"), String(value));
-  // limit memory and swap together, so that swap cannot be used to bypass the limit
+  // Limit memory and swap together, so that swap cannot be used to bypass the limit.
   writeIfExists(join(directory, "memory.memsw.limit_in_bytes"), String(value));
 }
 
@@ -146,7 +146,7 @@ async function removeWithRetries(directory: string): Promise<void> {
 /** Returns false while the cgroup contains processes. */
 function tryRemove(directory: string): boolean {
   try {
-    // the command may have created child cgroups
+    // The command may have created child cgroups.
     for (const child of childCgroups(directory)) tryRemove(child);
     rmdirSync(directory);
     return true;

@@ -51,7 +51,7 @@ test("checks ids like variables", () => {
 });
 
 test("rejects a variable that is not a string", () => {
-  // as a JavaScript caller could
+  // As a JavaScript caller could.
   expectRejected({ environment: { A: 1 } as unknown as Record<string, string> }, "DROVER-USE-009", "environment.A");
 });
 
@@ -60,7 +60,7 @@ test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])("rejects a limit o
 );
 
 test("rejects an unknown limit", () => {
-  // as a JavaScript caller could
+  // As a JavaScript caller could.
   expectRejected({ limits: { memory: 1 } as Command["limits"] & object }, "DROVER-USE-010", "limits.memory");
 });
 

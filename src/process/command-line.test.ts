@@ -84,7 +84,7 @@ test("splits words exactly as /bin/sh does", () => {
     .map((words) => words.map((parts) => parts.join("")).join(" \t "));
   fc.assert(
     fc.property(fc.array(line, { minLength: 100, maxLength: 100 }), (lines) => {
-      // one shell runs many lines; each prints the number of its words and the words, separated by NUL
+      // One shell runs many lines; each prints the number of its words and the words, separated by NUL.
       const script = lines.map((text) => `show ${text}\n`).join("");
       const show = `show() { printf '%s\\0' "$#" "$@"; }\n`;
       const printed = execFileSync("/bin/sh", ["-c", show + script], { encoding: "utf8" });

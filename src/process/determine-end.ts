@@ -68,7 +68,7 @@ function readStatus({ launched, exit }: Evidence): Status {
   const inner = readStatusFile(launched.innerStatusFile);
   return {
     level: outer.level,
-    // if the outer launcher was killed, the inner one's report of a normal end is not reliable
+    // If the outer launcher was killed, the inner one's report of a normal end is not reliable.
     end: outer.end === null ? null : inner.end,
     failure: inner.failure ?? outer.failure,
     killedProcesses: inner.killedProcesses,
@@ -78,7 +78,7 @@ function readStatus({ launched, exit }: Evidence): Status {
 }
 
 function readExit({ exit, launched }: Evidence, { end }: Status): Pick<ProcessEnd, "exitCode" | "signal"> {
-  // the inner launcher was killed, and the command with it
+  // The inner launcher was killed, and the command with it.
   if (launched.level === "sandbox" && end === null) return { exitCode: null, signal: "SIGKILL" };
   if (end === null) return { exitCode: exit.code, signal: exit.signal };
   const number = end.wstatus & 0x7f;
@@ -94,7 +94,7 @@ function findStartFault(
 ): CommandFault | null {
   if (spawnError !== null) return execRefused(spawnError, command, path);
   if (status.failure !== null) {
-    // stopped during setup, which is not a fault of the host
+    // Stopped during setup, which is not a fault of the host.
     if (stopped !== null && status.failure.step !== "exec") return stoppedFault(stopped, command);
     return toLauncherFault(status.failure, launched, command, path);
   }
@@ -162,7 +162,7 @@ function findFault(
   { end }: LauncherStatus,
 ): CommandFault | null {
   if (overLimit !== null) return overLimit;
-  // a limit can explain a timeout (a contained fork bomb), but not a requested stop
+  // A limit can explain a timeout (a contained fork bomb), but not a requested stop.
   if (stopped === null || stopped === "timeout") {
     const usedMs = end === null || stopped !== null ? 0 : end.userMs + end.systemMs;
     const limit = cgroup?.exceeded() ?? findExceededRlimit(exit, command.limits, usedMs);

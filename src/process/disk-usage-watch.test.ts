@@ -127,7 +127,7 @@ test("rejects a disk limit before the start if the directory cannot be read", as
 
 test("reports a fault after repeated failed checks", async () => {
   const fault = await new Promise<CommandFault>((resolve) => {
-    // an invalid path, so that every check fails
+    // An invalid path, so that every check fails.
     const roots = ["no\0path"];
     watchDiskUsage({ roots, except: [], limits: { diskBytes: 1 }, before: { bytes: 0, files: 0 }, onFault: resolve });
   });

@@ -90,7 +90,7 @@ if (shm !== undefined && shm !== dev) {
     try {
       const before = await measure(["/dev"], { withBytes: false });
       for (let index = 0; index < 300; index += 1) writeFileSync(join(inside, String(index)), "");
-      // other processes create and remove devices meanwhile, but not hundreds
+      // Other processes create and remove devices meanwhile, but not hundreds.
       expect((await measure(["/dev"], { withBytes: false })).files).toBeLessThan(before.files + 200);
     } finally {
       rmSync(inside, { recursive: true });
@@ -144,7 +144,7 @@ test("yields to the event loop after every few hundred entries of a large direct
 test("tolerates entries that appear and vanish during the walk", async () => {
   const script =
     'while :; do mkdir -p a/b c; echo > a/b/1; echo > c/2; mv a/b c/b; ln -s /etc a/b; rm -rf a c; done 2> "/dev/null"';
-  // all these processes hold the pipe, so it closes when the last one has ended
+  // All these processes hold the pipe, so it closes when the last one has ended.
   const child = spawn("sh", ["-c", script], { cwd: directory, stdio: ["ignore", "pipe", "ignore"], detached: true });
   try {
     let counted = 0;

@@ -26,7 +26,7 @@ export async function measureDiskUsage({
   const usage: DiskUsage = { bytes: 0, files: 0 };
   const addBytes = withBytes ? createByteCounter(usage) : () => undefined;
   const starts = new Set(await Promise.all(roots.map(resolveRealPath)));
-  // each root is walked once, even if it is inside another root
+  // Each root is walked once, even if it is inside another root.
   const skipped = new Set([...starts, ...(await Promise.all(except.map(resolveRealPath)))]);
   const isOver = (): boolean => signal.aborted || isEnough(usage);
 
@@ -61,7 +61,7 @@ const batchEntries = 256;
 const toBytes = (path: string): Buffer => Buffer.from(path, "latin1");
 
 function toPaths(entries: readonly Dirent[], directory: string): string[] {
-  // names are buffers because of the encoding passed to opendir
+  // Names are buffers because of the encoding passed to opendir.
   return entries.map(({ name }) => `${directory}/${(name as unknown as Buffer).toString("latin1")}`);
 }
 

@@ -24,16 +24,16 @@ export function endHeldPipes(
   const timer = setInterval(() => {
     const open = pipes.filter((pipe) => !pipe.readableEnded && !pipe.destroyed);
     const bytesRead = countRead(pipes);
-    // more than the command can have left: another process writes to the pipe
+    // More than the command can have left: another process writes to the pipe.
     const isForeign = bytesRead - bytesAtExit > maxBufferedBytes;
-    // a stopped command has a deadline, so do not wait for a slow consumer
+    // A stopped command has a deadline, so do not wait for a slow consumer.
     if (!isStopped() && !isForeign && !open.every(isWaiting)) return;
     silentMs = bytesRead === lastBytesRead ? silentMs + tickMs : 0;
     lastBytesRead = bytesRead;
     readingMs += tickMs;
     if (silentMs < drainMs && readingMs < drainMs * 10 && !isForeign) return;
     clearInterval(timer);
-    // end the stream cleanly: destroying it would be an error for iterators
+    // End the stream cleanly: destroying it would be an error for iterators.
     for (const pipe of open) pipe.push(null);
     onGiveUp();
   }, tickMs);

@@ -27,10 +27,10 @@ export function buildEnvironment({ options, parent, variables, ids }: Environmen
   const withheld: string[] = [];
   if (mode !== "replace") {
     for (const name in parent) {
-      // a nested Drover reports to the outer one and must not learn the location of its record
+      // A nested Drover reports to the outer one and must not learn the location of its record.
       if (name === "DROVER_STATE_DIR") continue;
       const isReported = mode === "inherit" || matches(options?.deny, name);
-      // each read of process.env is a system call, so read only the values that pass
+      // Each read of process.env is a system call, so read only the values that pass.
       if (isPassed(name, mode, options)) setVariable(environment, name, parent[name]);
       else if (isReported && variables?.[name] === undefined) withheld.push(name);
     }
@@ -73,7 +73,7 @@ function isBaseVariable(name: string): boolean {
 
 /** Variables that can run code inside the child or change what it loads. */
 export function isLoaderHook(name: string): boolean {
-  // bash reads functions from names like BASH_FUNC_x%%
+  // Bash reads functions from names like BASH_FUNC_x%%
   return (
     loaderHooks.has(name) ||
     name.startsWith("LD_") ||

@@ -154,7 +154,7 @@ test("redacts spill files but not the result", async () => {
       end: () => Buffer.from("!"),
     }),
   };
-  // only the stream is used here
+  // Only the stream is used here.
   const result = await run("echo secret", { spill: spillFiles(), redactor: redactor as unknown as Redactor });
   expect(textOf(result.stdout)).toBe("secret\n");
   expect(readFileSync(spillFiles().stdout, "utf8")).toBe("SECRET\n!");
@@ -178,7 +178,7 @@ test("creates no spill file for an invalid command", async () => {
 });
 
 test("stops the command if a spill file cannot be written, and reports its path", async () => {
-  // simulate a full disk with a limit on the size of this process's files
+  // Simulate a full disk with a limit on the size of this process's files.
   const fixture = bundle("spill-full.ts", directory);
   const ended = spawnSync("sh", ["-c", 'ulimit -f 64; exec "$@"', "sh", process.execPath, fixture, directory], {
     encoding: "utf8",

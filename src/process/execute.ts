@@ -47,7 +47,7 @@ export function createExecute(startCommand: StartCommand): ExecuteCommand {
       ]);
       return withOutput(fault === null ? result : { ...result, error: fault }, running.withheld, stdout, stderr);
     } catch (error) {
-      // the caller's onOutput threw, so stop the command before passing the error on
+      // The caller's onOutput threw, so stop the command before passing the error on.
       await running.kill("user");
       throw error;
     }

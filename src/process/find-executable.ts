@@ -27,7 +27,7 @@ function checkFile(file: string): Lookup {
     accessSync(file, constants.X_OK);
     return { found: file };
   } catch {
-    // not executable for this user: exec would fail in the same way
+    // Not executable for this user: exec would fail in the same way.
     return { missing: "not_executable", path: file };
   }
 }

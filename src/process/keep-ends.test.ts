@@ -26,7 +26,7 @@ test("keeps everything up to the limit, and beyond it the exact start and end of
       expect(tail.equals(whole.subarray(whole.length - tail.length))).toBe(true);
       if (kept.truncated) expect(head.length + tail.length).toBeGreaterThanOrEqual(maxBytes - 6);
       else expect(head.length).toBe(whole.length);
-      // other readers of the stream share the chunks, so they must not change
+      // Other readers of the stream share the chunks, so they must not change.
       expect(parts.every((part, index) => originals[index]!.equals(part))).toBe(true);
     }),
     { numRuns: 2_000 },
@@ -40,7 +40,7 @@ test("keeps the order of mixed large and small chunks", () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 150_000 }), sizes, (maxBytes, lengths) => {
       let next = 0;
-      // below 0x80, so that no byte looks like the middle of a character
+      // Below 0x80, so that no byte looks like the middle of a character.
       const parts = lengths.map((length) => Uint8Array.from({ length }, () => (next += 1) % 127));
       const whole = Buffer.concat(parts);
       const { head, tail, totalBytes } = keepChunks(maxBytes, parts);

@@ -22,7 +22,7 @@ export function keepEnds(maxBytes: number): EndsBuffer {
       totalBytes += chunk.length;
       if (chunk.length <= room) return head.push(chunk);
       if (room >= 0) {
-        // the stream is now longer than maxBytes: split the buffered bytes into head and tail
+        // The stream is now longer than maxBytes: split the buffered bytes into head and tail.
         head.push(chunk.subarray(0, room));
         tail.push(head.bytes().subarray(headBytes));
         tail.push(chunk.subarray(room));

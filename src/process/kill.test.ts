@@ -23,7 +23,7 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 const nobody = 65534;
 const users: [string, number | undefined][] = [["the user who runs the tests", undefined]];
-// other users may have no access to this Node
+// Other users may have no access to this Node.
 if (process.getuid?.() === 0 && spawnSync(process.execPath, ["-e", ""], { uid: nobody, gid: nobody }).status === 0)
   users.push(["an ordinary user", nobody]);
 

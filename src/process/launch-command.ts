@@ -54,7 +54,7 @@ export function launchCommandFor(launchMethod: LaunchMethod, request: LaunchRequ
   ];
   return {
     argv: [...argv, request.command.executable, ...(request.command.arguments ?? [])],
-    // at level none the launcher executes the command in its own place
+    // At level none the launcher executes the command in its own place.
     through: request.level === "none" ? "nothing" : "launcher",
     reports: true,
   };
@@ -108,7 +108,7 @@ function shellScript(request: LaunchRequest): string | null {
 }
 
 const shellLimits: Record<Rlimit[0], (value: number) => string> = {
-  // the hard limit is one second later, so that SIGXCPU arrives before SIGKILL
+  // The hard limit is one second later, so that SIGXCPU arrives before SIGKILL.
   cpu: (value) => `-S -t ${value} && ulimit -H -t ${value + 1}`,
   fsize: (value) => `-f ${Math.ceil(value / 512)}`,
   nofile: (value) => `-n ${value}`,

@@ -47,7 +47,7 @@ export function createLaunchMethodSelector({
       for (const kind of launchMethodKinds) {
         if (!launchMethods.includes(kind) || droppedKinds.has(kind)) continue;
         const launchMethod = find(kind);
-        // without the script, perl would start and print an error in place of the command
+        // Without the script, perl would start and print an error in place of the command.
         if (launchMethod && (launchMethod.kind !== "perl" || existsSync(launchMethod.argv[1]!))) return launchMethod;
       }
       return { kind: "plain" };
@@ -62,7 +62,7 @@ function findLaunchMethod(kind: LaunchMethodKind, native: string | null): Launch
   if (kind === "plain" || process.platform !== "linux" || native === null) return null;
   if (kind === "static") {
     const binary = join(native, "bin", `drover-init-linux-${process.arch}`);
-    // a file on a noexec mount is not executable either
+    // A file on a noexec mount is not executable either.
     return isExecutable(binary) ? { kind, argv: [binary] } : null;
   }
   const perl = findExecutable("perl", process.env["PATH"], "/");

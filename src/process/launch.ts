@@ -93,7 +93,7 @@ function toLaunchRequest(command: Command, options: StartOptions): LaunchRequest
     path: command.executable,
     command,
     level,
-    // a program that reads from a terminal must stay in its foreground process group
+    // A program that reads from a terminal must stay in its foreground process group.
     hasTerminal: options.stdin === "inherit" && isatty(0),
     merged: options.output === "merged",
     keepLeftovers,
@@ -200,9 +200,9 @@ function trySpawn(
       cwd,
       argv0: launchCommand.argv0,
     });
-    // the error event follows later, even if the next launch method is tried instead of this child
+    // The error event follows later, even if the next launch method is tried instead of this child.
     if (child.pid === undefined) child.on("error", () => undefined);
-    // without free descriptors, Node returns before it creates the streams, contrary to its types
+    // Without free descriptors, Node returns before it creates the streams, contrary to its types.
     return (child.stdio as unknown) === undefined ? { errno: "EMFILE" } : { child };
   } catch (error) {
     if (error instanceof Error && "code" in error && typeof error.code === "string" && "syscall" in error)

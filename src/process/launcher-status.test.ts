@@ -35,7 +35,7 @@ test("accepts a reported end only if the launcher exited the same way", () => {
   expect(matchesExit({ wstatus: 5 << 8 }, exitedWith(5))).toBe(true);
   expect(matchesExit({ wstatus: 0 }, exitedWith(5))).toBe(false);
   expect(matchesExit({ wstatus: 0 }, { code: null, signal: "SIGKILL" })).toBe(false);
-  // with the core dump bit; and if the launcher could not die of the signal
+  // With the core dump bit; and if the launcher could not die of the signal.
   expect(matchesExit({ wstatus: 11 | 0x80 }, { code: null, signal: "SIGSEGV" })).toBe(true);
   expect(matchesExit({ wstatus: 15 }, exitedWith(143))).toBe(true);
   expect(matchesExit({ wstatus: 15 }, exitedWith(0))).toBe(false);

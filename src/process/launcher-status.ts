@@ -27,7 +27,7 @@ export function openStatusFile(): number | null {
     try {
       return openSync(directory, unnamedFile, 0o600);
     } catch {
-      // not every file system supports unnamed files: try the next method
+      // Not every file system supports unnamed files: try the next method.
     }
   }
   try {

@@ -85,7 +85,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     await waitUntil("both run", () => findMarked(mark).length === 1 && findMarked(commandMark).length === 1);
     const [[survivorPid = 0], [commandPid = 0]] = [findMarked(mark), findMarked(commandMark)];
     launched.child.kill("SIGTERM");
-    // the reaper is then its parent, and sleeps again once it has noticed the death
+    // The reaper is then its parent, and sleeps again once it has noticed the death.
     await waitUntil("only the process that ignores SIGTERM is left", () => !existsSync(`/proc/${commandPid}`));
     await waitUntil("the reaper has noticed", () =>
       readStatus(Number(readStatus(survivorPid, "PPid")), "State").startsWith("S"),
@@ -138,7 +138,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     async (name, user) => {
       const mark = newMark();
       const launched = stage.launch(implementation, {
-        // the shell in between is the parent that dies
+        // The shell in between is the parent that dies.
         within: ["/bin/sh", "-c", '"$@"; exit 0', "sh"],
         options: ["-i", level],
         command: stage.escape(name, mark),
@@ -160,14 +160,14 @@ describe.each(stage.implementations)("$name at group", (implementation) => {
     });
     expect(result.lines[0]).toBe("I group");
     expect(parseEnd(result)).toMatchObject({ status: 0, leftovers: 0 });
-    // during its exec the process has no arguments for a moment
+    // During its exec the process has no arguments for a moment.
     await waitUntil("there is one survivor", () => findMarked(mark).length === 1);
     const [survivor = 0] = findMarked(mark);
     process.kill(survivor, "SIGKILL");
     await waitUntil("the survivor is gone", () => findMarked(mark).length === 0);
   });
 
-  // only root can create such a program, and only if set-uid programs work here
+  // Only root can create such a program, and only if set-uid programs work here.
   it.each(setUidWorks() ? ["a set-uid program"] : [])("does not hang on %s that it cannot kill", async () => {
     const mark = newMark();
     const asRoot = `${setUid("/usr/bin/setpriv")} --reuid=0 --regid=0 --clear-groups`;
@@ -178,7 +178,7 @@ describe.each(stage.implementations)("$name at group", (implementation) => {
       stdin: "pipe",
       user: nobody,
     });
-    // before it executes sleep, it is setpriv with the same mark
+    // Before it executes sleep, it is setpriv with the same mark.
     await waitUntil("sleep runs as root", () =>
       findMarked(mark).some((pid) => readStatus(pid, "Name") === "sleep" && readStatus(pid, "Uid").startsWith("0\t")),
     );
@@ -196,7 +196,7 @@ describe.each(stage.implementations)("$name at group", (implementation) => {
 });
 
 describe.each(stage.implementations)("$name without permission for namespaces", (implementation) => {
-  // a user namespace without capabilities in which no other one can be created
+  // A user namespace without capabilities in which no other one can be created.
   const script = 'echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all "$@"';
   const within = ["unshare", "--user", "--map-root-user", "sh", "-c", script, "sh"];
   const cases = hostHasNamespaces ? ["pid", "auto"] : [];

@@ -59,7 +59,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     const { userUs, systemUs, maxRssKb } = parseEnd(await run(implementation, { options, command: shell(busy) }));
     expect(userUs + systemUs).toBeGreaterThan(20_000);
     expect(maxRssKb).toBeGreaterThan(200);
-    // the launcher must not inherit Drover's own memory size
+    // The launcher must not inherit Drover's own memory size.
     expect(maxRssKb).toBeLessThan(20_000);
   });
 
@@ -99,7 +99,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
   });
 
   it("keeps the user and group of the command", async () => {
-    // not 65534, which also stands for an unmapped user in a namespace
+    // Not 65534, which also stands for an unmapped user in a namespace.
     const user = process.getuid?.() === 0 ? 54321 : undefined;
     const result = await run(implementation, { options, command: shell("id -u; id -g"), ...asUser(user) });
     expect(result.stdout.toString()).toBe(`${user ?? process.getuid?.()}\n${user ?? process.getgid?.()}\n`);
@@ -119,7 +119,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     const within = ["/bin/bash", "-c", 'exec 4</etc 5</etc/passwd 9</ 10</ 77</etc 254</ 1000</; exec "$@"', "bash"];
     const listed = await run(implementation, { options, within, command: descriptors });
     expect(listed).toMatchObject({ code: 0, stderr: "" });
-    // descriptor 3 is the directory that the shell lists
+    // Descriptor 3 is the directory that the shell lists.
     expect(listed.stdout.toString()).toBe("0 1 2 3\n");
     const named = await run(implementation, { options: [...options, "-d", "5"], within, command: descriptors });
     expect(named.stdout.toString()).toBe("0 1 2 3 5\n");
@@ -136,7 +136,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
   });
 
   it.each(users)("ignores a forged report of the command (user %s)", async (user) => {
-    // write to the status file in every ancestor, but not to other files of the test runner
+    // Write to the status file in every ancestor, but not to other files of the test runner.
     const forgeScript = `pid=$PPID; while [ "$pid" -gt 0 ] && [ -e /proc/$pid/stat ] && [ $pid != ${process.pid} ]; do
       for file in /proc/$pid/fd/*; do case $(readlink $file) in */drover-native-*) echo 'S 0 0 0 0 0' > $file ;; esac; done
       read -r _ _ _ pid _ < /proc/$pid/stat
@@ -154,7 +154,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
       environment: { PATH: "/usr/bin:/bin", MINE: "1" },
       ...asUser(user),
     });
-    // root can trace any process
+    // Root can trace any process.
     const seesLauncher = user === undefined && process.getuid?.() === 0;
     expect(result.stdout.toString().startsWith("seen\n")).toBe(seesLauncher);
     expect(result.stdout.toString()).toContain("MINE=1\0");
@@ -201,7 +201,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
       options: [...options, ...limits],
       command: shell("ulimit -t; ulimit -H -t; ulimit -f; ulimit -n; ulimit -H -n"),
     });
-    // one second between SIGXCPU and SIGKILL; ulimit prints file sizes in blocks of 512
+    // One second between SIGXCPU and SIGKILL; ulimit prints file sizes in blocks of 512.
     expect(result.stdout.toString()).toBe("100\n101\n2048\n64\n64\n");
     const writer = await run(implementation, {
       options: [...options, "-l", "fsize=0"],

@@ -18,7 +18,7 @@ export function findOrphans(executionIds: Iterable<string>): Orphan[] {
   const orphans: Orphan[] = [];
   for (const pid of listPids()) {
     const executionId = readExecutionId(pid);
-    // skip this process, which may itself have been started by an orphan
+    // Skip this process, which may itself have been started by an orphan.
     if (executionId !== undefined && ids.has(executionId) && Number(pid) !== process.pid)
       orphans.push({ pid: Number(pid), executionId });
   }
@@ -48,7 +48,7 @@ function listPids(): string[] {
 
 function readExecutionId(pid: string): string | undefined {
   try {
-    // empty for a zombie
+    // Empty for a zombie.
     const variables = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
     return variables.find((text) => text.startsWith(idPrefix))?.slice(idPrefix.length);
   } catch {

@@ -111,7 +111,7 @@ describe.each(subjects)("$name", (subject) => {
     chmodSync(shared, 0o1777);
     const { stdout } = run("cut -d' ' -f4,5 /proc/self/mountinfo", subject);
     const others = stdout.split("\n").filter((line) => line.startsWith(`${shared} `));
-    // for a user it stays pinned, because only root can undo that
+    // For a user it stays pinned, because only root can undo that.
     expect(others.length > 0).toBe(!isRoot || subject.uid !== undefined);
   });
 

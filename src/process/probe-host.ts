@@ -58,7 +58,7 @@ export async function probeHost(): Promise<HostReport> {
     isolation: { none: none!, group: group!, pid: pid!, sandbox: sandbox! },
     auto: auto.isolation,
     limits: {
-      // smallLimits has all keys except the two below
+      // smallLimits has all keys except the two below.
       ...(Object.fromEntries(limits) as Record<keyof typeof smallLimits, Finding>),
       // Drover checks these itself and needs no support from the host
       diskBytes: { works: true },

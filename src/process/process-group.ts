@@ -46,7 +46,7 @@ function countLiving(leader: number): number {
 function isLivingMember(pid: string, leader: number): boolean {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // the name in parentheses may itself contain spaces and parentheses, so parse after the last one
+    // The name in parentheses may itself contain spaces and parentheses, so parse after the last one.
     const [state, , group] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return Number(group) === leader && state !== "Z" && state !== "X";
   } catch {

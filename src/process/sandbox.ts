@@ -77,11 +77,11 @@ export function sandboxLaunchCommand(
 function bwrapOptions(paths: SandboxPaths, hasTerminal: boolean): string[] {
   const { workingDirectory } = paths;
   const argv = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"];
-  // bwrap runs outside the sandbox: hide it, because root could reach writable files through its entry in /proc
+  // bwrap runs outside the sandbox: hide it, because root could reach writable files through its entry in /proc.
   argv.push("--unshare-pid", "--as-pid-1");
   argv.push(...writableBinds(paths));
   argv.push("--chdir", workingDirectory);
-  // detach from Drover's terminal, so that the command cannot inject input into it
+  // Detach from Drover's terminal, so that the command cannot inject input into it.
   if (!hasTerminal) argv.push("--new-session");
   if (process.getuid?.() === 0) {
     // Root owns the settings in /proc/sys, which apply to the whole host, and could otherwise write them.

@@ -11,7 +11,7 @@ export function toSignalName(number: number): NonNullable<ProcessEnd["signal"]> 
 }
 
 export function toSignalNumber(name: NonNullable<ProcessEnd["signal"]>): number {
-  // a name that is missing in the table is SIG and a number, see toSignalName
+  // A name that is missing in the table is SIG and a number, see toSignalName.
   return (constants.signals as Partial<Record<string, number>>)[name] ?? Number(name.slice(3));
 }
 

@@ -66,12 +66,12 @@ export function trackProcess(
       resolve(ended);
     };
     const recordEnd = (): void => {
-      // endTime - startTime equals durationMs, even if the clock is set meanwhile
+      // endTime - startTime equals durationMs, even if the clock is set meanwhile.
       durationMs = Math.round(monotonicMs() - startedAt);
       endTime = new Date(startTime.getTime() + durationMs);
     };
     child.once("error", (error: NodeJS.ErrnoException) => {
-      // an error of a running child, such as a signal that could not be sent, does not mean that it ended
+      // An error of a running child, such as a signal that could not be sent, does not mean that it ended.
       if (child.pid !== undefined) return;
       recordEnd();
       void settle(error.code ?? "EIO");
@@ -120,16 +120,16 @@ export function trackProcess(
     cancelGrace?.();
     stopDraining?.();
   };
-  // many commands may share one signal, so many listeners are not a leak
+  // Many commands may share one signal, so many listeners are not a leak.
   setMaxListeners(0, signal);
   signal.addEventListener("abort", onAbort, { once: true });
   options.hurry?.addEventListener("abort", onHurry, { once: true });
   if (command.timeoutMs !== undefined) {
-    // let an exit that is already queued in the event loop go first
+    // Let an exit that is already queued in the event loop go first.
     cancelTimeout = setLongTimeout(command.timeoutMs, () => setImmediate(() => void kill("timeout")));
   }
   feedStdin(child, options.stdin);
-  // readers see a broken pipe as the end of output; without a reader it must not crash this process
+  // Readers see a broken pipe as the end of output; without a reader it must not crash this process.
   for (const pipe of pipes) pipe.on("error", () => undefined);
   return {
     pid: child.pid,
@@ -157,7 +157,7 @@ function sendSignal(child: ChildProcess, through: LaunchedProcess["through"], si
 
 function feedStdin(child: ChildProcess, stdin: StartOptions["stdin"]): void {
   if (child.stdin === null) return;
-  // a command may exit or close stdin without reading everything; its exit code shows whether that was an error
+  // A command may exit or close stdin without reading everything; its exit code shows whether that was an error.
   child.stdin.on("error", () => undefined);
   if (stdin !== "pipe") child.stdin.end(stdin);
 }

@@ -96,9 +96,9 @@ describe.each<AnySubject>([...subjects, ...unprotected, ...auto])("$name", (subj
       await whileSwapping(work, link, async () => {
         for (let round = 0; round < rounds; round += 1) {
           const ended = await start(command, options, new AbortController().signal).result;
-          // bwrap may fail where the link leads
+          // bwrap may fail where the link leads.
           if (ended.error !== null) expect(["DROVER-EXE-007", "DROVER-EXE-010"]).toContain(ended.error.code);
-          // a process that can replace the directory must not make `auto` select less
+          // A process that can replace the directory must not make `auto` select less.
           else if (subject.isolation === "auto") expect(ended.isolation).toBe("pid");
         }
       });
@@ -135,7 +135,7 @@ describe.each(subjects.filter(({ isolation, uid }) => isolation === "sandbox" &&
         directory: root,
         through: ["env", `PATH=${bin}:${process.env["PATH"]}`],
       });
-      // bwrap may bind the directory where the link leads: that is still the directory that was checked
+      // bwrap may bind the directory where the link leads: that is still the directory that was checked.
       expect([readdirSync(target), readdirSync(join(root, "moved"))]).toEqual([[], result.error ? [] : ["made"]]);
     });
   },

@@ -71,7 +71,7 @@ async function openDirectory(path: Buffer, checkParent: () => Promise<void>): Pr
   };
   return {
     async *entries(count) {
-      // latin1 keeps every byte and costs half as much as a Buffer for each name
+      // latin1 keeps every byte and costs half as much as a Buffer for each name.
       const listing = await opendir(basePath, { encoding: "latin1", bufferSize: 512 });
       try {
         for (;;) {
@@ -89,7 +89,7 @@ async function openDirectory(path: Buffer, checkParent: () => Promise<void>): Pr
       return closeOnError(inner, check);
     },
     async openFile(name) {
-      // check before opening, because opening a device can have side effects
+      // Check before opening, because opening a device can have side effects.
       if (!isPlain(await lstatEntry(toPath(name)))) throw new EntryReplacedError();
       const file = await open(toPath(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
       return closeOnError(file, async () => {

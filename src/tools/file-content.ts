@@ -37,6 +37,6 @@ export function decodeText(bytes: Uint8Array, path: string): string {
   const isPlain = isAscii(bytes);
   if (bytes.includes(0) || !(isPlain || isUtf8(bytes)))
     throw new ToolFailure("binary", `${path} is not UTF-8 text (${bytes.length} bytes were checked).`);
-  // for ASCII, latin1 gives the same result and is several times faster
+  // For ASCII, latin1 gives the same result and is several times faster.
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(isPlain ? "latin1" : "utf8");
 }

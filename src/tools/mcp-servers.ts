@@ -112,7 +112,7 @@ function createProcessTransport(running: RunningProcess): OpenTransport {
     async start() {
       const { stdin, stdout, stderr } = running;
       if (!stdin || !stdout) throw new Error((await running.result).error?.message ?? "it could not be started");
-      // a write error does not fail a call; the call times out
+      // A write error does not fail a call; the call times out.
       stdin.on("error", (error) => transport.onerror?.(error));
       stderr?.on(
         "data",

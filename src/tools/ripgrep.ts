@@ -4,7 +4,7 @@ import { ToolFailure } from "./tool-failure.ts";
 
 /** Finds the program from `@vscode/ripgrep`, which has a separate package for each platform. */
 export function findRipgrep(): string {
-  // a CommonJS bundle has only __dirname; an ES module has only import.meta.dirname
+  // A CommonJS bundle has only __dirname; an ES module has only import.meta.dirname.
   const directory = typeof __dirname === "string" ? __dirname : import.meta.dirname;
   const platform = `${process.platform}-${process.arch}`;
   try {

@@ -27,7 +27,7 @@ export function createCommandTool(workspace: string): Tool {
       const input = inputSchema.safeParse(rawInput);
       if (!input.success) return { ok: false, error: { code: "invalid_input", message: z.prettifyError(input.error) } };
       const { command, timeout_seconds = 120 } = input.data;
-      // run a shell, because models write pipes, globs and `cd`
+      // Run a shell, because models write pipes, globs and `cd`.
       return runCommand(
         {
           executable: "/bin/sh",

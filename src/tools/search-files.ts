@@ -169,7 +169,7 @@ function verifyMatches(
 ): MatchInContext[] {
   return matches.flatMap(({ line, text }) => {
     const actual = lines?.[line - 1];
-    // ripgrep read another file, or the file has changed since
+    // ripgrep read another file, or the file has changed since.
     if (lines === null || actual === undefined || actual !== text) return [];
     const surrounding = {
       before: lines.slice(Math.max(0, line - 1 - context), line - 1).map(shorten),
@@ -189,7 +189,7 @@ async function readFileLines(workspace: Workspace, path: string): Promise<string
             .map(stripCarriageReturn),
     );
   } catch (error) {
-    // the file was removed or replaced, or is not text
+    // The file was removed or replaced, or is not text.
     if (error instanceof ToolFailure || (error instanceof Error && "code" in error)) return null;
     throw error;
   }

@@ -97,7 +97,7 @@ export function createActiveRuns(options: ActiveRunsOptions): ActiveRuns {
         runs.delete(key);
         onSlotFreed();
       });
-      // once the run has ended and its log has been shipped, nothing writes to the log any more
+      // Once the run has ended and its log has been shipped, nothing writes to the log any more.
       closeLogAfter(
         supervised.ended.then(() => shipped),
         journal,

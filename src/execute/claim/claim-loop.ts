@@ -70,7 +70,7 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
     const { runner_id, epoch } = await identity.current();
     startEpoch(epoch);
     const want = isDraining ? 0 : Math.max(0, options.freeSlots());
-    // a draining runner starts no run at all, not even one that resumes a session on this runner
+    // A draining runner starts no run at all, not even one that resumes a session on this runner.
     const shortage = isDraining ? "it is draining" : options.shortage();
     const cancel = new AbortController();
     openPoll = { want, cancel };
@@ -80,13 +80,13 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
         { runner_id, epoch, claim_id: claimId, want, ...(shortage === null ? {} : { shortage }), ack_order: ackOrder },
         AbortSignal.any([cancel.signal, stopping.signal]),
       );
-      // the coordinator may have taken back the claims of an older epoch
+      // The coordinator may have taken back the claims of an older epoch.
       const isStale = (await identity.current()).epoch !== epoch;
-      // runs that arrive while draining are not reported as held, so the coordinator takes them back at no cost
+      // Runs that arrive while draining are not reported as held, so the coordinator takes them back at no cost.
       const accepts = !isStale && !isDraining && !stopping.signal.aborted;
       if (accepts) for (const claim of response.claims) options.startRun(claim);
       else if (response.claims.length > 0) options.onDeclined();
-      // an empty claim stays open: reusing its id spares the coordinator a write
+      // An empty claim stays open: reusing its id spares the coordinator a write.
       if (response.claims.length > 0 && !isStale) {
         asOfClaim = claimId;
         claimId = options.newId();
@@ -97,13 +97,13 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
         ackOrder = order.no;
       }
       backoff.reset();
-      // let the new runs start first: short ones may finish, and the next poll then fills their slots too
+      // Let the new runs start first: short ones may finish, and the next poll then fills their slots too.
       if (response.claims.length > 0) await sleep(afterClaimPauseMs, stopping.signal);
-      // do not spin on a port that does not hold polls open
+      // Do not spin on a port that does not hold polls open.
       if (response.claims.length + response.orders.length === 0 && performance.now() - sentAt < 5)
         await sleep(5, stopping.signal);
     } catch (error) {
-      // retry with the same claim_id: the coordinator repeats a response that was lost
+      // Retry with the same claim_id: the coordinator repeats a response that was lost.
       if (cancel.signal.aborted || stopping.signal.aborted) return;
       const failure = classifyPortError(error);
       options.onFailure(error, failure);
@@ -118,13 +118,13 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
     while (!stopping.signal.aborted) {
       if (!isDraining && options.freeSlots() <= 0) {
         await slotWakeup.wait(busyPauseMs, stopping.signal);
-        // short runs finish in bursts: fill several slots with one poll
+        // Short runs finish in bursts: fill several slots with one poll.
         await sleep(afterClaimPauseMs, stopping.signal);
       }
       if (!stopping.signal.aborted) await pollOnce();
     }
   }
-  // the identity rejects only when the runner stops
+  // The identity rejects only when the runner stops.
   const running = run().catch((error: unknown) => {
     if (!stopping.signal.aborted) options.onFailure(error, "silent");
   });
@@ -135,7 +135,7 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
     },
     onSlotFreed() {
       slotWakeup.notify();
-      // abort only a poll that asked for no runs; any other poll returns with the next run anyway
+      // Abort only a poll that asked for no runs; any other poll returns with the next run anyway.
       if (!isDraining && openPoll?.want === 0) openPoll.cancel.abort();
     },
     drain() {

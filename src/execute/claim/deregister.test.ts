@@ -35,7 +35,7 @@ for (const end of ["stop", "drain"] as const) {
     const coordinator = createMemoryCoordinator();
     const { port, arrived } = delayedPort(coordinator, { report: afterMs(150) });
     const { open, notices } = await setUp(coordinator, { port });
-    // a runner sends its first report when it starts
+    // A runner sends its first report when it starts.
     await (await open())[end]();
     expect(arrived).toEqual(["register", "report", "deregister"]);
     expect(notices).toEqual([]);

@@ -20,12 +20,12 @@ export function countDescriptors(): Descriptors | null {
   try {
     limits = readFileSync("/proc/self/limits", "utf8");
   } catch (error) {
-    // no descriptor is left to open /proc/self/limits
+    // No descriptor is left to open /proc/self/limits.
     if (isOutOfDescriptors(error)) return { open: 1, limit: 1 };
     return null;
   }
   const limit = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? Infinity);
-  // no runner gets near such a limit: skip the listing
+  // No runner gets near such a limit: skip the listing.
   if (limit >= 65_536) return null;
   try {
     return { open: readdirSync("/proc/self/fd").length - 1, limit };

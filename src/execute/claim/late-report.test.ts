@@ -56,7 +56,7 @@ test("polls with the same claim id until it returns runs, then with a new one", 
 test("a delayed report of an idle runner does not take back a run that it claimed later", async () => {
   const { polls, empty, reports, submit, run, events, runner, port } = await setUp();
   await poll(() => empty().length).toBeGreaterThan(2);
-  // the runner registers again and reports that it has no runs
+  // The runner registers again and reports that it has no runs.
   await runner.replaceAgents([]);
   const now = () => polls.at(-1)!;
   await poll(
@@ -68,7 +68,7 @@ test("a delayed report of an idle runner does not take back a run that it claime
 
   const id = await submit({ agent_name: "endless" });
   await poll(async () => (await run(id)).status).toBe("running");
-  // both sides have closed the claim that returned the run
+  // Both sides have closed the claim that returned the run.
   await poll(() =>
     polls.slice(pollsBefore).some((request) => request.claim_id !== claim_id && request.response !== null),
   ).toBe(true);

@@ -125,7 +125,7 @@ test("writes the log of an autonomous run line by line, and keeps it when the ru
   await poll(() => coordinator.runs.get(procedural)!.status).toBe("completed");
   await poll(log).toMatch(/"outcome":.*\n{"shipped":true}\n$/);
   await poll(logs).toEqual([`${id}.1.jsonl`]);
-  // the next runner has nothing to ship
+  // The next runner has nothing to ship.
   const before = coordinator.events(id);
   await (await open()).stop();
   expect(coordinator.events(id)).toEqual(before);

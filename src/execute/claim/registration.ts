@@ -131,7 +131,7 @@ export async function startRegistration(
       return 0;
     }
     const descriptors = countDescriptors();
-    // runs taken a moment ago have not opened their files yet
+    // Runs taken a moment ago have not opened their files yet.
     const room = Math.max(0, Math.min(roomForRuns(descriptors), maxRuns - activeRuns.running));
     if (room === 0) {
       shortage = `has free slots, but takes no run until another has ended: ${describeShortage(descriptors!)}`;
@@ -216,7 +216,7 @@ export async function startRegistration(
       registration = { ...registration, agents };
       const { epoch } = await identity.current();
       await identity.renew(epoch).catch((error: unknown) => {
-        // a runner that is stopping no longer needs its agents
+        // A runner that is stopping no longer needs its agents.
         if (!stopping.signal.aborted) throw error;
       });
     },
@@ -248,7 +248,7 @@ async function register(
       signal.throwIfAborted();
       const failure = classifyPortError(error);
       if (failure === "duplicate" || failure === "refused") throw error;
-      // after the first registration, wait instead: the real coordinator may come back to its address
+      // After the first registration, wait instead: the real coordinator may come back to its address.
       if (isFirst && error instanceof PortError && error.conflict === "unproven") throw error;
       report("register", error, failure);
       await backoff.wait(signal);

@@ -16,7 +16,7 @@ export function lockRunner(directory: string, owner: Owner, isAlive: (owner: Own
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const path = join(directory, "lock");
   const lockText = `${JSON.stringify(owner)}\n`;
-  // written to a temporary file and linked, so that no process reads a half-written lock
+  // Written to a temporary file and linked, so that no process reads a half-written lock.
   const temporary = join(directory, `lock.${randomUUID()}`);
   writeFileSync(temporary, lockText, { mode: 0o600 });
   try {
@@ -97,7 +97,7 @@ function removeStaleLock(path: string, currentText: string): void {
     if (isCode(error, "ENOENT")) return;
     throw error;
   }
-  // another process took the lock in between: restore its lock
+  // Another process took the lock in between: restore its lock.
   if (readOrNull(temporary) !== currentText) tryLink(temporary, path);
   rmSync(temporary, { force: true });
 }

@@ -5,7 +5,7 @@ import type { RunEvent } from "../../model/event.ts";
 import { PortError } from "../../model/port-error.ts";
 import type { Run } from "../../model/run.ts";
 import type { RunnerPort } from "../../model/runner-port.ts";
-import { isTerminal } from "../../model/states.ts";
+import { hasEnded } from "../../model/states.ts";
 
 /** Uses the long default timeout, because a busy machine may be slow. */
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
@@ -48,7 +48,7 @@ async function setUp({ slots = 4, leaseMs = 10_000 } = {}) {
     }),
   ]);
   const ended = async (run_id: string): Promise<Run> => {
-    await poll(async () => isTerminal((await host.run(run_id)).status)).toBe(true);
+    await poll(async () => hasEnded((await host.run(run_id)).status)).toBe(true);
     return host.run(run_id);
   };
   const restart = async (awayMs: number): Promise<void> => {

@@ -29,7 +29,7 @@ export async function settleInterrupted(
   const { directories, redactor, owner, now } = supervise;
   const unfinished = logs.filter(({ journal }) => journal.outcome === null);
   await killOrphans(unfinished.flatMap(({ executions }) => openExecutions(executions)));
-  // only this runner uses the directory, and it has no runs yet
+  // Only this runner uses the directory, and it has no runs yet.
   await emptyPrivateDirectory(directories.stateDirectory, directories.tmpRoot, onNotice);
   if (unfinished.length > 0)
     await sweepSockets(directories.runs).catch((error: unknown) => onNotice("old sockets could not be removed", error));

@@ -6,7 +6,7 @@ export function capFileSize(claim: Claim, maxFileBytes: number): Claim {
   const { executor_config } = claim.invocation;
   const maxFileMb = executor_config["max_file_mb"] ?? defaultMaxFileMb;
   const coordinatorMaxMb = maxFileBytes / (1024 * 1024);
-  // chooseFiles() rejects a value that is not a number
+  // chooseFiles() rejects a value that is not a number.
   if (typeof maxFileMb !== "number" || maxFileMb <= coordinatorMaxMb) return claim;
   return {
     ...claim,

@@ -38,7 +38,7 @@ async function setUp(
   closing.push(fixture.remove, runner.stop);
   const ended = async (run_id: string) => {
     await poll(() => coordinator.runs.get(run_id)!.outcome).not.toBeNull();
-    // no run leaves temporary files behind; they are removed after the outcome
+    // No run leaves temporary files behind; they are removed after the outcome.
     await poll(() => readdirSync(join(fixture.folder, "tmp"))).toEqual([]);
     return coordinator.runs.get(run_id)!;
   };
@@ -145,7 +145,7 @@ test("a run that is fenced during the upload stops and reports nothing", async (
   await poll(() => coordinator.calls.upload).toBe(1);
   await poll(() => runner.running).toBe(0);
   await poll(fixture.logs).toEqual([]);
-  // the run is not over: another runner has it
+  // The run is not over: another runner has it.
   expect(existsSync(join(fixture.folder, "over"))).toBe(false);
   expect(fileEvents(coordinator, run_id)).toEqual([]);
 });
@@ -257,7 +257,7 @@ test.each(["user", "shutdown"] as const)(
     coordinator.order(run_id, { stop: by });
     const run = coordinator.runs.get(run_id)!;
     if (by === "user") await poll(() => run.outcome).toEqual({ status: "cancelled", by });
-    // a run that a shutdown stopped goes back to the queue and is claimed again
+    // A run that a shutdown stopped goes back to the queue and is claimed again.
     else await poll(() => started && run.attempt > attempt).toBe(true);
     expect(fileEvents(coordinator, run_id)).toEqual([]);
     await runner.stop();

@@ -46,7 +46,7 @@ type FileEvent = Extract<RunEvent, { type: "file" }>;
 /** Uploads all files, then records them. If one upload fails, none is recorded. */
 export async function keepFiles(files: readonly FoundFile[], options: KeepFilesOptions): Promise<KeepFilesResult> {
   const { signal, lostSignal, times } = options;
-  // decided once: a stop that arrives during the uploads cancels them
+  // Decided once: a stop that arrives during the uploads cancels them.
   const isStopping = signal.aborted && keepsFilesAfter(getStopReason(signal));
   const limits: RetryLimits = isStopping
     ? { stopSignal: lostSignal, retryForMs: times.retryForMsAfterStop }
@@ -168,7 +168,7 @@ async function uploadOnce(
   try {
     const stop = AbortSignal.any([stopSignal, stalled.signal]);
     const sending = upload({ ...run, ...digest }, content, stop);
-    // do not wait for a port that ignores the signal
+    // Do not wait for a port that ignores the signal.
     const result = await Promise.race([sending, rejectOn(stop, sending)]);
     return result.upload;
   } finally {

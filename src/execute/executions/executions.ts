@@ -65,7 +65,7 @@ export function createExecutions(options: ExecutionsOptions): Executions {
     const ended = await running.result;
     runningProcesses.delete(running);
     await Promise.race([Promise.all([readToEnd(running.stdout), readToEnd(running.stderr)]), released]);
-    // let the reader of the last chunk record it first
+    // Let the reader of the last chunk record it first.
     await new Promise((resolve) => setImmediate(resolve));
     recorder.recordEnd(
       executionEnd(execution_id, ended, {
@@ -85,7 +85,7 @@ export function createExecutions(options: ExecutionsOptions): Executions {
     const command = {
       ...requested,
       workingDirectory: requested.workingDirectory ?? options.dirs.work,
-      // the run's own TMPDIR is the one that a sandbox can write to
+      // The run's own TMPDIR is the one that a sandbox can write to.
       environment: { HOME: options.dirs.home, ...requested.environment, TMPDIR: options.dirs.tmp },
       limits: isHost ? hostLimits : { ...options.commandLimits, ...requested.limits },
     };
@@ -169,6 +169,6 @@ function bytesRead(stream: Readable | null): number {
 
 async function readToEnd(stream: Readable | null): Promise<void> {
   if (stream === null || stream.readableEnded || stream.destroyed) return;
-  // an error also ends the stream; the reader handles it
+  // An error also ends the stream; the reader handles it.
   await finished(stream, { writable: false }).catch(() => undefined);
 }

@@ -31,9 +31,9 @@ export async function runOnFinish(
   outcome: FinalOutcome,
   options: OnFinishOptions,
 ): Promise<void> {
-  // anything but a string is a chain, which the coordinator submits
+  // Anything but a string is a chain, which the coordinator submits.
   if (typeof command !== "string") return;
-  // the run is not over: another runner continues it
+  // The run is not over: another runner continues it.
   if (options.signal.aborted && (options.signal.reason === "lease_lost" || options.signal.reason === "shutdown"))
     return;
   const fail = (reason: string): void =>

@@ -37,7 +37,7 @@ export function resolveCommand(
   const [program, ...rest] = built.argv;
   const search = findCommand(program, runnerDirectory, variables.env["PATH"]);
   if ("found" in search) return { ok: true, executable: search.found, arguments: rest, missing: null };
-  // return the path that was searched: starting it reports the error
+  // Return the path that was searched: starting it reports the error.
   const executable = program.includes("/") && !isAbsolute(program) ? join(runnerDirectory, program) : program;
   return { ok: true, executable, arguments: rest, missing: describeMissing(program, runnerDirectory) };
 }

@@ -29,6 +29,6 @@ export function makeExcerpt(text: string, maxCharacters = maxExcerptCharacters):
   const room = maxCharacters - ellipsis.length;
   const head = trimmed.slice(0, Math.floor(room / 2));
   const tail = trimmed.slice(-Math.ceil(room / 2));
-  // cut between words: the redactor would not recognize half a secret
+  // Cut between words: the redactor would not recognize half a secret.
   return `${head.replace(/\s+\S*$/, "")}${ellipsis}${tail.replace(/^\S*\s+/, "")}`.toWellFormed();
 }

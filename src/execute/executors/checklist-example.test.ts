@@ -41,7 +41,7 @@ test("runs examples/executors/checklist.ts: with steps allowed, edited and denie
 
   await (await setUp(coordinator, { executor })).open();
   coordinator.answer(id, "step-3", { decision: "deny" });
-  // the third step's question is not asked again
+  // The third step's question is not asked again.
   await poll(questionIds).toEqual(["step-1", "step-2", "step-3", "step-4"]);
   coordinator.answer(id, "step-4", { decision: "allow" });
   expect(await waitForOutcome(coordinator, id)).toMatchObject({ status: "completed", text: "4 steps" });

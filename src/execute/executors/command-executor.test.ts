@@ -48,7 +48,7 @@ test("passes the invocation on the first line and uses the result event as the o
     {},
     invocation,
   );
-  // user input arrives as separate lines
+  // User input arrives as separate lines.
   const { inputs: _sentAsLines, ...data } = invocation;
   expect(outcome).toEqual({
     status: "completed",

@@ -45,7 +45,7 @@ export function createCommandExecutor(options: CommandExecutorOptions): Executor
   return {
     ...scaffolded,
     run(invocation, context) {
-      // procedural runs skip the scaffold: they share a directory and keep no files (see ../workspace/workspace-kind.ts)
+      // Procedural runs skip the scaffold, because they share a directory and keep no files.
       const isProcedural = invocation.agent.type === "procedural" && invocation.mode === "start";
       return isProcedural ? runProgram(options, invocation, context) : scaffolded.run(invocation, context);
     },

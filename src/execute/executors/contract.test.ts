@@ -21,7 +21,7 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "drover-executors-"));
   await script("endless", "sleep 1000 & wait");
   await script("stubborn", "trap '' TERM; sleep 1000 & wait; wait");
-  // wait for the file, because the process would otherwise be killed before it starts
+  // Wait for the file, because the process would otherwise be killed before it starts.
   await script(
     "leaving",
     '(touch "$0.left"; exec sleep 1000) >/dev/null 2>&1 & until [ -e "$0.left" ]; do :; done; echo {}',

@@ -55,7 +55,7 @@ test("compiles a TypeScript module and its imports into the cache", async () => 
     'import { join } from "node:path"; const text: string = join("a", "b"); export const executor = { name: "ts", can: {}, run: async () => ({ status: "completed", exit_code: 0, text }) as const };',
   );
   expect((await run(executor)).outcome).toEqual({ status: "completed", exit_code: 0, text: "a/b" });
-  // the host program is compiled from source too
+  // The host program is compiled from source too.
   expect(readdirSync(cacheDirectory)).toHaveLength(2);
 });
 

@@ -108,12 +108,12 @@ async function compile(file: string, cacheDirectory: string): Promise<string> {
     .update(await readFile(file));
   const outfile = join(cacheDirectory, `${hash.digest("hex").slice(0, 32)}.mjs`);
   await mkdir(cacheDirectory, { recursive: true, mode: 0o700 });
-  // always compile, because an imported file may have changed; it takes only milliseconds
+  // Always compile, because an imported file may have changed; it takes only milliseconds.
   const { outputFiles } = await build({
     entryPoints: [file],
     outfile,
     write: false,
-    // makes stack traces show lines of the original file
+    // Makes stack traces show lines of the original file.
     sourcemap: "inline",
     sourcesContent: false,
     bundle: true,
@@ -126,7 +126,7 @@ async function compile(file: string, cacheDirectory: string): Promise<string> {
     logLevel: "silent",
     plugins: [resolveDrover],
   });
-  // rename it into place, because another runner may be loading it
+  // Rename it into place, because another runner may be loading it.
   const temporary = `${outfile}.${process.pid}`;
   await writeFile(temporary, outputFiles[0]!.contents, { mode: 0o600 });
   await rename(temporary, outfile);

@@ -32,7 +32,7 @@ function describe(value: unknown, issues: readonly Issue[], types: readonly stri
 }
 
 function describeIssue(message: string): string {
-  // zod's message for a missing field that accepts any value
+  // zod's message for a missing field that accepts any value.
   if (message.includes("expected nonoptional")) return "is missing";
   return message.replace(/^Invalid input: /, "");
 }

@@ -163,7 +163,7 @@ export function openJournal(options: JournalOptions): Journal {
       const isEnd = event.type === "execution_ended" || event.type === "error" || event.type === "status";
       if (file && file.size + line.length > options.maxBytes - (isEnd ? 0 : reserveBytes)) return false;
       const written = file && writeError === null ? tryWrite(() => (file.append(line), true)) : null;
-      // without a disk, keep only the events that report how the run ended, in memory
+      // Without a disk, keep only the events that report how the run ended, in memory.
       if (written === null && !isEnd) throw writeError!;
       lastN++;
       const entry = { numbered, bytes: line.length };
@@ -186,7 +186,7 @@ export function openJournal(options: JournalOptions): Journal {
       const line = JSON.stringify({ attempt, last_n: lastN, at: options.now().toISOString(), outcome });
       outcomeBytes = line.length;
       if (file && writeError === null) tryWrite(() => file.append(line));
-      // an acknowledged run no longer needs its log, so sync only if the acknowledgement takes long
+      // An acknowledged run no longer needs its log, so sync only if the acknowledgement takes long.
       if (writeError === null)
         syncTimer = setTimeout(
           () => void file!.sync().catch((error: unknown) => (writeError ??= error as HostError)),
@@ -231,14 +231,14 @@ export function openJournal(options: JournalOptions): Journal {
 
     ack(n) {
       if (n < ackedN) {
-        // the coordinator has fewer events than it once acknowledged: read the file from its start
+        // The coordinator has fewer events than it once acknowledged: read the file from its start.
         [queue, queuedBytes, queuedUpTo, hasUnreadLines] = [[], 0, 0, true];
       } else {
         const index = queue.findIndex((entry) => entry.numbered.n > n);
         for (const entry of index < 0 ? queue.splice(0) : queue.splice(0, index)) queuedBytes -= entry.bytes;
       }
       ackedN = n;
-      // an earlier runner shipped more events than its log still has
+      // An earlier runner shipped more events than its log still has.
       lastN = Math.max(lastN, n);
     },
 
@@ -261,7 +261,7 @@ export function openJournal(options: JournalOptions): Journal {
 
     async markShipped() {
       clearTimeout(syncTimer);
-      // remove a log that cannot be marked, or the next runner would ship it again
+      // Remove a log that cannot be marked, or the next runner would ship it again.
       if (options.keepsFile && file && writeError === null && tryWrite(() => (file.append(shippedLine), true)))
         file.close();
       else await file?.remove();

@@ -75,7 +75,7 @@ export function openLogFile(path: string, { create }: { create: boolean }): LogF
     close,
     async remove() {
       close();
-      // asynchronous, because it can take a millisecond on a busy disk
+      // Asynchronous, because it can take a millisecond on a busy disk.
       await unlink(path).catch((cause: unknown) => {
         if (!isMissing(cause)) throw cause;
       });

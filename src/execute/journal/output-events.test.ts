@@ -113,7 +113,7 @@ test("shows no part of a secret that lies across the end of the head or the begi
       const { push, end, text } = setUp({ maxBytes: 1000 });
       push(`${".".repeat(before)}${secret}${"-".repeat(50_000)}${secret}${".".repeat(after)}`);
       end();
-      // four consecutive characters count as part of the secret; the redaction mark names it
+      // Four consecutive characters count as part of the secret; the redaction mark names it.
       expect(text().replaceAll("[redacted:PW]", "")).not.toMatch(/hunt|unte|nter|ter2|er2-|r2-h|2-hu|-hun/);
     }),
   );

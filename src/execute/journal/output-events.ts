@@ -71,7 +71,7 @@ export function createOutputEvents({ redactor, write, delayMs, maxBytes = Infini
     for (const { name, chunks } of queued) {
       const bytes = Buffer.concat([streams[name].partial, ...chunks]);
       const end = findWholeEnd(bytes);
-      // copied, because a view would keep the whole buffer in memory
+      // Copied, because a view would keep the whole buffer in memory.
       streams[name].partial = Uint8Array.from(bytes.subarray(end));
       for (const event of toOutputEvents(name, bytes.subarray(0, end))) write(event);
     }

@@ -19,7 +19,7 @@ export function createPartialText(redactor: Redactor, send: (delta: Delta) => vo
       const redacted = stream.decoder.write(Buffer.from(stream.redaction.push(Buffer.from(text))));
       if (redacted !== "") send({ kind, text: redacted });
     },
-    // keep the streams of other kinds: this event may arrive in the middle of one of their messages
+    // Keep the streams of other kinds: this event may arrive in the middle of one of their messages.
     completeMessage: ({ type }) => void streams.delete(type),
   };
 }

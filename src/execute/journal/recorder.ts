@@ -66,7 +66,7 @@ export function createRecorder({ sink, redactor, outputDelayMs, maxOutputBytes }
     },
     recordEnd(execution) {
       openExecutions--;
-      // another running execution may have written half a secret, so its buffer must stay open
+      // Another running execution may have written half a secret, so its buffer must stay open.
       if (openExecutions === 0) output.end();
       record({ type: "execution_ended", execution });
     },

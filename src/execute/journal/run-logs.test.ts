@@ -16,7 +16,7 @@ it("finds its own logs among those that other runners are creating or have just 
     createRunLog(`of-${runner}`, 1, false, logOptions(directory, runner)).close();
   const created = join(directory, "created.1.jsonl");
   writeFileSync(created, "");
-  // listed, but gone when it is opened
+  // Listed, but gone when it is opened.
   symlinkSync(join(directory, "nowhere"), join(directory, "removed.1.jsonl"));
 
   const found = findRunLogs(logOptions(directory, "mine"));
@@ -39,7 +39,7 @@ it("does not ship a kept log again, and removes it when it is old", async () => 
   await createFinishedLog("fresh", true).markShipped();
   await createFinishedLog("procedural", false).markShipped();
   createFinishedLog("unshipped", true).close();
-  // as if the runner died before it marked the log as shipped
+  // As if the runner died before it marked the log as shipped.
   const found = findRunLogs(logs);
   expect(found.map(({ journal }) => journal.run_id)).toEqual(["unshipped"]);
   const { journal } = found[0]!;

@@ -111,7 +111,7 @@ function readLog(path: string, run_id: string, attempt: number, options: RunLogs
       const line = parseLine(text);
       if (line === null) break;
       if (line.held && line.event?.execution === undefined) heldFrom ??= { bytes: validBytes, lastN };
-      // a process has started or ended since, which must stay on record
+      // A process has started or ended since, which must stay on record.
       if (line.saved !== undefined || line.event?.execution !== undefined) heldFrom = null;
       validBytes += Buffer.byteLength(text) + 1;
       runner ??= line.runner;
@@ -129,9 +129,9 @@ function readLog(path: string, run_id: string, attempt: number, options: RunLogs
     file.close();
     return null;
   }
-  // events of a session state that was not saved will happen again: drop them
+  // Events of a session state that was not saved will happen again: drop them.
   if (heldFrom !== null && outcome === null) [validBytes, lastN] = [heldFrom.bytes, heldFrom.lastN];
-  // an event is written before anything acts on it, so an incomplete line had no effect
+  // An event is written before anything acts on it, so an incomplete line had no effect.
   file.truncate(validBytes);
   const { now, memoryBytes, maxBytes } = options;
   return {

@@ -193,7 +193,7 @@ export function startShipper(options: ShipperOptions, initialShipments: readonly
       shipment.onFinished();
       hasProgressed = true;
     }
-    // without progress, retry with the next heartbeat instead of spinning
+    // Without progress, retry with the next heartbeat instead of spinning.
     if (suspects.length > 0) return hasProgressed;
     return hasProgressed && [...shipments.values()].some(({ journal }) => isReady(journal, request));
   }
@@ -201,20 +201,20 @@ export function startShipper(options: ShipperOptions, initialShipments: readonly
   async function run(): Promise<void> {
     let reportAtOnce = true; // the first report lists the runs that a restarted runner holds
     while (!stopping.signal.aborted) {
-      // the open poll keeps an idle runner alive, see ../claim/claim-loop.ts
+      // The open poll keeps an idle runner alive, see ../claim/claim-loop.ts.
       if (!reportAtOnce) await wakeup.wait(shipments.size > 0 ? options.heartbeatMs : idleWaitMs, stopping.signal);
       if (stopping.signal.aborted) return;
       reportAtOnce = await reportOnce();
     }
   }
-  // the identity rejects only when the runner stops
+  // The identity rejects only when the runner stops.
   const running = run().catch((error: unknown) => {
     if (!stopping.signal.aborted) options.onFailure(error, "silent");
   });
 
   return {
     add(shipment) {
-      // the poll that returned this run also renewed the lease
+      // The poll that returned this run also renewed the lease.
       if (shipments.size === 0) leaseStart = monotonic();
       shipments.set(attemptKey(shipment.journal), shipment);
       notifyLater();
@@ -310,7 +310,7 @@ function buildReport({
     const { events, bytes, isComplete } = journal.next(remainingBytes);
     remainingBytes -= bytes;
     if (events.length > 0) report.events.push({ run_id, attempt, events });
-    // send large results one at a time, since many could exceed what the coordinator takes
+    // Send large results one at a time, since many could exceed what the coordinator takes.
     if (suspect !== null && events.length > 0) continue;
     if (outcome === null || !isComplete || (journal.outcomeBytes > remainingBytes && report.finishes.length > 0))
       continue;

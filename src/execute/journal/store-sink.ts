@@ -28,7 +28,7 @@ export function openStoreSink(run_id: string, store: Pick<Store, "apply">, now: 
       if (!isCreated) return;
       timer ??= setTimeout(() => {
         timer = null;
-        // after a failure the events stay in `unsaved`, and finish() stores them or throws
+        // After a failure the events stay in `unsaved`, and finish() stores them or throws.
         saving = saving.then(save).catch(() => undefined);
       }, saveEveryMs);
     },

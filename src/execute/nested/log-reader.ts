@@ -45,7 +45,7 @@ export function createLogReader(options: LogReaderOptions): LogReader {
     const execution_id = nestedExecutionId(`${run_id}.${attempt}`, line.id);
     const state = executions.get(execution_id);
     if ("start" in line) {
-      // recorded before the runner died
+      // Recorded before the runner died.
       if (options.recorded?.has(execution_id)) return true;
       if (state !== undefined) return false;
       if (executions.size >= maxExecutions) return markFull();
@@ -86,7 +86,7 @@ export function createLogReader(options: LogReaderOptions): LogReader {
       [incompleteLine, isSkipping] = [Buffer.alloc(0), false];
     }
     incompleteLine = Buffer.concat([incompleteLine, chunk.subarray(start)]);
-    // skip the rest of a line that is too long
+    // Skip the rest of a line that is too long.
     if (incompleteLine.length > maxLineBytes) [incompleteLine, isSkipping] = [Buffer.alloc(0), true];
   }
 

@@ -78,7 +78,7 @@ function parseEnd(fields: Fields, ended_at: string | null, maxMs: number): End |
     exit_code,
     signal,
     stopped,
-    // do not trust a success that contradicts the other fields
+    // Do not trust a success that contradicts the other fields.
     success: success && exit_code === 0 && signal === null && error === null,
     timed_out,
     ended_at,
@@ -161,7 +161,7 @@ function isStringArray(value: unknown): value is string[] {
 }
 
 function toObject(value: unknown): Fields | null {
-  // the keys of a JSON object are strings
+  // The keys of a JSON object are strings.
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : null;
 }
 

@@ -36,7 +36,7 @@ export function openNestedLog(options: NestedLogOptions): NestedLog {
       reader ??= (await import("./log-reader.ts")).createLogReader({ ...options, fd, startedAtMs });
       while (reader.read()) await new Promise((resolve) => setImmediate(resolve));
     }));
-  // ignore a read error here: close() reads again and throws
+  // Ignore a read error here: close() reads again and throws.
   const timer = setInterval(() => void read().catch(() => undefined), readEveryMs).unref();
 
   async function close(): Promise<void> {

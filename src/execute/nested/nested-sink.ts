@@ -27,7 +27,7 @@ export function openNestedSink(path: string): NestedSink {
       const fd = openSync(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK);
       try {
         if (!fstatSync(fd).isFile()) throw new Error("it is not a file");
-        // a single write, so that concurrent commands do not mix their lines
+        // A single write, so that concurrent commands do not mix their lines.
         if (writeSync(fd, bytes) !== bytes.length) throw new Error("the disk is full");
         if (sync) fdatasyncSync(fd);
       } finally {

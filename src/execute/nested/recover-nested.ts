@@ -38,7 +38,7 @@ function tryOpen(path: string): number | null {
     const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
     return openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   } catch (error) {
-    // missing, a symlink, a socket or not readable: nothing to recover
+    // Missing, a symlink, a socket or not readable: nothing to recover.
     if (error instanceof Error && "code" in error) return null;
     throw error;
   }

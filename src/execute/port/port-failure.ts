@@ -12,7 +12,7 @@ export type PortFailure = "register" | "duplicate" | "down" | "silent" | "refuse
 
 export function classifyPortError(error: unknown): PortFailure {
   let failure: PortFailure = "silent";
-  // the system error is often a few causes below the port's own error
+  // The system error is often a few causes below the port's own error.
   for (
     let cause = error, depth = 0;
     typeof cause === "object" && cause !== null && depth < 5;
@@ -24,7 +24,7 @@ export function classifyPortError(error: unknown): PortFailure {
     }
     if (cause instanceof RequestError) failure = "refused";
     const errors: unknown = Reflect.get(cause, "errors");
-    // a host with several addresses fails with one error for each
+    // A host with several addresses fails with one error for each.
     if (Array.isArray(errors) && errors.length > 0 && errors.every((inner) => classifyPortError(inner) === "down"))
       return "down";
   }
@@ -40,9 +40,9 @@ const failureByCode = new Map<string, PortFailure>([
   ["ECONNREFUSED", "down"],
   // The coordinator died during the call. If it only restarts, it expires no leases until it is back.
   ["ECONNRESET", "down"],
-  // the socket file is missing
+  // The socket file is missing.
   ["ENOENT", "down"],
-  // a proxy has no backend
+  // A proxy has no backend.
   ["502", "down"],
   ["503", "down"],
   ["504", "down"],

@@ -50,7 +50,7 @@ async function runJob(definition: ExecutorDefinition, job: Job, inputs: Inputs):
   let startMark: bigint | null = null;
   const work = async (): Promise<Done> => {
     await definition.setupWorkDir?.(job);
-    // in a continued session, files of the run's earlier attempts count too
+    // In a continued session, files of the run's earlier attempts count too.
     startMark =
       job.invocation.continues && getWorkspaceKind(job.invocation) === "scratch" ? 0n : await readClockMark(job.tmpDir);
     const done = await definition.execute(job);

@@ -44,10 +44,10 @@ test("skips files written just before the mark", async () => {
 
 test("reads the mark without creating a file in the directory", async () => {
   const names: (string | null)[] = [];
-  // events of the directory itself carry its own name
+  // Events of the directory itself carry its own name.
   const watcher = watch(root, (_event, name) => void (name !== "work" && !names.includes(name) && names.push(name)));
   await readClockMark(root);
-  // events arrive in order
+  // Events arrive in order.
   writeFileSync(join(root, "after"), "");
   await expect.poll(() => names, { interval: 10 }).toContain("after");
   watcher.close();
@@ -250,7 +250,7 @@ test("finds shallow files before deep ones, and installed packages last", async 
   const found = async (count: number) => (await find(0n, count)).files.map(({ path }) => path);
   // 4 in the root, then 2 in each of a and z
   expect((await found(8)).sort()).toEqual(["a/one", "top", "z/one"]);
-  // then their subdirectories
+  // Then their subdirectories.
   expect((await found(8 + 31)).filter((path) => path.startsWith("node_modules"))).toEqual([]);
   expect(await found(8 + 31)).toContain("z/deep/two");
   expect(await found(1000)).toHaveLength(64);

@@ -107,7 +107,7 @@ export async function findFiles(options: FindOptions): Promise<FoundFiles> {
   }
 
   try {
-    // both queues grow during the iteration
+    // Both queues grow during the iteration.
     for (const queue of [directories, packages])
       for (const parts of queue) {
         if (result.cut || signal.aborted) return result;

@@ -29,7 +29,7 @@ export function createInputs(invocation: Invocation, workDir: string): Inputs {
           `An input must be a file name without a directory, not ${JSON.stringify(name)}.`,
         );
       const path = join(workDir, name);
-      // delete an input of an earlier turn first, so that no link in its place is followed; never touch a user's file
+      // Delete an input of an earlier turn first, so that no link in its place is followed; never touch a user's file.
       const isOwn = !isUsersDirectory || names.has(name);
       try {
         const write = async (directory: ConfinedDirectory): Promise<void> => {
@@ -54,7 +54,7 @@ export function createInputs(invocation: Invocation, workDir: string): Inputs {
       if (!isUsersDirectory) return;
       for (const name of names)
         await removeTree("/", join(workDir, name)).catch((error: unknown) => {
-          // a process of the run replaced the directory
+          // A process of the run replaced the directory.
           if (!vanishedCodes.has(errorCode(error))) throw error;
         });
     },

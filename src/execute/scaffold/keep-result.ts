@@ -36,7 +36,7 @@ export async function keepResult(done: Done, options: KeepOptions): Promise<Outc
     if (job.signal.aborted) return withoutFiles(outcome, job.signal);
     return toUploadFailure(outcome, result.message);
   }
-  // the run has already failed, so keep its own failure
+  // The run has already failed, so keep its own failure.
   await job.context.emit({ type: "error", code: "upload_failed", message: result.message });
   return outcome;
 }

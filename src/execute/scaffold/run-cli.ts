@@ -17,7 +17,7 @@ const maxLineBytes = 48 * 1024 * 1024;
 export async function runCli(cli: Cli, context: RunContext): Promise<CliResult> {
   const running = await startProgram(cli, context);
   writeStdin(running.stdin, cli.stdin);
-  // any reason will do: a stop of the run itself arrives through the run's signal
+  // Any reason will do: a stop of the run itself arrives through the run's signal.
   const stopProgram = (): void => void running.kill("shutdown");
   cli.enough?.addEventListener("abort", stopProgram, { once: true });
   const stdout = createHead(maxKeptBytes);
@@ -33,7 +33,7 @@ export async function runCli(cli: Cli, context: RunContext): Promise<CliResult> 
   try {
     await reading;
   } catch (error) {
-    // nobody reads the program's output any more, so it would block on a full pipe
+    // Nobody reads the program's output any more, so it would block on a full pipe.
     await running.kill("shutdown");
     throw error;
   }
@@ -55,7 +55,7 @@ async function startProgram(cli: Cli, context: RunContext): Promise<RunningProce
   const workingDirectory = cli.cwd ?? context.dirs.work;
   try {
     return await context.start({
-      // resolved, so that the error names the path that was tried
+      // Resolved, so that the error names the path that was tried.
       executable: program.includes("/") ? resolve(workingDirectory, program) : program,
       arguments: args,
       workingDirectory,
@@ -63,7 +63,7 @@ async function startProgram(cli: Cli, context: RunContext): Promise<RunningProce
       ...(cli.timeoutMs === undefined ? {} : { timeoutMs: cli.timeoutMs }),
     });
   } catch (error) {
-    // compare by name: an executor from a module may have its own copy of the class
+    // Compare by name: an executor from a module may have its own copy of the class.
     if (error instanceof Error && error.name === "RequestError")
       throw new RunFailure("refused", error.message, { cause: error });
     throw error;
@@ -72,7 +72,7 @@ async function startProgram(cli: Cli, context: RunContext): Promise<RunningProce
 
 /** Always closes stdin, because some clients wait for the end of their input before they start. */
 function writeStdin(stdin: Writable | null, text: string | undefined): void {
-  // ignore a program that exits without reading: its exit code decides
+  // Ignore a program that exits without reading: its exit code decides.
   stdin?.on("error", () => undefined);
   stdin?.end(text ?? "");
 }

@@ -97,13 +97,13 @@ export function createSessionKeeper(options: SessionKeeperOptions): SessionKeepe
     if (bytes.length > maxWholeStateBytes) throw stateTooLarge(bytes.length);
     const split = splitState(format, redactor.exactBytes(bytes));
     const state = { format: split.format, bytes: toBase64(split.bytes) };
-    // upload new parts first; nothing refers to them until the state itself is saved
+    // Upload new parts first; nothing refers to them until the state itself is saved.
     for (const batch of splitIntoBatches(split.parts.filter(({ path }) => !parts.has(path))))
       if (batch.length > 0)
         await sendSave({ ...state, bytes: null, n: 0, portable: false, files: batch.map(toPortPart) }, retrySignal);
     const partPaths = new Set(split.parts.map(({ path }) => path));
     const unusedParts = [...parts].filter((path) => !partPaths.has(path)).map((path) => ({ path, type: null }));
-    // until the state is saved, its events are sent only with the save and not by the shipper
+    // Until the state is saved, its events are sent only with the save and not by the shipper.
     journal.hold();
     for (const event of events) options.record(event);
     const n = journal.lastN;
@@ -118,7 +118,7 @@ export function createSessionKeeper(options: SessionKeeperOptions): SessionKeepe
           {
             ...state,
             n,
-            // another runner can continue only once all files are there
+            // Another runner can continue only once all files are there.
             portable: portable && isLast,
             files: [...batch.map(toPortFile), ...(isLast ? unusedParts : [])],
             all_files: isFirstSave && index === 0,
@@ -167,7 +167,7 @@ export function createSessionKeeper(options: SessionKeeperOptions): SessionKeepe
       for (const file of response.files) yield { ...file, bytes: Buffer.from(file.bytes, "base64") };
       if (!response.more) return;
       after = response.files.at(-1)?.path ?? from;
-      // skip the parts, which are next to each other, when listing files from the start
+      // Skip the parts, which are next to each other, when listing files from the start.
       if (isPartPath(after) && files_after === "") after = afterParts;
     }
   }

@@ -31,7 +31,7 @@ test("stops a run that fills its work directory, and its execution", async () =>
   ).toEqual([
     expect.objectContaining({ stopped: "disk_limit", error: expect.objectContaining({ code: "DROVER-EXE-009" }) }),
   ]);
-  // the files that filled the disk are not uploaded
+  // The files that filled the disk are not uploaded.
   expect(coordinator.events(run).filter(({ type }) => type === "file")).toEqual([]);
   expect(existsSync(join(folder, "work", run, "f1"))).toBe(true);
 });
@@ -78,7 +78,7 @@ test("keeps the text of a run that the final check finds over its limit", async 
     signal: new AbortController().signal,
     onExceeded: () => undefined,
   });
-  // the watch cannot run between this and applyLimit(), which stops it
+  // The watch cannot run between this and applyLimit(), which stops it.
   for (const name of ["1", "2", "3", "4"]) writeFileSync(join(own, name), "");
   const outcome =
     watching.ok && (await watching.watch.applyLimit({ status: "completed", exit_code: 0, text: "done\n" }));

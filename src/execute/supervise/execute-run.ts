@@ -83,7 +83,7 @@ export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome
   let removeSession = !can.resume && !can.fork;
   try {
     return await executeInDirectories(opened, { ...claim, invocation }, { ...parts, state }, (ended) => {
-      // if the first run of a session is refused, the session never existed
+      // If the first run of a session is refused, the session never existed.
       removeSession ||= invocation.mode === "start" && ended.status === "failed" && ended.reason === "refused";
       removeSession &&= ended.status !== "parked";
     });

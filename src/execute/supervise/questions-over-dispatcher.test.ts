@@ -9,7 +9,7 @@ import { eachEngine } from "../../../test/fixtures/record/each-engine.ts";
 import { type ModelServer, startModelServer } from "../../../test/model-server/server.ts";
 import type { Decision, Executor } from "../../model/executor.ts";
 import type { AnswerQuestion } from "../../model/question.ts";
-import { isTerminal } from "../../model/states.ts";
+import { hasEnded } from "../../model/states.ts";
 import { preferMs } from "../../record/ops/place-run.ts";
 import { start } from "../../process/start.ts";
 import { createCommandExecutor } from "../executors/command-executor.ts";
@@ -24,7 +24,7 @@ beforeAll(async () => {
   cacheDirectory = mkdtempSync(join(tmpdir(), "drover-asking-"));
   model = await startModelServer(({ messages }) => {
     const last = messages.at(-1)!;
-    // calls tools until it receives a message
+    // Calls tools until it receives a message.
     if (messages.some(({ text }) => text.includes("hear"))) {
       const input = { pattern: `*.${messages.length}` };
       if (last.text.includes("look")) return { text: last.text };
@@ -78,7 +78,7 @@ const subjects: Record<string, { make(): Promise<Executor>; edited: unknown }> =
 };
 
 eachEngine("asking over the real coordinator", (record) => {
-  // runs before the record is closed
+  // Runs before the record is closed.
   afterEach(async () => {
     for (const close of closing.splice(0).toReversed()) await close();
   });
@@ -117,7 +117,7 @@ eachEngine("asking over the real coordinator", (record) => {
       const expectStatus = (run_id: string, status: string) =>
         poll(async () => (await host.run(run_id)).status).toBe(status);
       const ended = async (run_id: string) => {
-        await poll(async () => isTerminal((await host.run(run_id)).status)).toBe(true);
+        await poll(async () => hasEnded((await host.run(run_id)).status)).toBe(true);
         return host.run(run_id);
       };
       const question = async (run_id: string) => {
@@ -182,7 +182,7 @@ eachEngine("asking over the real coordinator", (record) => {
         failures: 0,
         result_text: expect.stringContaining("did-41"),
       });
-      // the question was asked only once
+      // The question was asked only once.
       const questions = (await events(id)).filter(({ type }) => type === "permission_request");
       expect(questions).toHaveLength(1);
     });
@@ -224,7 +224,7 @@ eachEngine("asking over the real coordinator", (record) => {
       await expectStatus(id, "running");
       await record.store.apply([{ op: "send_input", run_id: id, text: "look behind you", by: "bob" }]);
       await firstRunner.stop();
-      // the state directory that has its session is no longer preferred
+      // The state directory that has its session is no longer preferred.
       record.advance(preferMs);
       await open("two");
       const expectedText = expect.stringContaining("look behind you");

@@ -105,7 +105,7 @@ test("a waiting run frees its slot and pauses its time limit and idle timeout", 
   );
   const id = submit({ timeout_seconds: 3, idle_timeout_seconds: 3 });
   await expectStatus(coordinator, id, "waiting");
-  // other runs use the one slot in turn, in total for longer than the limits
+  // Other runs use the one slot in turn, in total for longer than the limits.
   const until = performance.now() + 3500;
   while (performance.now() < until) expect(await readAnswer(coordinator, submit({}, { prompt: "other" }))).toBe(1);
   coordinator.answer(id, "q1", { decision: "allow" });
@@ -227,7 +227,7 @@ test("parks a run that waits too long, and continues it with the answer", async 
   coordinator.answer(id, "q1", { decision: "allow", input: { a: 2 } });
   expect(await readAnswer(coordinator, id)).toEqual({ decision: "allow", input: { a: 2 } });
   expect(coordinator.runs.get(id)!.attempt).toBe(2);
-  // the second attempt did not ask again
+  // The second attempt did not ask again.
   expect(questionEvents(coordinator, id).filter(({ type }) => type === "permission_request")).toHaveLength(1);
 });
 
@@ -253,7 +253,7 @@ test("a parked run does not run on_finish, and keeps its session's directories",
   await expectStatus(coordinator, id, "parked");
   expect(coordinator.events(id).filter(({ type }) => type === "execution_started")).toEqual([]);
   coordinator.answer(id, "q1", { decision: "allow" });
-  // a resume fails without the directory
+  // A resume fails without the directory.
   expect(await readAnswer(coordinator, id)).toContain(id);
   expect(coordinator.events(id).filter(({ type }) => type === "execution_started")).toHaveLength(1);
 });

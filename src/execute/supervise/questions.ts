@@ -131,7 +131,7 @@ export function createQuestions(options: QuestionsOptions): Questions {
   return {
     async ask({ request_id: id, tool, input, effect, input_schema }) {
       if (signal.aborted) return { decision: "stop" };
-      // people see the recorded id, and answer with it
+      // People see the recorded id, and answer with it.
       const { request_id } = options.redact({ request_id: id });
       const question = {
         request_id,

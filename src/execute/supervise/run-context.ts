@@ -110,7 +110,7 @@ export function createRunContext(parts: ContextParts): RunContext {
         clocks.noteActivity();
         for (const event of saveOptions?.events ?? []) partialText.completeMessage(event);
         if (!saveOptions?.last) return parts.keeper.save(format, bytes, saveOptions);
-        // saving a large state over a slow connection has its own time limit
+        // Saving a large state over a slow connection has its own time limit.
         clocks.pauseUpload();
         await parts.keeper.save(format, bytes, saveOptions).finally(clocks.resumeUpload);
       },

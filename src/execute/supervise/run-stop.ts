@@ -44,7 +44,7 @@ export function createRunStop(
   };
   const clocks = createRunClocks({
     abort,
-    // kill the executor's process, then give the executor one last moment to settle
+    // Kill the executor's process, then give the executor one last moment to settle.
     onGraceExpired: () => kill.abort(signal.reason),
     settleTimeoutMs,
     onGivenUp() {

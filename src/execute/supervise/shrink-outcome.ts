@@ -25,6 +25,6 @@ function fits(outcome: Outcome): boolean {
 }
 
 function cut(text: string): string {
-  // do not split a surrogate pair
+  // Do not split a surrogate pair.
   return text.slice(0, maxTextLength).replace(/[\ud800-\udbff]$/, "");
 }

@@ -70,7 +70,7 @@ test.each(["stop", "drain"] as const)("a runner's %s finishes although an execut
   const id = coordinator.submit({});
   await poll(() => started).toBe(true);
   await runner[how]();
-  // the run is given back, as after any shutdown
+  // The run is given back, as after any shutdown.
   expect(coordinator.runs.get(id)).toMatchObject({ status: "pending" });
 });
 

@@ -17,7 +17,7 @@ export function createClaimFile(path: string, text: string, refreshMs: number): 
       const now = new Date();
       await utimes(path, now, now);
     } catch (error) {
-      // this host was suspended, and another host removed the claim as stale
+      // This host was suspended, and another host removed the claim as stale.
       if (error instanceof Error && "code" in error && error.code === "ENOENT") await writeClaim(path, text);
       else throw error;
     }

@@ -87,7 +87,7 @@ describe.skipIf(!canSwap)("while another process exchanges a directory for a sym
   const outside = (): string => join(directory, "outside");
   beforeEach(() => {
     mkdirSync(outside());
-    // the same names, so that a path through the symlink leads to an existing file
+    // The same names, so that a path through the symlink leads to an existing file.
     for (const name of names.slice(0, 300)) writeFileSync(join(outside(), name), "foreign");
   });
 
@@ -110,7 +110,7 @@ describe.skipIf(!canSwap)("while another process exchanges a directory for a sym
     const before = readdirSync(outside());
     await whileSwapping(join(directory, "to.copy", "in"), join(directory, "link"), async () => {
       for (let round = 0; round < 3; round += 1)
-        // may be refused, because the other process puts the symlink where a directory is needed
+        // May be refused, because the other process puts the symlink where a directory is needed.
         await copyDirectory(
           directory,
           join(directory, "from"),

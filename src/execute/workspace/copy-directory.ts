@@ -50,7 +50,7 @@ async function copyTree(from: HeldDirectory, to: HeldDirectory, path: string, si
     );
     if (signal.aborted) return;
   }
-  // last, and from the bottom up, because a mode may make a directory read-only
+  // Last, and from the bottom up, because a mode may make a directory read-only.
   for (const { parts, mode } of modes.toReversed())
     await unlessVanished(() => whileHeld(openBelow(to, parts), (target) => chmod(target.self, mode)));
 }

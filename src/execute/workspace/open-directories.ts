@@ -180,7 +180,7 @@ function lazyDirectory(base: string, path: string): { path(): string; remove(): 
   let isCreated = false;
   return {
     path() {
-      // created each time, because a process of the run may have replaced it
+      // Created each time, because a process of the run may have replaced it.
       makePrivateDirectory(base, path);
       isCreated = true;
       return path;

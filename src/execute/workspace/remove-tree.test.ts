@@ -103,7 +103,7 @@ describe.skipIf(!canSwap)("while another process exchanges a directory for a sym
       rmSync(link, { recursive: true, force: true });
       symlinkSync(join(directory, target), link);
       await whileSwapping(join(directory, swapped), link, () =>
-        // may be refused while the symlink is in the way
+        // May be refused while the symlink is in the way.
         removeTree(directory, join(directory, "above", "tree")).catch(() => undefined),
       );
       expect(count(outside)).toBe(before);

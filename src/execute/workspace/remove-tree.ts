@@ -34,11 +34,11 @@ async function removeEntry(
 ): Promise<void> {
   let error: unknown = null;
   for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
-    // a single call if it is empty, as temporary directories nearly always are
+    // A single call if it is empty, as temporary directories nearly always are.
     error = await catchError(rmdir(parent.at(name)));
     if (errorCode(error) === "ENOTDIR") {
       error = await catchError(unlink(parent.at(name)));
-      // a directory has taken its place
+      // A directory has taken its place.
       if (errorCode(error) === "EISDIR") continue;
     }
     if (error === null) return;
@@ -71,7 +71,7 @@ async function moveContents(directory: HeldDirectory, path: string, top: HeldDir
     const error = await catchError(moveEntry(directory, entry.name, top.at(name)));
     if (error === null) moved.push({ name, path: entry.path });
     else if (errorCode(error) === "EXDEV")
-      // overlayfs does not move a directory of a lower layer
+      // overlayfs does not move a directory of a lower layer.
       await collect(
         errors,
         removeEntry(directory, entry, (inner) => removeContents(inner, entry.path)),
@@ -85,7 +85,7 @@ async function moveEntry(directory: HeldDirectory, name: Buffer, to: Buffer): Pr
   const error = await catchError(rename(directory.at(name), to));
   if (error === null) return;
   if (errorCode(error) !== "EACCES") throw error;
-  // only a writable directory can be moved
+  // Only a writable directory can be moved.
   const moving = unlessReplaced(() => directory.open(name));
   if (moving !== null) await whileHeld(moving, async () => makeAccessible(moving));
   await rename(directory.at(name), to);

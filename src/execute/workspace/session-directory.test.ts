@@ -9,7 +9,7 @@ let stateDirectory: string;
 let root: string;
 beforeEach(() => {
   stateDirectory = mkdtempSync(join(tmpdir(), "drover-sessions-"));
-  // the marks are kept beside it
+  // The marks are kept beside it.
   root = join(stateDirectory, "sessions");
   mkdirSync(root);
   mkdirSync(join(root, "origin"));

@@ -49,13 +49,13 @@ export async function openSessionDirectory(
   if (mode === "resume") {
     if (!(await waitForCopies(path, signal))) return { ok: false, reason: null };
     if (!isPrivateDirectory(base, path)) return missingDirectory(label, session_id);
-    // an older Drover may have made the directory without a mark
+    // An older Drover may have made the directory without a mark.
     await markSession(root, session_id, owner);
     return { ok: true, path };
   }
   if (mode === "start") {
     await markSession(root, session_id, owner);
-    // a start must not see files of an earlier attempt
+    // A start must not see files of an earlier attempt.
     await removeTree(base, path);
     makePrivateDirectory(base, path);
     return { ok: true, path };

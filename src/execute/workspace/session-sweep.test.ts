@@ -72,7 +72,7 @@ test("removes nothing if the response comes from another record than the one tha
     port: {
       ...port,
       register: async (registration) => ({ ...(await port.register(registration)), store_id: state.storeId }),
-      // the record is replaced between request and response, and the runner has registered with the new one
+      // The record is replaced between request and response, and the runner has registered with the new one.
       async sessions({ session_ids }) {
         const runner = await opening;
         state.storeId = "other";

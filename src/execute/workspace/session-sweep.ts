@@ -58,11 +58,11 @@ async function sweepOnce(
   for (let index = 0; index < ids.length && !signal.aborted; index += batchSize) {
     const session_ids = ids.slice(index, index + batchSize);
     const response = await port.sessions({ runner_id, epoch, session_ids }).catch((error: unknown) => {
-      // polls and reports already report an outage; the next sweep tries again
+      // Polls and reports already report an outage; the next sweep tries again.
       if (classifyPortError(error) === "refused") throw error;
       return null;
     });
-    // the response may come from another record that now has the same address
+    // The response may come from another record that now has the same address.
     if (response === null || (await identity.waitForRenewal()).store_id !== store_id) return;
     const deletedIds = new Set(response.gone);
     for (const { root, session_id } of directories) {

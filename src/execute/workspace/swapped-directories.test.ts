@@ -34,7 +34,7 @@ beforeEach(async () => {
   state = join(directory, "state");
   outside = join(directory, "outside");
   mkdirSync(state);
-  // has the same names as the state, so that a path through the symlink leads to an existing entry
+  // Has the same names as the state, so that a path through the symlink leads to an existing entry.
   mkdirSync(join(outside, "in", "deep"), { recursive: true });
   for (const name of ["kept", "in/kept", "in/deep/kept"]) writeFileSync(join(outside, name), "as it was");
   symlinkSync("kept", join(outside, "in", "link"));
@@ -85,7 +85,7 @@ describe.skipIf(!canSwap)("while another process exchanges a directory for a sym
     await whileSwapping(swapped(), join(directory, "link"), async () => {
       for (let round = 0; round < rounds; round += 1) {
         replaceBoth(round);
-        // may be refused while the symlink is there
+        // May be refused while the symlink is there.
         await action(swapped(), round).catch((error: unknown) => expect(error).toHaveProperty("code"));
       }
     });

@@ -172,7 +172,7 @@ test("runs in one directory wait for each other, also through a symlink and abov
   const runs = ["p", "alias", "p/sub", "p"].map((name) =>
     submit(script + "; echo ok", { project_dir: join(folder, name) }),
   );
-  // if they claim at the same moment, the first may have waited too
+  // If they claim at the same moment, the first may have waited too.
   await poll(() => runs.filter((run_id) => subtypes(run_id).includes(waiting)).length).toBeGreaterThanOrEqual(3);
   writeFileSync(join(folder, "log.go"), "");
   for (const run_id of runs) expect(await ended(run_id)).toMatchObject({ status: "completed" });

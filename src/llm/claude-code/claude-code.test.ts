@@ -44,11 +44,11 @@ describeContract("the provider claude-code", providerContract, async () => {
   return {
     provider,
     model: "claude-sonnet-4-5",
-    // the SDK reports a retry delay only if the service gave it in seconds
+    // The SDK reports a retry delay only if the service gave it in seconds.
     cannot: ["retry-after in milliseconds", "retry-after as a date"],
     looksLike: { "early end": "cut" },
     ...scripted,
-    // a new process needs a message after results, which is not part of the conversation
+    // A new process needs a message after results, which is not part of the conversation.
     lastRequest: () => scripted.lastRequest().filter((text) => text !== continuation),
   } satisfies ProviderSubject;
 });
@@ -72,7 +72,7 @@ it("keeps a run's conversation in one recorded process, and makes no requests of
 
   const session = await open();
   await session.sendMessage("/cost @secret.txt", options);
-  // longer than Claude Code passes on by default
+  // Longer than Claude Code passes on by default.
   const output = "0123456789".repeat(30_000);
   const results = session.pending.map(({ tool_use_id }) => ({ tool_use_id, output, is_error: false }));
   const first = await session.submitToolResults(results, options);
@@ -80,7 +80,7 @@ it("keeps a run's conversation in one recorded process, and makes no requests of
   expect(server.requests[0]?.messages.at(-1)?.text).toContain("/cost @secret.txt");
   expect(server.requests[1]?.messages.at(-1)?.tool_results.every((text) => text.includes(output))).toBe(true);
   expect(JSON.stringify(server.requests[0]?.body["tools"])).not.toMatch(/"name":"(?!mcp__drover__)/);
-  // it reports the total of the process: two requests, then a third of the same size
+  // It reports the total of the process: two requests, then a third of the same size.
   if (first.ok && second.ok) expect(first.usage.cost_usd).toBeCloseTo((second.usage.cost_usd ?? 0) * 2, 6);
   expect([first.ok, second.ok, started.length]).toEqual([true, true, 1]);
 

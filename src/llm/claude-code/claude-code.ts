@@ -33,7 +33,7 @@ function createModel(host: SessionHost): Model {
         live = new LiveSession(conversation, host);
       }
       const generated = await live.generate(conversation, options);
-      // a failed request stays in the process's history, so the process cannot be reused
+      // A failed request stays in the process's history, so the process cannot be reused.
       if (!live.isUsable) {
         await live.close();
         live = null;
@@ -55,13 +55,13 @@ function buildEnvironment(env: Environment, base_url: string | undefined): Recor
     ...(base_url === undefined ? {} : { ANTHROPIC_BASE_URL: base_url }),
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
     DISABLE_AUTOUPDATER: "1",
-    // the agent loop itself retries, compacts and shortens results, and records that
+    // The agent loop itself retries, compacts and shortens results, and records that.
     CLAUDE_CODE_MAX_RETRIES: "1",
     CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK: "1",
     DISABLE_COMPACT: "1",
     MAX_MCP_OUTPUT_TOKENS: "10000000",
     ENABLE_TOOL_SEARCH: "0",
-    // a call may wait for a person's answer
+    // A call may wait for a person's answer.
     MCP_TOOL_TIMEOUT: String(2 ** 31 - 1),
   };
 }
@@ -80,7 +80,7 @@ async function exists(path: string): Promise<boolean> {
     await access(path);
     return true;
   } catch {
-    // a missing or unreadable file is no usable login
+    // A missing or unreadable file is no usable login.
     return false;
   }
 }

@@ -54,7 +54,7 @@ export class LiveSession {
         env: host.env,
         model: options.model,
         ...(options.system_prompt === null ? {} : { systemPrompt: options.system_prompt }),
-        // turn off Claude Code's own features: tools, settings, and commands or files in prompts
+        // Turn off Claude Code's own features: tools, settings, and commands or files in prompts.
         tools: [],
         settingSources: [],
         strictMcpConfig: true,
@@ -62,7 +62,7 @@ export class LiveSession {
         mcpServers: { drover: { type: "sdk", name: "drover", instance: this.#createToolServer() } },
         allowedTools: [fullName("*")],
         permissionMode: "dontAsk",
-        // stop after calls that Claude Code rejected on its own, so that the loop can answer them
+        // Stop after calls that Claude Code rejected on its own, so that the loop can answer them.
         hooks: { PostToolBatch: [{ hooks: [async () => ({ continue: this.#hasResults })] }] },
         includePartialMessages: true,
         spawnClaudeCodeProcess: (request: SpawnRequest) => this.#spawn(request, host.start),
@@ -72,7 +72,7 @@ export class LiveSession {
               resume: id,
               sessionStore: {
                 load: async () => toTranscript(id, history, host.workDirectory),
-                // the caller saves the conversation
+                // The caller saves the conversation.
                 append: async () => undefined,
               },
             }),
@@ -179,7 +179,7 @@ export class LiveSession {
           };
         break;
       case "system":
-        // fail instead of letting Claude Code retry, because Drover could not record that
+        // Fail instead of letting Claude Code retry, because Drover could not record that.
         if (message.subtype === "api_retry")
           this.#fail(
             toProviderFault({
@@ -205,9 +205,9 @@ export class LiveSession {
     const text = this.#answer.add(event);
     if (text !== "") this.#turn?.onText?.(text);
     const { stopReason } = this.#answer;
-    // after a normal end, the result follows, with the cost
+    // After a normal end, the result follows, with the cost.
     if (event.type !== "message_stop" || stopReason === "end_turn" || stopReason === "stop_sequence") return;
-    // without a stop reason the answer was cut off, and a later message gives the reason
+    // Without a stop reason the answer was cut off, and a later message gives the reason.
     if (stopReason !== null) this.#finish(null);
   }
 
@@ -221,7 +221,7 @@ export class LiveSession {
         }),
       );
     if (this.#answer.stopReason === null) return this.#fail(unusableAnswer(setup, "it was cut off"));
-    // the total covers all requests of this process
+    // The total covers all requests of this process.
     const cost = result.total_cost_usd - this.#costUsd;
     this.#costUsd = result.total_cost_usd;
     this.#finish(cost);

@@ -42,7 +42,7 @@ export class SdkProcess extends EventEmitter {
   kill(): boolean {
     if (this.killed) return false;
     this.killed = true;
-    // the "error" event has already reported a process that could not be started
+    // The "error" event has already reported a process that could not be started.
     void this.#running.then((running) => running.kill("shutdown")).catch(() => undefined);
     return true;
   }
@@ -50,7 +50,7 @@ export class SdkProcess extends EventEmitter {
   async #connect(onStderr: ((chunk: Uint8Array) => void) | undefined): Promise<void> {
     const running = await this.#running;
     const { stdin, stdout, stderr, result } = running;
-    // the "exit" event reports that the program is gone
+    // The "exit" event reports that the program is gone.
     stdin?.on("error", () => this.stdin.destroy());
     if (stdin) this.stdin.pipe(stdin);
     if (onStderr) stderr?.on("data", onStderr);

@@ -72,7 +72,7 @@ function wirePart(part: Part): unknown[] {
     case "reasoning": {
       const { signature, redactedData } = readReasoningMeta(part);
       if (redactedData !== undefined) return [{ type: "redacted_thinking", data: redactedData }];
-      // the service rejects a thinking block without its signature
+      // The service rejects a thinking block without its signature.
       return signature === undefined ? [] : [{ type: "thinking", thinking: part.text, signature }];
     }
   }

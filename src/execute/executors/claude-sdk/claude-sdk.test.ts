@@ -62,7 +62,7 @@ test("logs each message in full, passes it on, and counts usage in increments", 
     "assistant",
     "system:result",
   ]);
-  // no message is missing, and the order is the same
+  // No message is missing, and the order is the same.
   expect(result.events.flatMap((event) => getRaw(event) ?? [])).toEqual(messages);
   expect(new Set(messages.map((message) => getRaw({ type: "assistant", text: "", raw: message })?.session_id))).toEqual(
     new Set([session_id]),
@@ -100,7 +100,7 @@ describe("sessions", () => {
     expect(second.outcome).toMatchObject({ status: "completed", text: "A file." });
     expect(conversationText(server.requests.at(-1)!)).toContain("hello.txt is there.");
     expect(conversationText(server.requests.at(-1)!)).not.toContain("in a branch");
-    // the SDK's totals cover the session, but each run counts only its own usage
+    // The SDK's totals cover the session, but each run counts only its own usage.
     const cost = (result: typeof first): number => result.usage.reduce((sum, { cost_usd }) => sum + (cost_usd ?? 0), 0);
     expect(cost(second)).toBeLessThan(cost(first));
 
@@ -150,7 +150,7 @@ describe("sessions", () => {
     const { run, server } = await kit;
     const session_id = newSession();
     const first = await run("write it", { invocation: { session_id } });
-    // the script has no rule for the text that the executor sends now
+    // The script has no rule for the text that the executor sends now.
     const continued = await run("write it", {
       state: first.state,
       invocation: { session_id, continues: true, attempt: 2 },

@@ -61,14 +61,14 @@ async function openEnvironment(
 ): Promise<ClaudeEnvironment> {
   const sessionConfigDir = await openClaudeHome({ env, homeDir, config: invocation.executor_config });
   const configDir = sessionConfigDir ?? env["CLAUDE_CONFIG_DIR"] ?? join(operatorHome({ env }), ".claude");
-  // without CLAUDE_CONFIG_DIR, the SDK looks for transcripts in the HOME of this process
+  // Without CLAUDE_CONFIG_DIR, the SDK looks for transcripts in the HOME of this process.
   const isDefault = sessionConfigDir === null && configDir === join(homedir(), ".claude");
   const variables = {
     HOME: homeDir,
     TMPDIR: tmpDir,
     ...quietVariables(env),
     ...(isDefault ? {} : { CLAUDE_CONFIG_DIR: configDir }),
-    // offer MCP tools directly instead of behind a tool search
+    // Offer MCP tools directly instead of behind a tool search.
     ENABLE_TOOL_SEARCH: env["ENABLE_TOOL_SEARCH"] ?? "0",
     // Claude Code refuses this mode as root without IS_SANDBOX; authorizeFullAuto has already checked that it is allowed
     ...(getMode(invocation.agent) === "bypassPermissions" && isRoot ? { IS_SANDBOX: "1" } : {}),

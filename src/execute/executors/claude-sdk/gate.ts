@@ -84,7 +84,7 @@ export function createGate({ invocation, context, readOnly, askCounts }: GateOpt
         stopped = answer.message ?? `A person denied ${tool} and stopped the run.`;
         return { kind: "deny", message: stopped, end: true };
       case "park":
-        // the SDK keeps only one deferred call
+        // The SDK keeps only one deferred call.
         if (parked !== null) return { kind: "deny", message: callAgainLater };
         parked = isDeferrable ? "deferred" : "denied";
         return isDeferrable ? { kind: "defer" } : { kind: "deny", message: unanswered, end: true };

@@ -26,7 +26,7 @@ const kit = openClaudeSdk((request) => {
         },
       },
     };
-  // messages sent while it works arrive between tool results
+  // Messages sent while it works arrive between tool results.
   const shouldStop = request.messages.some(({ text }) => /continues now|stop now/.test(text));
   if (shouldStop || last.endsWith("be limited")) return { text: "I am done.", usage };
   return { tool: { name: "Bash", input: { command: "echo again" }, exact: true }, usage };
@@ -94,7 +94,7 @@ test("fails the run instead with when_spent: fail, and parks it until tomorrow i
 test("parks a run until the account's usage limit resets, and continues it in its session", async () => {
   const { run, server } = await kit;
   const session_id = newSession();
-  // with a subscription, because an API key has no such limit
+  // With a subscription, because an API key has no such limit.
   const env = { ANTHROPIC_API_KEY: "", CLAUDE_CODE_OAUTH_TOKEN: "sk-ant-oat01-scripted" };
   const until = new Date(resetsAt * 1000).toISOString();
   const parked = await run("be limited", { env, invocation: { session_id } });

@@ -139,7 +139,7 @@ test("denies all tools of a server by a wildcard, and asks about tools that chan
     });
   expect(results((await ask([])).events)).toContain("changed sheep");
   expect(questions).toEqual([["mcp__notes__change", "execute"]]);
-  // the whole server is allowed, so nobody is asked
+  // The whole server is allowed, so nobody is asked.
   expect(results((await ask(["mcp__notes"])).events)).toContain("changed sheep");
   expect(questions).toHaveLength(1);
 });

@@ -23,7 +23,7 @@ export function toSdkOptions(agent: Agent, { attended, mcpServers = {}, spent }:
   const isTrusted = agent.trust_project_settings;
   return {
     systemPrompt: toSystemPrompt(agent.system_prompt),
-    // always set, because the SDK would otherwise choose the mode
+    // Always set, because the SDK would otherwise choose the mode.
     permissionMode: mode,
     ...(mode === "bypassPermissions" ? { allowDangerouslySkipPermissions: true } : {}),
     allowedTools: [...allowed_tools],
@@ -37,7 +37,7 @@ export function toSdkOptions(agent: Agent, { attended, mcpServers = {}, spent }:
     ...(agent.budget?.cost_usd === undefined
       ? {}
       : { maxBudgetUsd: Math.max(minUsd, agent.budget.cost_usd - (spent?.cost_usd ?? 0)) }),
-    // prompts are built from parameters, so `@file` and `/command` in them must not be expanded
+    // Prompts are built from parameters, so `@file` and `/command` in them must not be expanded.
     verbatimPrompts: true,
     includePartialMessages: true,
   };

@@ -86,7 +86,7 @@ export async function openTranscript(job: Job, options: TranscriptOptions): Prom
   /** A fork starts from a copy with its own id, so that the original and its file stay unchanged. */
   const source = isFork ? randomUUID() : session_id;
   const progress: Progress = (continues && from?.progress) || emptyProgress();
-  // the SDK writes the whole transcript of a fork
+  // The SDK writes the whole transcript of a fork.
   const entries: Entry[] = isFork ? [] : [...(from?.entries ?? [])];
   const knownIds = new Set(entries.map(({ uuid }) => uuid));
   const expectedSeqs = new Map<string, number>();
@@ -141,7 +141,7 @@ export async function openTranscript(job: Job, options: TranscriptOptions): Prom
         return null;
       },
       async append({ sessionId, subpath }, newEntries) {
-        // a session can continue without the messages of its subagents
+        // A session can continue without the messages of its subagents.
         if (sessionId !== session_id || subpath !== undefined) return;
         for (const entry of newEntries) {
           if (entry.uuid !== undefined && knownIds.has(entry.uuid)) continue;
@@ -195,7 +195,7 @@ async function writeTranscript(
   entries: readonly Entry[],
 ): Promise<void> {
   if (sessionHome === null) await mkdir(configDir, { recursive: true, mode: 0o700 });
-  // the operator may have made it a link
+  // The operator may have made it a link.
   const root = sessionHome ?? (await realpath(configDir));
   const path = join(sessionHome === null ? root : configDir, "projects", projectKey, name);
   await inSubdirectory(root, relative(root, dirname(path)), async (directory) => {
@@ -211,6 +211,6 @@ function parseSaved(loaded: { format: string; bytes: Uint8Array } | null): Saved
       "session_not_found",
       `The state of this session has the format ${loaded.format}; claude-sdk can continue only ${format}. Start a new run.`,
     );
-  // saveAll wrote it, and it is stored unchanged
+  // saveAll wrote it, and it is stored unchanged.
   return JSON.parse(Buffer.from(loaded.bytes).toString("utf8")) as SavedState;
 }

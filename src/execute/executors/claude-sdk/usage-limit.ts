@@ -7,7 +7,7 @@ export function createUsageLimit() {
     observe(message: Fields): void {
       if (message["type"] !== "rate_limit_event") return;
       const info = toFields(message["rate_limit_info"]);
-      // a later request may succeed, under another limit or after a wait
+      // A later request may succeed, under another limit or after a wait.
       resetsAt = info["status"] === "rejected" ? toNumber(info["resetsAt"]) : null;
     },
     /**

@@ -23,7 +23,7 @@ export function createClaudeReader(meter = createUsageMeter(), deniedTools: read
           if (message["subtype"] === "init") result = null;
           return denials.track(readSystem(message));
         case "assistant":
-          // a background subagent may still send messages after the result, and they must not clear it
+          // A background subagent may still send messages after the result, and they must not clear it.
           if (typeof message["parent_tool_use_id"] !== "string") result = null;
           return readAssistant(message);
         case "user":
@@ -60,7 +60,7 @@ function readSystem(message: Fields): ClientMessage[] {
     case "status":
       return [];
     default:
-      // the prefix keeps the name from colliding with Drover's own subtypes
+      // The prefix keeps the name from colliding with Drover's own subtypes.
       return [{ type: "system", subtype: `claude_${toText(subtype)}`, data }];
   }
 }
@@ -73,7 +73,7 @@ function readAssistant(message: Fields): ClientMessage[] {
       case "text":
         if (message["is_api_error_message"] === true || message["error"] !== undefined)
           return [{ type: "error", code: toText(message["error"]), message: toText(block["text"]) }];
-        // a subagent's text must not be logged as the agent's answer
+        // A subagent's text must not be logged as the agent's answer.
         if (typeof parent === "string")
           return [{ type: "system", subtype: "claude_subagent_text", data: { parent, text: toText(block["text"]) } }];
         return [{ type: "assistant", text: toText(block["text"]) }];

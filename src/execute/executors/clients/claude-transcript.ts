@@ -45,7 +45,7 @@ function parseLine(line: string): Readonly<Record<string, unknown>> {
   try {
     return toFields(JSON.parse(line));
   } catch (error) {
-    // the last line may be incomplete if the process was killed
+    // The last line may be incomplete if the process was killed.
     if (error instanceof SyntaxError) return {};
     throw error;
   }

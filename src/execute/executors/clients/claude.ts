@@ -32,7 +32,7 @@ export function claudeArgs({ invocation, mode, session, fork }: Turn, files: Fil
   const { agent } = invocation;
   const args = ["-p", "--output-format=stream-json", "--verbose", "--include-partial-messages"];
   args.push(...permissionFlags.claude[mode]);
-  // without `project` and `local`, Claude ignores the repository's settings, hooks, CLAUDE.md, skills and agents
+  // Without `project` and `local`, Claude ignores the repository's settings, hooks, CLAUDE.md, skills and agents.
   if (!agent.trust_project_settings) args.push("--setting-sources=user", "--strict-mcp-config");
   for (const tool of agent.permissions?.allowed_tools ?? []) args.push(`--allowedTools=${tool}`);
   for (const tool of agent.permissions?.denied_tools ?? []) args.push(`--disallowedTools=${tool}`);

@@ -18,7 +18,7 @@ export async function openClientDirectory(
   if (await hasOwnHome(turn)) return createClientDirectory(turn.homeDir, [name], turn.invocation.run_id);
   const operatorPath = override || join(operatorHome(turn), name);
   await mkdir(operatorPath, { recursive: true, mode: 0o700 });
-  // the operator may have made it a symlink
+  // The operator may have made it a symlink.
   return createClientDirectory(await realpath(operatorPath), [], turn.invocation.run_id);
 }
 

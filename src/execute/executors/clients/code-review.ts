@@ -11,9 +11,9 @@ export function createCodeReview(engines: Readonly<Record<string, AgentClient>>)
   return (host) =>
     defineExecutor({
       name: "code-review",
-      // each run chooses its engine, so the executor gets the variables of all of them
+      // Each run chooses its engine, so the executor gets the variables of all of them.
       variables: [...new Set(Object.values(engines).flatMap(({ definition }) => definition.variables))],
-      // keeps the code out of the prompt: it may be long, and its text must not act as instructions
+      // Keeps the code out of the prompt: it may be long, and its text must not act as instructions.
       buildPrompt: ({ prompt }) => prompt ?? "",
       async execute(job) {
         const { engine, config } = chooseEngine(job.invocation, engines);

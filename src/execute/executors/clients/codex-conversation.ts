@@ -47,7 +47,7 @@ async function readParentThread(directory: ClientDirectory, path: string): Promi
   try {
     return metaSchema.parse(JSON.parse(text.slice(0, text.indexOf("\n")))).payload.forked_from_id ?? null;
   } catch (error) {
-    // the file is incomplete, which codex itself reports
+    // The file is incomplete, which codex itself reports.
     if (error instanceof SyntaxError || error instanceof z.ZodError) return null;
     throw error;
   }

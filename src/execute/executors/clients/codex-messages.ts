@@ -86,7 +86,7 @@ export function createCodexReader({ session: resumedSession, mode }: Pick<Turn, 
           conclusion = toFailure(toText(toFields(message["error"])["message"]), text);
           return [];
         case "error": {
-          // codex repeats an error while it waits for the network; repeats must not count as activity
+          // codex repeats an error while it waits for the network; repeats must not count as activity.
           const error = toText(message["message"]);
           if (error === lastError) return [];
           lastError = error;

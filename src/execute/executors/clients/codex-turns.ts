@@ -21,7 +21,7 @@ export function firstRolloutTurns(files: readonly ConversationFile[], turns: num
     const lines = fileLines[index]!.slice(0, findForkLine(fileLines[index]!, fileLines[index - 1]));
     const starts = lines.flatMap(({ fields }, line) => (isStart(fields) ? [line] : []));
     if (earlierTurns + starts.length >= turns) {
-      // without a next turn, keep the rest of the file
+      // Without a next turn, keep the rest of the file.
       let end = starts[turns - earlierTurns] ?? lines.length;
       if (end < lines.length) while (isSettings(lines[end - 1]?.fields)) end -= 1;
       return { ok: true, ...toNewThread(lines.slice(0, end), new Date()) };
@@ -63,7 +63,7 @@ function parseLines(bytes: Uint8Array): Line[] {
     try {
       return [{ text, fields: toFields(JSON.parse(text)) }];
     } catch (error) {
-      // the last line may be incomplete if the process was killed
+      // The last line may be incomplete if the process was killed.
       if (error instanceof SyntaxError) return [];
       throw error;
     }

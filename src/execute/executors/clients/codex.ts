@@ -38,11 +38,11 @@ export const codex = defineClient({
     const reader = createCodexReader(turn);
     return {
       args: codexArgs(turn, await realpath(turn.workDir), filters.length > 0 ? gitInShell : []),
-      // codex runs git to find changes, and passes only these variables to it
+      // codex runs git to find changes, and passes only these variables to it.
       env: { ...env, ...gitVariables(filters) },
       stdin: prependSystemPrompt(turn),
       reader,
-      // on startup, codex removes temporary files, including those of another codex that is just starting
+      // On startup, codex removes temporary files, including those of another codex that is just starting.
       exclusiveStartIn: codexHome,
       readAfterExit: () => readRollout(codexHome, reader.session()),
     };

@@ -29,7 +29,7 @@ const headSchema = z.object({
   client: z.string(),
   run_id: z.string(),
   boundary: z.uuid(),
-  // the coordinator validates it, like every outcome
+  // The coordinator validates it, like every outcome.
   done: z.custom<Done>((value) => typeof value === "object").nullable(),
 });
 

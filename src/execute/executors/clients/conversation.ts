@@ -67,7 +67,7 @@ export async function openConversation(
         if (packed === null) return;
         await context.session.save(conversationFormat, packed.bytes, { files: true, last: true, stays: packed.stays });
       } catch (error) {
-        // a failed save does not change the run's result
+        // A failed save does not change the run's result.
         const reason = error instanceof Error ? error.message : String(error);
         const message = `The conversation could not be saved, so other runners will continue it without this run: ${reason}`;
         await context.emit({ type: "error", code: "session_not_saved", message });
@@ -118,7 +118,7 @@ async function forkAtTurn(
   turns: number,
 ): Promise<Turn> {
   const paths = await files.find(directory, turn.session ?? "");
-  // the client itself reports an unknown session
+  // The client itself reports an unknown session.
   if (paths.length === 0) return turn;
   const fork = files.cut?.(await readAll(directory, paths), turns) ?? { ok: false, turns: 0 };
   if (!fork.ok) throw unknownTurn(turns, fork.turns);

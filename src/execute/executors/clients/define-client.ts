@@ -123,7 +123,7 @@ async function readOutputLines(job: Job, command: readonly [string, ...string[]]
   };
   try {
     const { stdout } = await job.runCli({ command, onLine, timeoutMs: 60_000 });
-    // an overlong line is missing from `lines` but present, perhaps truncated, in stdout
+    // An overlong line is missing from `lines` but present, perhaps truncated, in stdout.
     if (stdout !== lines.map((line) => `${line}\n`).join("")) throw toFailure("one of its lines is too long.");
     return lines;
   } catch (error) {

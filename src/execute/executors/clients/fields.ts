@@ -2,7 +2,7 @@
 export type Fields = Readonly<Record<string, unknown>>;
 
 export function toFields(value: unknown): Fields {
-  // any object has readable fields, all of type unknown
+  // Any object has readable fields, all of type unknown.
   return typeof value === "object" && value !== null ? (value as Fields) : {};
 }
 

@@ -12,7 +12,7 @@ export function findMissingProgram(
   if (type !== "code-review") return null;
   const { engine } = config;
   if (isClientName(engine)) return findMissingClient(engine, config, env);
-  // each run chooses its engine, so one installed engine is enough to offer the profile
+  // Each run chooses its engine, so one installed engine is enough to offer the profile.
   const { bin: _bin, ...rest } = config;
   const missing = engineNames.map((name) => findMissingClient(name, rest, env));
   if (missing.includes(null)) return null;

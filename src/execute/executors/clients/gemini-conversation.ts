@@ -16,7 +16,7 @@ export const geminiConversation: ConversationFiles = {
         const stat = await directory.stat(path);
         if (stat !== null && (await readSessionId(directory, path)) === session) chats.push({ path, ...stat });
       }
-    // choose the largest, because each resume leaves another file for the session that has no messages
+    // Choose the largest, because each resume leaves another file for the session that has no messages.
     return chats
       .toSorted((a, b) => b.size - a.size)
       .slice(0, 1)

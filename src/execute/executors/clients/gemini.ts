@@ -54,7 +54,7 @@ export function geminiEnv({ invocation, env, homeDir }: Turn, isOwnHome: boolean
   return {
     GEMINI_CLI_TRUST_WORKSPACE: String(isTrusted),
     GEMINI_CLI_NO_RELAUNCH: "1",
-    // otherwise each answer starts with a warning about the terminal
+    // Otherwise each answer starts with a warning about the terminal.
     COLORTERM: env["COLORTERM"] || "truecolor",
     ...(isOwnHome ? { GEMINI_CLI_HOME: homeDir } : {}),
     ...(isTrusted ? {} : Object.fromEntries(readFromRepository.map((name) => [name, env[name] ?? ""]))),

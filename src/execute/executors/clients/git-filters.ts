@@ -12,13 +12,13 @@ export async function disableRepositoryFilters({
   workDir,
   outputLines,
 }: Pick<Turn, "workDir" | "outputLines">): Promise<GitSetting[]> {
-  // git resolves links before it searches for a repository
+  // git resolves links before it searches for a repository.
   if (!(await isInRepository(await realpath(workDir)))) return [];
   const lines = await outputLines(["git", "config", "--list", "--show-scope", "--name-only"]);
   const filterKeys = new Set((lines ?? []).flatMap((line) => repositoryFilter.exec(line)?.[1] ?? []));
   const names = [...filterKeys].join("");
   if (names.includes("\uFFFD")) throw unsafeFilters("a filter whose name is not UTF-8");
-  // a variable is limited to 128 KB
+  // A variable is limited to 128 KB.
   if (names.length > 10_000) throw unsafeFilters("too many filters");
   const requiredKeys = new Set([...filterKeys].map((key) => key.replace(/[^.]*$/, "required")));
   return [
@@ -51,7 +51,7 @@ export function gitVariables(settings: readonly GitSetting[]): Record<string, st
   return { GIT_CONFIG_COUNT: String(settings.length), GIT_CONFIG_PARAMETERS: parameters, ...Object.fromEntries(pairs) };
 }
 
-// a filter's name may contain any character except \n
+// A filter's name may contain any character except \n.
 const repositoryFilter = /^(?:local|worktree)\t(filter\.[^]*\.(?:clean|smudge|process))$/;
 
 /** Searches the parents too. A directory with a HEAD counts, because it may be a bare repository. */

@@ -10,7 +10,7 @@ export function limitEventSize<T extends object>(event: T): T {
   const entries = Object.entries(shortened).map(([key, value]): [string, unknown] =>
     countCharacters(value) <= maxStringCharacters ? [key, value] : [key, cut(JSON.stringify(value))],
   );
-  // only `input`, `output` and `data` can be this large, and they accept any value
+  // Only `input`, `output` and `data` can be this large, and they accept any value.
   return Object.fromEntries(entries) as T;
 }
 

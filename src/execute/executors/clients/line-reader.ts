@@ -38,7 +38,7 @@ const maxLineCharacters = 16 * 1024 * 1024;
 function parseObject(line: string): Record<string, unknown> | null {
   if (line.length > maxLineCharacters || !line.trimStart().startsWith("{")) return null;
   try {
-    // a line that starts with a brace can only parse as an object
+    // A line that starts with a brace can only parse as an object.
     return JSON.parse(line) as Record<string, unknown>;
   } catch (error) {
     if (error instanceof SyntaxError) return null;

@@ -21,7 +21,7 @@ export function locateClient(
   env: Environment,
 ): { ok: true; path: string } | { ok: false; message: string; next: string } {
   const { path, source } = configuredProgram(program, binVariable, config, env);
-  // a relative path comes from the operator and is relative to the runner's working directory
+  // A relative path comes from the operator and is relative to the runner's working directory.
   const lookup = findExecutable(path, env["PATH"], process.cwd());
   if ("found" in lookup) return { ok: true, path: lookup.found };
   const problem =

@@ -12,14 +12,14 @@ export const permissionFlags: Record<"claude" | "codex" | "gemini", Record<Permi
     bypassPermissions: ["--permission-mode=bypassPermissions"],
     plan: ["--permission-mode=plan"],
   },
-  // passed as config settings, because `resume` has no flags for them; `exec` never asks
+  // Passed as config settings, because `resume` has no flags for them; `exec` never asks.
   codex: {
     default: ["--config=sandbox_mode=read-only"],
     acceptEdits: ["--config=sandbox_mode=workspace-write", "--config=sandbox_workspace_write.exclude_slash_tmp=true"],
     bypassPermissions: ["--dangerously-bypass-approvals-and-sandbox"],
     plan: ["--config=sandbox_mode=read-only"],
   },
-  // gemini accepts no other mode in an untrusted directory; the rules in gemini-policy.ts differ by mode
+  // gemini accepts no other mode in an untrusted directory; the rules in gemini-policy.ts differ by mode.
   gemini: {
     default: ["--approval-mode=default"],
     acceptEdits: ["--approval-mode=default"],

@@ -54,7 +54,7 @@ describe.skipIf(!canSwap)("while a process of the run exchanges a directory for 
     symlinkSync(at("outside"), at("link"));
     await whileSwapping(at(swapped), at("link"), async () => {
       for (let round = 0; round < rounds; round += 1)
-        // may be refused while the symlink is there
+        // May be refused while the symlink is there.
         await act(round).catch((error: unknown) => expect(error).toBeInstanceOf(Error));
     });
     expect(readdirSync(at("outside")).sort()).toEqual(before);

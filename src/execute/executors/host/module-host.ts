@@ -29,10 +29,10 @@ export type SerializedEnd = Omit<ProcessEnd, "startTime" | "endTime"> & { startT
 
 const maxLineBytes = 64 * 1024 * 1024;
 
-// stdout carries the protocol, so a module's output goes to stderr and from there to the run's log
+// stdout carries the protocol, so a module's output goes to stderr and from there to the run's log.
 const writeToRunner = process.stdout.write.bind(process.stdout);
 process.stdout.write = process.stderr.write.bind(process.stderr);
-// exit if the runner is gone
+// Exit if the runner is gone.
 for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on("error", () => process.exit(1));
 
 const stopping = new AbortController();
@@ -77,7 +77,7 @@ const peer: Peer = connectPeer({
     },
   },
 });
-// the runner has finished or is gone, so the module's timers must not keep this process alive
+// The runner has finished or is gone, so the module's timers must not keep this process alive.
 void peer.closed.then(() => process.exit(0));
 
 async function load(url: string, config: Record<string, unknown>): Promise<Executor> {
@@ -146,7 +146,7 @@ function toRunning({ id, pid, withheld, streams }: HostedProcess): RunningProces
     startTime: new Date(ended.startTime),
     endTime: new Date(ended.endTime),
   }));
-  // avoids an unhandled rejection in a module that does not await the result
+  // Avoids an unhandled rejection in a module that does not await the result.
   result.catch(() => undefined);
   return {
     pid,
@@ -177,7 +177,7 @@ function createWriter(id: number): Writable {
     write: (chunk: Buffer, _encoding, callback) => write(chunk, callback),
     final: callbackify(() => peer.call<void>("endInput", id)),
   });
-  // a program may exit without reading its stdin; its exit code shows whether that was an error
+  // A program may exit without reading its stdin; its exit code shows whether that was an error.
   stdin.on("error", () => undefined);
   return stdin;
 }

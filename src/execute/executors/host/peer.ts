@@ -70,7 +70,7 @@ export function connectPeer({ lines, write, handlers, onUnknownLine }: PeerOptio
     for (const { reject } of pending.values()) reject(new PeerClosedError());
     pending.clear();
   };
-  // a broken pipe counts as closed
+  // A broken pipe counts as closed.
   const closed = readAll().then(close, close);
 
   return {

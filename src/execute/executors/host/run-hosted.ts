@@ -98,7 +98,7 @@ function connectHost(running: RunningProcess, handlers: Handlers): Peer {
     lines: readLines(running.stdout, maxLineBytes),
     write: (line) => void (running.stdin?.writable && running.stdin.write(line)),
     handlers,
-    // a program that the module started may write to the same stdout
+    // A program that the module started may write to the same stdout.
     onUnknownLine: () => undefined,
   });
 }

@@ -169,14 +169,14 @@ it("does not make a call in the next run that nobody allowed in the previous one
 it("saves nothing before a call that needs no person's answer", async () => {
   const unattended = await open([{ tool: append("one") }, { text: "Done." }]);
   await unattended.attempt({ decision: "deny", message: "no" }, { attended: false });
-  // init, two answers, one result
+  // init, two answers, one result.
   expect(unattended.saves()).toBe(4);
   const granted = await open([{ tool: append("one") }, { text: "Done." }]);
   await granted.attempt({ decision: "allow" }, { granted_tools: ["command.run"] });
   expect(granted.saves()).toBe(4);
   const remembered = await open([{ tools: [append("one"), append("two")] }, { text: "Done." }]);
   await remembered.attempt({ decision: "allow", remember: "session" });
-  // plus: the first call waits, and the first call is approved
+  // Plus: the first call waits, and the first call is approved.
   expect(remembered.saves()).toBe(7);
 });
 
@@ -234,7 +234,7 @@ it("sends messages with the next request, after the results, and continues for o
     ["do it", "be quick\n\nand careful"],
     ["do it", "be quick\n\nand careful", "one more thing"],
   ]);
-  // the service accepts one message with results and text, or two in a row
+  // The service accepts one message with results and text, or two in a row.
   expect(server.requests[1]!.messages.flatMap(({ tool_results }) => tool_results)).toHaveLength(1);
 });
 

@@ -68,7 +68,7 @@ it.each([true, false])(
       const before = server.requests.length;
       const { outcome, saves, outputs, log } = await attempts(server, { at: index, stored });
       expect(outcome).toMatchObject({ status: "completed", text: "Done." });
-      // the number of earlier answers identifies a turn: each is requested once, unless it was not saved
+      // The number of earlier answers identifies a turn: each is requested once, unless it was not saved.
       const answersBefore = server.requests
         .slice(before)
         .map(({ messages }) => messages.filter(({ role }) => role === "assistant"));
@@ -76,7 +76,7 @@ it.each([true, false])(
       expect(counts.length - new Set(counts).size).toBeLessThanOrEqual(stored ? 0 : 1);
       const unknown = outputs.filter((output) => output.includes("effect_unknown"));
       expect(unknown.length).toBeLessThanOrEqual(1);
-      // never twice, and zero times only if the model was informed
+      // Never twice, and zero times only if the model was informed.
       expect(["once\n", ...(unknown.length > 0 ? [""] : [])]).toContain(log);
       if (saves < index) return;
     }

@@ -71,7 +71,7 @@ export async function openLoopState({ invocation, context }: Job, newId: NewId):
   const from = isNew ? null : parseSaved(await context.session.load());
   if (!isNew && from === null)
     throw new RunFailure("session_not_found", "No state is stored for this session. Start a new run.");
-  // a fork continues a copy under a new id
+  // A fork continues a copy under a new id.
   const session_id = from && mode === "fork" && !continues ? newId() : (from?.session_id ?? null);
   const noUsage = { turns: 0, spent_usd: 0, spent_tokens: 0 };
   const progress: Progress = {
@@ -193,6 +193,6 @@ function parseSaved(loaded: { format: string; bytes: Uint8Array } | null): Saved
       "session_not_found",
       `The state of this session has the format ${loaded.format}; this version of Drover can continue only ${format}. Start a new run.`,
     );
-  // save wrote it, and it is stored unchanged
+  // Save wrote it, and it is stored unchanged.
   return JSON.parse(Buffer.from(loaded.bytes).toString("utf8")) as SavedState;
 }

@@ -87,7 +87,7 @@ async function runLoop(
   for (const warning of warnAboutUnmatched(agent.permissions, names)) await job.context.emit(warning);
   const session = await openSession(opened, job, state, gate.offered);
   await state.save([{ type: "system", subtype: "init", executor_session_id: session.session_id }]);
-  // add them before the loop starts, which would otherwise end without them
+  // Add them before the loop starts, which would otherwise end without them.
   await state.addInputs(job.invocation.inputs);
   saveInputs(job.context, state);
   const fixedAnswers = answerUnfinishedCalls({
@@ -114,7 +114,7 @@ async function runLoop(
     now,
     pause: host.pause ?? ((ms, signal) => sleep(ms, undefined, { signal })),
   });
-  // a session whose first request failed has not sent the agent's first message yet
+  // A session whose first request failed has not sent the agent's first message yet.
   const isFirstMessage = session.last_message === null && session.pending.length === 0;
   return converse(isFirstMessage ? defaultPrompt({ ...job.invocation, mode: "start" }) : job.prompt, {
     session,
@@ -138,7 +138,7 @@ function saveInputs({ input }: Job["context"], state: LoopState): void {
   const saveAll = async (): Promise<void> => {
     for await (const message of input) await state.addInputs([message]);
   };
-  // if this save fails, the run's next save fails too and ends the run
+  // If this save fails, the run's next save fails too and ends the run.
   void saveAll().catch(() => undefined);
 }
 
@@ -158,7 +158,7 @@ const serverCallTimeoutMs = 600_000;
 
 async function openServers({ invocation, context, workDir }: Job, version: string): Promise<McpServers> {
   const configs = invocation.agent.mcp_servers ?? {};
-  // the MCP client is large, so only agents with servers load it
+  // The MCP client is large, so only agents with servers load it.
   if (Object.keys(configs).length === 0) return { tools: [], failures: [], close: async () => undefined };
   const { openMcpServers } = await import("../../../tools/mcp-servers.ts");
   const servers = await openMcpServers(configs, {

@@ -113,7 +113,7 @@ export function createModelRequests(options: ModelRequestsOptions): ModelRequest
       const turn = (await submit(results)) ?? ((await makeRoom("too_long")) ? await submit(results) : null);
       if (turn) return turn;
       const shortened = results.map(shorten);
-      // summarizing did not help, so the latest tool results must be too long
+      // Summarizing did not help, so the latest tool results must be too long.
       if (shortened.some((result, index) => result !== results[index]))
         return (await submit(shortened)) ?? throwTooLong();
       return throwTooLong();

@@ -15,7 +15,7 @@ export function buildArguments(
   const split = splitWords(command);
   if (!split.ok) return { ok: false, faults: [{ path: "", message: `the command is invalid: ${split.problem}` }] };
   if (!split.words[0]) return { ok: false, faults: [{ path: "", message: "the command is empty" }] };
-  // expand each word separately, so that a value with a space or a quote stays one argument
+  // Expand each word separately, so that a value with a space or a quote stays one argument.
   const expanded = split.words.map((word) => expandText(word, "command", variables));
   const { arguments: options, faults } = toArguments(parameters, listStyle);
   const allFaults = [
