@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { isTerminal } from "../src/model/states.ts";
+import { hasEnded } from "../src/model/states.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { withTestbed } from "./testbed.ts";
 import { allEvents, allRuns, faultsOfLog, printed, readAudit } from "./record.ts";
@@ -28,7 +28,7 @@ export async function busyCores({ runs, seconds }: { runs: number; seconds: numb
     }
     for (const spinner of spinners) spinner.signal("SIGKILL");
     await waitFor(
-      async () => ((await allRuns(client)).every(({ status }) => isTerminal(status)) ? true : null),
+      async () => ((await allRuns(client)).every(({ status }) => hasEnded(status)) ? true : null),
       120_000 + seconds * 1000,
       500,
     );

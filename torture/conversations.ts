@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { runsDirectory, workDirectory } from "../src/model/state-layout.ts";
 import type { StoredEvent } from "../src/model/event.ts";
 import type { Run } from "../src/model/run.ts";
-import { isTerminal } from "../src/model/states.ts";
+import { hasEnded } from "../src/model/states.ts";
 import type { ModelRequest, Turn } from "../test/model-server/script.ts";
 import { startModelServer } from "../test/model-server/server.ts";
 import type { Finding, Tools } from "./finding.ts";
@@ -98,7 +98,7 @@ async function converse(
     join(workDirectory(runsDirectory(join(testbed.directory, "runners", `${name}-${number}`))), session_id ?? "");
   while (losses.length < lossLimit) {
     const started = await waitFor(async () => findProgress(await client.runs.get(run_id), losses, testbed), 180_000);
-    if (started === null || isTerminal(started.status)) break;
+    if (started === null || hasEnded(started.status)) break;
     await pause(Math.random() * 1500);
     child.signal("SIGKILL");
     await child.closed;
@@ -108,8 +108,7 @@ async function converse(
   }
   const get = (): Promise<Run> => retryWhileUnreachable(() => client.runs.get(run_id));
   const run =
-    (await waitFor(async () => [await get()].find(({ status }) => isTerminal(status)) ?? null, 300_000)) ??
-    (await get());
+    (await waitFor(async () => [await get()].find(({ status }) => hasEnded(status)) ?? null, 300_000)) ?? (await get());
   // If a runner was killed just after its run ended, its replacement never had the run.
   const last = losses.findLastIndex((_, index) => run.runner_id?.startsWith(`${name}-${index}-`));
   const files = last === -1 ? filesIn(directoryOf(losses.length, run)) : losses[last]!.files;
@@ -119,7 +118,7 @@ async function converse(
 
 /** Returns the run if it has ended, or if it runs on the runner after the last loss and has a saved state; else null. */
 async function findProgress(run: Run, losses: readonly Loss[], { client }: Testbed): Promise<Run | null> {
-  if (isTerminal(run.status)) return run;
+  if (hasEnded(run.status)) return run;
   if (run.status !== "running" || run.attempt <= (losses.at(-1)?.attempt ?? 0)) return null;
   const { items } = await client.runs.events(run.run_id, { limit: 100 });
   return items.some(({ event }) => event.type === "system" && event.subtype === "init") ? run : null;

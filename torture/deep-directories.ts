@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { isTerminal } from "../src/model/states.ts";
+import { hasEnded } from "../src/model/states.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
 import { upTo, waitFor } from "./wait.ts";
@@ -64,7 +64,7 @@ async function leaveAndStart(
   const first = await testbed.startRunner({ name: runner, slots: 1 });
   const { run_id } = await client.submit({ agent_name: "leaves" });
   const isThere = async (): Promise<true | null> =>
-    isKilled ? existsSync(started) || null : isTerminal((await client.runs.get(run_id)).status) || null;
+    isKilled ? existsSync(started) || null : hasEnded((await client.runs.get(run_id)).status) || null;
   if ((await waitFor(isThere, 120_000)) === null) return "the command did not get so far";
   first.child.signal(isKilled ? "SIGKILL" : "SIGTERM");
   await first.child.closed;
@@ -75,7 +75,7 @@ async function leaveAndStart(
   const after = await client.submit({ agent_name: "after" });
   const ended = await waitFor(async () => {
     const run = await client.runs.get(after.run_id);
-    return isTerminal(run.status) || !second.alive ? run.status : null;
+    return hasEnded(run.status) || !second.alive ? run.status : null;
   }, 120_000);
   const { output: said } = second;
   second.signal("SIGTERM");

@@ -1,4 +1,4 @@
-import { isTerminal } from "../src/model/states.ts";
+import { hasEnded } from "../src/model/states.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
 import { withTestbed } from "./testbed.ts";
 import { allRuns } from "./record.ts";
@@ -30,7 +30,7 @@ export async function ignoredSigterm(
     );
     const withinMs = 60_000 + (runs / atOnce) * (timeoutMs + graceMs + 5000);
     await waitFor(
-      async () => ((await allRuns(client)).every(({ status }) => isTerminal(status)) ? true : null),
+      async () => ((await allRuns(client)).every(({ status }) => hasEnded(status)) ? true : null),
       withinMs,
       500,
     );

@@ -1,4 +1,4 @@
-import { isTerminal } from "../src/model/states.ts";
+import { hasEnded } from "../src/model/states.ts";
 import type { StoredEvent } from "../src/model/event.ts";
 import type { ReportRequest } from "../src/model/runner-port.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
@@ -98,12 +98,12 @@ async function stopOnce(
   const started = await waitFor(
     async () => {
       const run = await client.runs.get(run_id);
-      return run.status === "running" || isTerminal(run.status) ? run : null;
+      return run.status === "running" || hasEnded(run.status) ? run : null;
     },
     120_000,
     10,
   );
-  if (started !== null && isTerminal(started.status)) return "missed";
+  if (started !== null && hasEnded(started.status)) return "missed";
   const victim = runners.get(started?.runner_id ?? "");
   if (started === null || victim === undefined)
     return { fault: `${run_id} did not begin: ${JSON.stringify(await client.runs.get(run_id))}` };
@@ -112,7 +112,7 @@ async function stopOnce(
   const overtaken = await waitFor(
     async () => {
       const run = await client.runs.get(run_id);
-      return run.attempt > started.attempt || run.status === "pending" || isTerminal(run.status) ? run : null;
+      return run.attempt > started.attempt || run.status === "pending" || hasEnded(run.status) ? run : null;
     },
     120_000,
     25,
@@ -128,7 +128,7 @@ async function stopOnce(
       const back = [...runners.keys()].every((id) =>
         items.some((row) => row.runner_id === id && row.status === "online" && row.running === 0),
       );
-      return isTerminal(run.status) && back ? run : null;
+      return hasEnded(run.status) && back ? run : null;
     },
     120_000,
     25,

@@ -1,5 +1,5 @@
 import { connect, type Socket } from "node:net";
-import { isTerminal } from "../src/model/states.ts";
+import { hasEnded } from "../src/model/states.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { describeImpact, openBystander } from "./bystander.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
@@ -24,10 +24,7 @@ export async function stalledReaders(
     await testbed.startRunner({ name: "printer", slots: 1 });
     await testbed.client.agents.put("count", { type: "procedural", command: `seq 1 ${lines}` });
     const { run_id } = await testbed.client.submit({ agent_name: "count", parameters: {} });
-    const ended = await waitFor(
-      async () => isTerminal((await testbed.client.runs.get(run_id)).status) || null,
-      120_000,
-    );
+    const ended = await waitFor(async () => hasEnded((await testbed.client.runs.get(run_id)).status) || null, 120_000);
     if (ended === null) throw new Error("The run that the readers ask for did not end.");
     const other = await openBystander(testbed, tools);
     const idle = await other.during(pause(idleMs));

@@ -1,4 +1,4 @@
-import { isTerminal } from "../src/model/states.ts";
+import { hasEnded } from "../src/model/states.ts";
 import type { Testbed } from "./testbed.ts";
 import { allRuns } from "./record.ts";
 import { each, retryWhileUnreachable, pause, upTo } from "./wait.ts";
@@ -59,10 +59,10 @@ export async function waitUntilNothingMoves({ client }: Testbed, done: () => num
   let ended = -1;
   for (let startedAt = performance.now(); performance.now() - startedAt < stuckMs; await pause(500)) {
     const runs = await retryWhileUnreachable(() => allRuns(client));
-    const count = runs.filter(({ status }) => isTerminal(status)).length;
+    const count = runs.filter(({ status }) => hasEnded(status)).length;
     if (count === runs.length) return 0;
     if (count + done() > ended) startedAt = performance.now();
     ended = count + done();
   }
-  return (await allRuns(client)).filter(({ status }) => !isTerminal(status)).length;
+  return (await allRuns(client)).filter(({ status }) => !hasEnded(status)).length;
 }

@@ -1,7 +1,7 @@
 import type { Local } from "../local.ts";
 import { type Agent, sessionTimeoutSeconds } from "../model/agent.ts";
 import { isProcedural, type Session } from "../model/session.ts";
-import { isTerminal } from "../model/states.ts";
+import { hasEnded } from "../model/states.ts";
 import type { RunRow } from "../model/store.ts";
 import type { ApiClient } from "../wire/client.ts";
 import type { Output } from "../wire/contracts.ts";
@@ -85,7 +85,7 @@ type Judgement = Pick<ContinuableSession, "can_resume" | "can_fork" | "obstacle"
 
 function judge({ session, last_run, agent, isAgentUnknown, runners, now }: Facts): Judgement {
   const never = (obstacle: string): Judgement => ({ can_resume: false, can_fork: false, obstacle });
-  const isActive = last_run !== null && !isTerminal(last_run.status);
+  const isActive = last_run !== null && !hasEnded(last_run.status);
   if (isProcedural(session)) return never("procedural: a command has no conversation");
   if (session.executor_session_id === null)
     return never(isActive ? "its first run has not started a conversation yet" : "no run started a conversation");

@@ -1,4 +1,4 @@
-import { isTerminal } from "../model/states.ts";
+import { hasEnded } from "../model/states.ts";
 import type { ApiClient } from "../wire/client.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { waitForShutdown } from "./wait-for-shutdown.ts";
@@ -57,6 +57,6 @@ async function waitForRuns(client: ApiClient, runs: ReadonlySet<string>): Promis
   }
 }
 
-function isEndedOrParked(status: Parameters<typeof isTerminal>[0]): boolean {
-  return isTerminal(status) || status === "parked";
+function isEndedOrParked(status: Parameters<typeof hasEnded>[0]): boolean {
+  return hasEnded(status) || status === "parked";
 }

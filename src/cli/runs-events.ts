@@ -1,4 +1,4 @@
-import { isTerminal as isFinal } from "../model/states.ts";
+import { hasEnded } from "../model/states.ts";
 import type { StoredEvent } from "../model/event.ts";
 import { eventLine, toOutput } from "./event-line.ts";
 import { findRun } from "./find-id.ts";
@@ -34,7 +34,7 @@ async function showEvents(input: CommandInput): Promise<number> {
     const show = input.options["json"]
       ? (event: StoredEvent): void => write(1, jsonLine(event))
       : (event: StoredEvent): void => showEvent(event, run.created_at);
-    if (isLive && !isFinal(run.status) && !input.options["no-follow"]) {
+    if (isLive && !hasEnded(run.status) && !input.options["no-follow"]) {
       for await (const event of client.runs.follow(run.run_id, { after })) show(event);
     } else {
       for await (const event of readAllEvents(client, run.run_id, after)) show(event);

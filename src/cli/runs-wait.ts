@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { RequestError } from "../model/errors.ts";
 import type { Run } from "../model/run.ts";
 import { isProcedural } from "../model/session.ts";
-import { isTerminal as isFinal } from "../model/states.ts";
+import { hasEnded } from "../model/states.ts";
 import type { ApiClient, FlatAgent } from "../wire/client.ts";
 import { findRunId } from "./find-id.ts";
 import { readAllEvents, withHistory } from "./history.ts";
@@ -51,7 +51,7 @@ async function waitForRun(
 ): Promise<number> {
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(1.5 * pauseMs, maxPauseMs)) {
     const run = await withRetries(() => client.runs.get(run_id));
-    if (isFinal(run.status) || run.status === "parked") {
+    if (hasEnded(run.status) || run.status === "parked") {
       write(1, input.options["json"] ? jsonLine(run) : `${run_id}\t${run.status}\n`);
       return toExitCode(run, await findAgentType(client, run), await findSignal(client, run));
     }

@@ -1,6 +1,6 @@
 import type { Question } from "../model/question.ts";
 import type { Run } from "../model/run.ts";
-import { isTerminal } from "../model/states.ts";
+import { hasEnded } from "../model/states.ts";
 import type { ApiClient } from "../wire/client.ts";
 import { droverCommand } from "./drover-command.ts";
 import { findRun } from "./find-id.ts";
@@ -42,7 +42,7 @@ async function explainRun(input: CommandInput): Promise<number> {
   if (!found) return 1;
   const { run, status, why, questions } = found;
   if (input.options["json"]) write(1, jsonLine({ run_id: run.run_id, status, why }));
-  else if (isTerminal(status)) {
+  else if (hasEnded(status)) {
     const reason = run.reason ? ` (${run.reason})` : "";
     const verb = status === "cancelled" ? "was cancelled" : status;
     write(1, `The run ${verb}${reason}. See: ${droverCommand()} runs show ${hintId(run.run_id)}\n`);

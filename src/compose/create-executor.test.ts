@@ -11,7 +11,7 @@ import { openHost } from "../../test/fixtures/dispatch/host.ts";
 import { reservedEventTypes } from "../execute/journal/recorder.ts";
 import { runEventSchema } from "../model/event.ts";
 import type { RunnerPort } from "../model/runner-port.ts";
-import { isTerminal } from "../model/states.ts";
+import { hasEnded } from "../model/states.ts";
 import { openProfiles } from "./open-profiles.ts";
 import { type RunnerOptions, startRunner } from "../runner.ts";
 
@@ -52,7 +52,7 @@ test("runs the executor of examples/ with a real coordinator, and leaves nothing
   closing.push(host.dispose, host.close);
   const { folder } = await start(host.port, "word-count", [resolve("examples/profiles")]);
   const run_id = await host.submit({ agent_name: "word-count", parameters: { text: "The cat saw the dog" } });
-  await poll(async () => isTerminal((await host.run(run_id)).status)).toBe(true);
+  await poll(async () => hasEnded((await host.run(run_id)).status)).toBe(true);
   expect(await host.run(run_id)).toMatchObject({
     status: "completed",
     result_text: "5 words, 4 of them different",
@@ -108,7 +108,7 @@ test("records the agent's own command for drover-procedural-exec, with commit, l
   git("commit", "-q", "--allow-empty", "-m", "first");
   const repo_sha = git("rev-parse", "HEAD").trim();
   const run_id = await host.submit({ agent_name: "sha" });
-  await poll(async () => isTerminal((await host.run(run_id)).status)).toBe(true);
+  await poll(async () => hasEnded((await host.run(run_id)).status)).toBe(true);
   expect(await host.run(run_id)).toMatchObject({ status: "completed", result_text: `${repo_sha}\n`, repo_sha });
   expect(await host.store.read.executions({ run_id }, { limit: 10 })).toMatchObject([
     {

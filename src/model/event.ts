@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { executionEndSchema, executionStartSchema } from "./execution.ts";
-import { failureReasons, runStatuses, terminalStatuses } from "./states.ts";
+import { failureReasons, runStatuses, endedStatuses } from "./states.ts";
 import { effects } from "./tool.ts";
 
 export const usageSchema = z.object({
@@ -84,7 +84,7 @@ export const runEventSchema = z.discriminatedUnion("type", [
   /** Always the last event of a run. */
   z.object({
     type: z.literal("result"),
-    status: z.enum(terminalStatuses),
+    status: z.enum(endedStatuses),
     reason: z.enum(failureReasons).nullable(),
     error: z.string().nullable(),
     exit_code: z.number().nullable(),

@@ -1,15 +1,15 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { canMove, failureReasons, isTerminal, runStatuses } from "./states.ts";
+import { canMove, failureReasons, hasEnded, runStatuses } from "./states.ts";
 
 it("allows no transition out of a final state", () => {
-  const final = runStatuses.filter(isTerminal);
+  const final = runStatuses.filter(hasEnded);
   expect(final).toEqual(["completed", "failed", "cancelled"]);
   for (const from of final) for (const to of runStatuses) expect(canMove(from, to)).toBe(false);
 });
 
 it("can fail or cancel a run in every other state, and can reach every state", () => {
-  for (const from of runStatuses.filter((status) => !isTerminal(status))) {
+  for (const from of runStatuses.filter((status) => !hasEnded(status))) {
     expect(canMove(from, "failed")).toBe(true);
     expect(canMove(from, "cancelled")).toBe(true);
   }

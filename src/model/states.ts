@@ -13,52 +13,52 @@ export const runStatuses = [
 export type RunStatus = (typeof runStatuses)[number];
 
 /**
- * `next`: the allowed transitions. `held`: a runner has the run, and the run has exclusive use of its directory and
+ * `next`: the allowed transitions. `assigned`: a runner has the run, and the run has exclusive use of its directory and
  * session. `busy`: the run occupies one of its runner's slots and counts toward its agent's `max_concurrent`.
  */
-const states: Record<RunStatus, { next: readonly RunStatus[]; held?: true; busy?: true }> = {
+const states: Record<RunStatus, { next: readonly RunStatus[]; assigned?: true; busy?: true }> = {
   // To parked: the agent's daily budget or a shared usage limit is used up.
   pending: { next: ["claimed", "running", "parked", "failed", "cancelled"] },
   // Back to pending: the claim never reached its runner, the runner was lost, or it drained.
   claimed: {
     next: ["running", "pending", "parked", "stopping", "completed", "failed", "cancelled"],
-    held: true,
+    assigned: true,
     busy: true,
   },
   running: {
     next: ["waiting", "parked", "stopping", "pending", "completed", "failed", "cancelled"],
-    held: true,
+    assigned: true,
     busy: true,
   },
-  waiting: { next: ["running", "parked", "stopping", "pending", "completed", "failed", "cancelled"], held: true },
+  waiting: { next: ["running", "parked", "stopping", "pending", "completed", "failed", "cancelled"], assigned: true },
   // No process is alive; see docs/decisions/0025-questions-and-parking.md
   parked: { next: ["pending", "failed", "cancelled"] },
-  stopping: { next: ["completed", "failed", "cancelled"], held: true, busy: true },
+  stopping: { next: ["completed", "failed", "cancelled"], assigned: true, busy: true },
   completed: { next: [] },
   failed: { next: [] },
   cancelled: { next: [] },
 };
 
-export const terminalStatuses = ["completed", "failed", "cancelled"] as const;
-export type TerminalStatus = (typeof terminalStatuses)[number];
+export const endedStatuses = ["completed", "failed", "cancelled"] as const;
+export type EndedStatus = (typeof endedStatuses)[number];
 
 export const statusSets = {
-  open: runStatuses.filter((status) => !isTerminal(status)),
-  held: runStatuses.filter(isHeld),
+  open: runStatuses.filter((status) => !hasEnded(status)),
+  assigned: runStatuses.filter(isAssigned),
   busy: runStatuses.filter(isBusy),
-  ended: terminalStatuses,
+  ended: endedStatuses,
 };
 
 export function canMove(from: RunStatus, to: RunStatus): boolean {
   return states[from].next.includes(to);
 }
 
-export function isTerminal(status: RunStatus): status is TerminalStatus {
+export function hasEnded(status: RunStatus): status is EndedStatus {
   return states[status].next.length === 0;
 }
 
-export function isHeld(status: RunStatus): boolean {
-  return states[status].held === true;
+export function isAssigned(status: RunStatus): boolean {
+  return states[status].assigned === true;
 }
 
 export function isBusy(status: RunStatus): boolean {

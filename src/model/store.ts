@@ -12,7 +12,7 @@ import type { ScheduleOp, ScheduleReads, ScheduleResult } from "./schedule-ops.t
 import type { SaveResult, SaveSession, SessionStateReads } from "./session-state-ops.ts";
 import type { SearchMatch } from "./search.ts";
 import type { BindSession, DeleteSession, SessionReads, SessionResult } from "./session.ts";
-import type { FailureReason, RunStatus, TerminalStatus } from "./states.ts";
+import type { FailureReason, RunStatus, EndedStatus } from "./states.ts";
 import type { StatsReads } from "./stats.ts";
 import type { TokenOp, TokenReads, TokenResult } from "./token.ts";
 import type { TriggerOp, TriggerReads, TriggerResult } from "./trigger-ops.ts";
@@ -108,7 +108,7 @@ export interface Change {
 export interface RunEnd {
   run_id: string;
   created_by: string;
-  status: TerminalStatus;
+  status: EndedStatus;
   reason: FailureReason | null;
 }
 

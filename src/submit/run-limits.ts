@@ -1,4 +1,4 @@
-import { isTerminal, runStatuses } from "../model/states.ts";
+import { hasEnded, runStatuses } from "../model/states.ts";
 import type { Store } from "../model/store.ts";
 import { submitFault, type SubmitFault } from "./submit-fault.ts";
 
@@ -6,7 +6,7 @@ import { submitFault, type SubmitFault } from "./submit-fault.ts";
 const maxAncestors = 8;
 /** How many unfinished child runs a run may have. */
 const maxChildren = 100;
-const unfinished = runStatuses.filter((status) => !isTerminal(status));
+const unfinished = runStatuses.filter((status) => !hasEnded(status));
 
 /** Returns null if a new run may be a child of this run. `inside` means that a command of the parent run submits it. */
 export async function checkRunLimits(

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { isHeld, isTerminal, statusSets } from "../../src/model/states.ts";
+import { isAssigned, hasEnded, statusSets } from "../../src/model/states.ts";
 import { createAgent, drive, type DrivenRunner } from "../fixtures/dispatch/drive.ts";
 import type { OpenedForDispatch } from "./each-with-store.ts";
 
@@ -199,11 +199,11 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
       const { run_id, attempt, status, started_at, claimed_at, finished_at, runner_id, waiting_for, progress } = run;
       // Plain comparisons instead of `expect`, because there are very many of them.
       const must = (holds: boolean): void => void (holds || expect.fail(`invalid run: ${JSON.stringify(run)}`));
-      must((finished_at !== null) === isTerminal(status));
+      must((finished_at !== null) === hasEnded(status));
       must((waiting_for !== null) === (status === "waiting"));
       if (status === "pending")
         must(runner_id === null && claimed_at === null && started_at === null && progress === null);
-      if (isHeld(status)) must(runner_id !== null && claimed_at !== null);
+      if (isAssigned(status)) must(runner_id !== null && claimed_at !== null);
       if (status === "running" || status === "waiting") must(started_at !== null);
       if (status === "completed") must(progress === 100);
       // Waiting does not change when a run started.
@@ -253,7 +253,7 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
     const driven = await alive(handout.runner);
     const before = await store.read.run(handout.run_id);
     const current =
-      before?.attempt === handout.attempt && before.runner_id === `r${handout.runner}` && !isTerminal(before.status);
+      before?.attempt === handout.attempt && before.runner_id === `r${handout.runner}` && !hasEnded(before.status);
     const seqs = (await store.read.events(handout.run_id, 0, 1000)).length;
     const result =
       what in runnerEvents
@@ -309,7 +309,7 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
 
   async function checkEnd(run_id: string): Promise<void> {
     const run = await store.read.run(run_id);
-    expect(run === null ? "gone" : isTerminal(run.status)).toBe(true);
+    expect(run === null ? "gone" : hasEnded(run.status)).toBe(true);
     const events = await store.read.events(run_id, 0, 1000);
     expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
     expect(events.filter(({ event }) => event.type === "result")).toHaveLength(1);

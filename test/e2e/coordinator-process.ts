@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, afterEach } from "vitest";
 import { recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import type { Run } from "../../src/model/run.ts";
-import { isTerminal } from "../../src/model/states.ts";
+import { hasEnded } from "../../src/model/states.ts";
 import { reservePort } from "../reserve-port.ts";
 import { bin, type Lifetime, homeFolder, trusted } from "./drover.ts";
 
@@ -129,7 +129,7 @@ export async function runToEnd(coordinator: CoordinatorProcess, request: unknown
   const since = performance.now();
   for (;;) {
     const { json: run } = await coordinator.call<Run>("GET", `/runs/${json.run_id}`);
-    if (isTerminal(run.status) || performance.now() > since + 200_000) return run;
+    if (hasEnded(run.status) || performance.now() > since + 200_000) return run;
     await pauseBetweenPolls(since);
   }
 }

@@ -1,6 +1,6 @@
 import { lazy, memo, type ReactNode, Suspense, useMemo } from "react";
 import type { Usage } from "../../src/model/event.ts";
-import { isTerminal } from "../../src/model/states.ts";
+import { hasEnded } from "../../src/model/states.ts";
 import { type Activity, summarizeInput, type ResultEvent, type ToolActivity } from "../data/activity.ts";
 import type { Run } from "../data/queries.ts";
 import type { RunLog } from "../data/run-events.ts";
@@ -24,7 +24,7 @@ export function Conversation({ run, log, menu }: { run: Run; log: RunLog; menu?:
   const prompt = run.prompt ?? (Object.keys(run.parameters).length > 0 ? null : "");
   const turns = useMemo(() => turnByMessage(log.activity), [log.activity]);
   const hasText = log.activity.some(({ kind }) => kind === "assistant");
-  const ended = isTerminal(run.status);
+  const ended = hasEnded(run.status);
   return (
     <div className={styles["thread"]}>
       {prompt === "" ? null : (

@@ -32,7 +32,7 @@ const selectBatches = `
 const selectOpen = `
   select start_no from open_executions join audit_rows on audit_rows.no = open_executions.start_no
     join runs on runs.run_id = audit_rows.run_id and runs.attempt = audit_rows.attempt
-  where ${statusIn("held", "runs.status")} or (runs.agent_rev_id is null and ${statusIn("open", "runs.status")})
+  where ${statusIn("assigned", "runs.status")} or (runs.agent_rev_id is null and ${statusIn("open", "runs.status")})
   order by start_no limit 1`;
 /** The range limits how many batches this statement reads. */
 const selectChunk = `

@@ -1,7 +1,7 @@
 import { BugError } from "../../model/errors.ts";
 import type { NumberedEvent, ResultEvent, RunEvent } from "../../model/event.ts";
 import type { Isolation } from "../../model/process.ts";
-import { canMove, isBusy, isHeld, isTerminal, type RunStatus } from "../../model/states.ts";
+import { canMove, isBusy, isAssigned, hasEnded, type RunStatus } from "../../model/states.ts";
 import { first, write, type SqlValue, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
@@ -76,9 +76,9 @@ export function* move(
   const { time, sets, waits, releases } = effects[to];
   const result = typeof cause === "object" ? cause : null;
   const reason = result === null ? cause : (result.error ?? to);
-  if (!isHeld(to) && !settled) yield* endExecutions(tx, run, String(reason));
+  if (!isAssigned(to) && !settled) yield* endExecutions(tx, run, String(reason));
   if (run.asked === 1 && closesQuestions(to)) yield* supersedeQuestions(tx, run);
-  const isEnd = result !== null && isTerminal(to);
+  const isEnd = result !== null && hasEnded(to);
   // This stores an event, and the result has to be the last one.
   if (isEnd && run.chained === 1) yield* storeChain(tx, run, result, at, getSummary(columns));
   if (cause !== undefined)
@@ -116,7 +116,7 @@ export function* move(
   if (isBusy(run.status) && !isBusy(to)) yield* releaseCap(tx, run);
   if (releases.includes("directory")) yield* releaseDirectory(tx, run);
   if (releases.includes("session")) yield* releaseSession(tx, run);
-  if (isTerminal(to)) yield* releaseSchedule(tx, run);
+  if (hasEnded(to)) yield* releaseSchedule(tx, run);
   if (releases.includes("claimers")) {
     const [demand] = yield first(selectDemand, run.demand_id);
     notifyClaimable(tx, String(demand?.["body"]), Number(columns["resumed"] ?? run.resumed) === 1);
@@ -130,7 +130,7 @@ function getSummary({ summary = null }: Columns): string | null {
 
 /** A new attempt asks its open questions again, and a run that ends needs no answers. */
 function closesQuestions(to: RunStatus): boolean {
-  return to === "claimed" || to === "stopping" || isTerminal(to);
+  return to === "claimed" || to === "stopping" || hasEnded(to);
 }
 
 /**
@@ -191,7 +191,7 @@ function clampTime(reportedAt: string, { agent_rev_id, claimed_at }: StoredRun, 
 
 /** A runner may only move its run between running and waiting; the store decides everything else. */
 function canRunnerMove(run: StoredRun, from: RunStatus, to: RunStatus): boolean {
-  if (!canMove(from, to) || isTerminal(to)) return false;
+  if (!canMove(from, to) || hasEnded(to)) return false;
   return run.agent_rev_id === null || to === "running" || to === "waiting";
 }
 

@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { eachEngine } from "../../../test/fixtures/record/each-engine.ts";
-import { isAssigned, isClaimable, statusIn } from "./statuses.ts";
+import { isAssignedToRunner, isClaimable, statusIn } from "./statuses.ts";
 
 const sets: Record<string, string> = {
-  runs_by_runner: isAssigned,
+  runs_by_runner: isAssignedToRunner,
   runs_busy_by_agent: `agent_rev_id is not null and ${statusIn("busy")}`,
-  runs_in_directory: `directory is not null and ${statusIn("held")}`,
+  runs_in_directory: `directory is not null and ${statusIn("assigned")}`,
   runs_to_claim: isClaimable,
   runs_to_claim_of: isClaimable,
 };
@@ -29,9 +29,9 @@ it.each(["sqlite", "postgres"])("the partial indexes of %s match the status sets
 eachEngine("conditions on the status of runs", (record) => {
   it.each(
     Object.entries({
-      runs_by_runner: `runner_id = 'r' and ${isAssigned}`,
+      runs_by_runner: `runner_id = 'r' and ${isAssignedToRunner}`,
       runs_busy_by_agent: `agent_name = 'a' and agent_rev_id is not null and ${statusIn("busy")}`,
-      runs_in_directory: `directory = 'd' and directory is not null and ${statusIn("held")}`,
+      runs_in_directory: `directory = 'd' and directory is not null and ${statusIn("assigned")}`,
       runs_to_claim: `demand_id = 1 and ${isClaimable} order by priority desc, run_id`,
     }),
   )("use %s", async (index, condition) => {

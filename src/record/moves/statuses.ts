@@ -9,7 +9,7 @@ export function statusIn(set: keyof typeof statusSets, column = "status"): strin
 }
 
 /** Runs that a runner holds and has not finished. Matches the index `runs_by_runner`. */
-export const isAssigned = `runs.agent_rev_id is not null and ${statusIn("held", "runs.status")}`;
+export const isAssignedToRunner = `runs.agent_rev_id is not null and ${statusIn("assigned", "runs.status")}`;
 
 /** Runs that a runner may claim. Matches the index `runs_to_claim`. */
 export const isClaimable = `runs.status = 'pending' and runs.blocked_by is null`;

@@ -1,5 +1,5 @@
 import { type AddUpload, type FileResult, isSha256 } from "../../model/file.ts";
-import { isTerminal } from "../../model/states.ts";
+import { hasEnded } from "../../model/states.ts";
 import { first, write, type Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
 import { auditRefused, isFenced } from "./fence.ts";
@@ -15,7 +15,7 @@ export function* addUpload(tx: Transaction, op: AddUpload): Work<FileResult> {
   const fenced = isFenced(run, op);
   // A repeated upload: it is already stored.
   if (!fenced && (yield* hasUpload(run, op))) return { ok: true, op: "add_upload" };
-  if (fenced || isTerminal(run.status)) {
+  if (fenced || hasEnded(run.status)) {
     auditRefused(tx, run, op);
     return { ok: false, conflict: "fenced" };
   }

@@ -1,5 +1,5 @@
 import type { AnswerQuestion, QuestionResult, ResumeRun, SendInput } from "../../model/question.ts";
-import { isHeld } from "../../model/states.ts";
+import { isAssigned } from "../../model/states.ts";
 import { endRun } from "../moves/lose-run.ts";
 import { move, updateRun } from "../moves/move.ts";
 import { continueRun } from "../moves/park.ts";
@@ -42,7 +42,7 @@ export function* answerQuestion(tx: Transaction, op: AnswerQuestion): Work<Quest
 
 /** Applies the answer to the run: resumes it, ends it or sends the answer to its runner. */
 function* applyAnswer(tx: Transaction, run: EndingRun, { request_id, answer, by }: AnswerQuestion): Work<void> {
-  if (isHeld(run.status)) yield* sendOrder(tx, run, { answer: { request_id, answer } });
+  if (isAssigned(run.status)) yield* sendOrder(tx, run, { answer: { request_id, answer } });
   else if (answer.decision === "stop") return yield* endRun(tx, run, "failed", "permission_denied", stopMessage(by));
   const isOpen = (yield* readOpenQuestions(run)).length > 0;
   if (!isOpen && run.status === "waiting") yield* move(tx, run, "running", { cause: `Answered by ${by}.` });
@@ -67,7 +67,7 @@ export function* resumeRun(tx: Transaction, op: ResumeRun): Work<QuestionResult>
 export function* sendInput(tx: Transaction, { run_id, text, by }: SendInput): Work<QuestionResult> {
   const run = yield* findEndingRun(run_id);
   if (run === null) return { ok: false, conflict: "not_found" };
-  const isActive = isHeld(run.status) && run.status !== "stopping";
+  const isActive = isAssigned(run.status) && run.status !== "stopping";
   const [runner] = isActive ? yield first(selectExecutor, run.runner_id) : [];
   const executor = runner && parseExecutor(runner);
   if (executor?.can?.input === false) return { ok: false, conflict: "no_input", executor: executor.type };

@@ -1,5 +1,5 @@
 import type { NumberedEvent } from "../../model/event.ts";
-import { isTerminal } from "../../model/states.ts";
+import { hasEnded } from "../../model/states.ts";
 import type { AppendEvents, OpResult } from "../../model/store.ts";
 import type { Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
@@ -19,7 +19,7 @@ export function* appendEvents(tx: Transaction, op: AppendEvents): Work<OpResult>
   if (isFenced(run, op)) return handleFenced(tx, run, op);
   const newEvents = selectNewEvents(op.events, run.last_n);
   if (newEvents?.length === 0) return { ok: true, last_n: run.last_n, repeated: true };
-  if (isTerminal(run.status)) {
+  if (hasEnded(run.status)) {
     auditRefused(tx, run, op);
     return { ok: false, conflict: "finished", last_n: run.last_n };
   }

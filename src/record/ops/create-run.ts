@@ -1,6 +1,6 @@
 import { BugError } from "../../model/errors.ts";
 import type { Run } from "../../model/run.ts";
-import { isHeld, isTerminal } from "../../model/states.ts";
+import { isAssigned, hasEnded } from "../../model/states.ts";
 import type { CreateRun, OpResult } from "../../model/store.ts";
 import { first, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
@@ -30,8 +30,7 @@ const selectIdentity = `
 /** With `waits`, the run is blocked until `releaseSchedule` releases it after the schedule's previous run. */
 export function* createRun(tx: Transaction, op: CreateRun, waits = false): Work<OpResult> {
   const { run, events } = op;
-  if (isTerminal(run.status))
-    throw new BugError("a run cannot be created in a final state; only finish_run ends a run");
+  if (hasEnded(run.status)) throw new BugError("a run cannot be created in a final state; only finish_run ends a run");
   const repeatedResult = op.idempotency === undefined ? null : yield* findByIdempotencyKey(op.idempotency);
   if (repeatedResult !== null) return repeatedResult;
   const stored = yield* findRun(run.run_id);
@@ -70,7 +69,7 @@ export function* createRun(tx: Transaction, op: CreateRun, waits = false): Work<
 
 function* isActive({ run_id, attempt }: NonNullable<CreateRun["inside"]>): Work<boolean> {
   const run = yield* findRun(run_id);
-  return run !== null && run.attempt === attempt && isHeld(run.status) && run.status !== "stopping";
+  return run !== null && run.attempt === attempt && isAssigned(run.status) && run.status !== "stopping";
 }
 
 /** A portable session can continue on any runner, but the run prefers the one that already has it. */

@@ -1,4 +1,4 @@
-import { isHeld } from "../../model/states.ts";
+import { isAssigned } from "../../model/states.ts";
 import { endRun } from "../moves/lose-run.ts";
 import { move } from "../moves/move.ts";
 import { continueRun } from "../moves/park.ts";
@@ -44,7 +44,7 @@ export function* expireQuestions(tx: Transaction, limit: number): Work<{ failed:
     );
     if (current?.["decision"] !== null) continue;
     yield* decideQuestion(tx, run, question, { decision: "expired" });
-    if (isHeld(run.status)) {
+    if (isAssigned(run.status)) {
       yield* sendOrder(tx, run, { stop: "approval_expired" });
       yield* move(tx, run, "stopping", { cause: expiredMessage });
       continue;

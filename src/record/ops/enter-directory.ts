@@ -5,7 +5,7 @@ import { statusIn } from "../moves/statuses.ts";
 import type { QueueHead } from "./pick-runs.ts";
 import type { StoredRunner } from "./runner-row.ts";
 
-const isWorking = `directory is not null and ${statusIn("held")}`;
+const isWorking = `directory is not null and ${statusIn("assigned")}`;
 const selectHolder = `select 1 from runs indexed by runs_in_directory where directory = ? and ${isWorking} limit 1`;
 const blockRun = `update runs set blocked_by = 'directory', directory = ? where run_no = ?`;
 const setDirectory = `update runs set directory = ? where run_no = ?`;

@@ -1,6 +1,6 @@
 import type { RunnerIdentity } from "../../model/dispatch-ops.ts";
 import type { NumberedEvent, RunEvent } from "../../model/event.ts";
-import { isTerminal } from "../../model/states.ts";
+import { hasEnded } from "../../model/states.ts";
 import { toColumn } from "../text.ts";
 import type { RefusedWrites, Transaction } from "../transaction.ts";
 import type { StoredRun, WrittenRun } from "../moves/stored-run.ts";
@@ -80,7 +80,7 @@ function addAuditRow(
     epoch: op.runner?.epoch ?? null,
     current_attempt: run.attempt,
     status: run.status,
-    finished: isTerminal(run.status),
+    finished: hasEnded(run.status),
   };
   tx.audit.push({
     kind: "fenced",

@@ -1,4 +1,4 @@
-import { isTerminal, type RunStatus } from "../../model/states.ts";
+import { hasEnded, type RunStatus } from "../../model/states.ts";
 import type { FinishRun, OpResult } from "../../model/store.ts";
 import { first, type SqlValue, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
@@ -22,7 +22,7 @@ export function* finishRun(tx: Transaction, op: FinishRun): Work<OpResult> {
   const run = yield* findEndingRun(op.run_id);
   if (run === null) return { ok: false, conflict: "not_found", last_n: 0 };
   if (isFenced(run, op)) return handleFenced(tx, run, op);
-  if (isTerminal(run.status)) return yield* handleRepeat(tx, run, op);
+  if (hasEnded(run.status)) return yield* handleRepeat(tx, run, op);
   const newEvents = selectNewEvents(op.events, run.last_n);
   if (newEvents === null || (op.last_n ?? 0) > (newEvents.at(-1)?.n ?? run.last_n))
     return { ok: false, conflict: "gap", last_n: run.last_n };

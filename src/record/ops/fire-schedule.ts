@@ -1,6 +1,6 @@
 import type { ScheduleDefinition, SkipReason, StoredSchedule } from "../../model/schedule.ts";
 import type { FireSchedule, ScheduleResult } from "../../model/schedule-ops.ts";
-import { isTerminal, type RunStatus } from "../../model/states.ts";
+import { hasEnded, type RunStatus } from "../../model/states.ts";
 import { all, first, type SqlValue, write, type Work } from "../query.ts";
 import { scheduleFromRow } from "../reads/schedules.ts";
 import { toColumn } from "../text.ts";
@@ -90,7 +90,7 @@ function* applyOverlapPolicy({ schedule_id, definition, last_run_id }: StoredSch
   const [row] = yield first(selectStatus, toColumn(last_run_id));
   // Every move writes a status of the model.
   const status = row?.["status"] as RunStatus | undefined;
-  if (status === undefined || isTerminal(status)) return { waitsFor: null };
+  if (status === undefined || hasEnded(status)) return { waitsFor: null };
   if (overlap === "skip") return { skip: "overlap", detail: `Run ${last_run_id} is ${status}.` };
   if (overlap === "cancel_previous") return { waitsFor: last_run_id };
   const [count] = yield first(countQueued, toColumn(schedule_id));

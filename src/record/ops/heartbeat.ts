@@ -1,5 +1,5 @@
 import type { DispatchResult, Heartbeat } from "../../model/dispatch-ops.ts";
-import { isTerminal } from "../../model/states.ts";
+import { hasEnded } from "../../model/states.ts";
 import { first, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
@@ -64,7 +64,7 @@ const attemptKey = ([run_id, attempt]: readonly [string, number]): string => `${
 /** Reports whether the attempt ended on this runner, rather than being taken over by another. */
 function* hasEndedHere(runner: StoredRunner, run_id: string, attempt: number): Work<boolean> {
   const run = yield* findRun(run_id);
-  return run !== null && run.attempt === attempt && run.runner_id === runner.storedId && isTerminal(run.status);
+  return run !== null && run.attempt === attempt && run.runner_id === runner.storedId && hasEnded(run.status);
 }
 
 /** The last claim whose response the runner has received. A run of that claim or an earlier one that the runner does not hold is lost. */

@@ -1,18 +1,18 @@
 import { all, type Row, type Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
 import { invocationColumns, withInvocations } from "./invocation.ts";
-import { isAssigned } from "../moves/statuses.ts";
+import { isAssignedToRunner } from "../moves/statuses.ts";
 import { endingColumns, selectStored, type EndingRun, type StoredRun } from "../moves/stored-run.ts";
 
-const selectHeld = `${selectStored} where runner_id = ? and ${isAssigned} order by claim_no, run_no limit ?`;
+const selectHeld = `${selectStored} where runner_id = ? and ${isAssignedToRunner} order by claim_no, run_no limit ?`;
 const selectOfClaim = `
-  select run_no, status, ${invocationColumns} from runs where runner_id = ? and claim_no = ? and ${isAssigned}`;
+  select run_no, status, ${invocationColumns} from runs where runner_id = ? and claim_no = ? and ${isAssignedToRunner}`;
 const selectClaimed = `${withInvocations(selectOfClaim)} order by run_no`;
 /** Starts from the few lost runners, so its cost does not grow with the number of runs. */
 const selectOfLost = `
   select ${endingColumns} from runners indexed by runners_lost cross join runs indexed by runs_by_runner
   where runners.status = 'lost' and runs.runner_id = runners.runner_id
-    and ${isAssigned}
+    and ${isAssignedToRunner}
   order by runners.runner_id, runs.claim_no, runs.run_no limit ?`;
 
 /** The runs that lost runners still hold. One statement for all runners, because there may be thousands. */

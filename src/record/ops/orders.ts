@@ -22,7 +22,7 @@ const deleteAcked = `
 const selectOpen = `
   select orders.no, runs.run_id, orders.attempt, orders.body from orders join runs using (run_no)
   where orders.runner_id = ? and runs.runner_id = orders.runner_id and runs.attempt = orders.attempt
-    and ${statusIn("held", "runs.status")}
+    and ${statusIn("assigned", "runs.status")}
   order by orders.no`;
 
 /** Sends an order to the runner that holds the run, for this attempt only. Returns false if no runner holds it. */

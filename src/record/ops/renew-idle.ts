@@ -1,6 +1,6 @@
 import type { DispatchResult, RenewIdle } from "../../model/dispatch-ops.ts";
 import { type Work, write } from "../query.ts";
-import { isAssigned } from "../moves/statuses.ts";
+import { isAssignedToRunner } from "../moves/statuses.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 
@@ -10,7 +10,7 @@ const idsPerStatement = 100;
 const renew = `
   update runners set lease_until = ?, last_seen_at = ?
   where runner_id in (${Array.from({ length: idsPerStatement }, () => "?").join(", ")}) and status <> 'lost' and not exists (
-    select 1 from runs where runs.runner_id = runners.runner_id and ${isAssigned})`;
+    select 1 from runs where runs.runner_id = runners.runner_id and ${isAssignedToRunner})`;
 
 export function* renewIdle(tx: Transaction, { runner_ids, lease_ms }: RenewIdle): Work<DispatchResult> {
   const now = tx.now.getTime();

@@ -7,7 +7,7 @@ import {
   maxWholeStateBytes,
 } from "../../model/session-state.ts";
 import type { SaveResult, SaveSession } from "../../model/session-state-ops.ts";
-import { isTerminal } from "../../model/states.ts";
+import { hasEnded } from "../../model/states.ts";
 import { first, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
@@ -38,7 +38,7 @@ const deleteWorkFiles = `delete from session_files where session_id = ? and path
 export function* saveSession(tx: Transaction, op: SaveSession): Work<SaveResult> {
   const run = yield* findWrittenRun(op.run_id);
   if (run === null || run.session_id === null) return { ok: false, conflict: "fenced", last_n: 0 };
-  if (isFenced(run, op) || isTerminal(run.status)) {
+  if (isFenced(run, op) || hasEnded(run.status)) {
     auditRefused(tx, run, op);
     return { ok: false, conflict: "fenced", last_n: run.last_n };
   }

@@ -1,5 +1,5 @@
 import type { DispatchResult, StopRuns } from "../../model/dispatch-ops.ts";
-import { isHeld, isTerminal } from "../../model/states.ts";
+import { isAssigned, hasEnded } from "../../model/states.ts";
 import type { Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
@@ -26,8 +26,8 @@ function* stopRun(
   { reason, by }: StopRuns,
 ): Work<"cancelled" | "stopping" | "untouched"> {
   const message = `Stopped by ${by}.`;
-  if (run.status === "stopping" || isTerminal(run.status)) return "untouched";
-  if (!isHeld(run.status)) {
+  if (run.status === "stopping" || hasEnded(run.status)) return "untouched";
+  if (!isAssigned(run.status)) {
     yield* endRun(tx, run, "cancelled", null, message);
     return "cancelled";
   }

@@ -1,14 +1,14 @@
 import type { Poll, Poller } from "../../model/dispatch-reads.ts";
 import { hasResumed, pickRuns } from "../ops/pick-runs.ts";
 import { factsFromRow, checkRunner, getText } from "../ops/runner-row.ts";
-import { isAssigned, isClaimable, statusIn } from "../moves/statuses.ts";
+import { isAssignedToRunner, isClaimable, statusIn } from "../moves/statuses.ts";
 import { all, first, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 
 /** As in ../ops/orders.ts: an order to an ended attempt is no longer sent. The next acknowledgement removes it. */
 const isOpen = `exists (
   select 1 from runs where runs.run_no = orders.run_no and runs.runner_id = orders.runner_id
-    and runs.attempt = orders.attempt and ${statusIn("held", "runs.status")})`;
+    and runs.attempt = orders.attempt and ${statusIn("assigned", "runs.status")})`;
 const hasRuns = `exists (
   select 1 from demand_matches m where m.runner_id = runners.runner_id and exists (
     select 1 from runs indexed by runs_to_claim
@@ -20,7 +20,7 @@ const selectPoller = `
     exists (select 1 from orders where orders.runner_id = runners.runner_id and ${isOpen}) as has_orders,
     exists (
       select 1 from runs where runs.runner_id = runners.runner_id and runs.claim_no = claims.claim_no
-        and ${isAssigned}
+        and ${isAssignedToRunner}
         and runs.status <> 'stopping') as has_claimed,
     ${hasRuns} as has_runs, ${hasResumed} as has_resumed
   from runners left join claims on claims.runner_id = runners.runner_id and claims.claim_id = ?2

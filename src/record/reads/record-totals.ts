@@ -1,5 +1,5 @@
 import type { RunnerRow } from "../../model/dispatch-ops.ts";
-import { isTerminal, runStatuses, type RunStatus } from "../../model/states.ts";
+import { hasEnded, runStatuses, type RunStatus } from "../../model/states.ts";
 import { readChainEnd } from "../audit/chain.ts";
 import type { Engine } from "../engine.ts";
 import { all, first, type Work } from "../query.ts";
@@ -29,8 +29,7 @@ const countRunners = `
 
 export async function readRecordTotals(engine: Engine): Promise<RecordTotals> {
   const runs: RecordTotals["runs"] = [];
-  for (const status of runStatuses)
-    if (!isTerminal(status)) runs.push({ status, runs: await countRuns(engine, status) });
+  for (const status of runStatuses) if (!hasEnded(status)) runs.push({ status, runs: await countRuns(engine, status) });
   return { runs, ...(await engine.read(readSummary)) };
 }
 

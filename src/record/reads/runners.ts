@@ -1,14 +1,14 @@
 import type { RunnerRow } from "../../model/dispatch-ops.ts";
 import type { DispatchReads } from "../../model/dispatch-reads.ts";
 import { parseExecutor, factsFromRow, getText } from "../ops/runner-row.ts";
-import { isAssigned, statusIn } from "../moves/statuses.ts";
+import { isAssignedToRunner, statusIn } from "../moves/statuses.ts";
 import { all, first, type Row, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import { countThatFits } from "./events.ts";
 
 const columns = `runners.*, (
     select count(*) from runs
-    where runs.runner_id = runners.runner_id and ${isAssigned}
+    where runs.runner_id = runners.runner_id and ${isAssignedToRunner}
       and ${statusIn("busy", "runs.status")}) as running`;
 const selectRunners = `select ${columns} from runners order by runner_id`;
 const selectRunner = `select ${columns} from runners where runner_id = ?`;

@@ -1,7 +1,7 @@
 import { BugError } from "../../model/errors.ts";
 import type { SessionFile } from "../../model/session-state.ts";
 import type { LoadedSession, SessionStateReads } from "../../model/session-state-ops.ts";
-import { isTerminal } from "../../model/states.ts";
+import { hasEnded } from "../../model/states.ts";
 import { findWrittenRun } from "../moves/stored-run.ts";
 import { isFenced } from "../ops/fence.ts";
 import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
@@ -31,7 +31,7 @@ export function* readSessionState(
   files_after?: string,
 ): Work<LoadedSession | "fenced"> {
   const run = yield* findWrittenRun(attempt.run_id);
-  if (run === null || isTerminal(run.status) || isFenced(run, { op: "load_session", ...attempt })) return "fenced";
+  if (run === null || hasEnded(run.status) || isFenced(run, { op: "load_session", ...attempt })) return "fenced";
   if (files_after !== undefined) return { state: null, ...(yield* readFiles(run.run_no, files_after)) };
   const [row] = yield first(selectState, run.run_no);
   const state =

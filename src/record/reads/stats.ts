@@ -1,6 +1,6 @@
 import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import type { RunnerRow } from "../../model/dispatch-ops.ts";
-import { isHeld, isTerminal, runStatuses, type RunStatus } from "../../model/states.ts";
+import { isAssigned, hasEnded, runStatuses, type RunStatus } from "../../model/states.ts";
 import type { Stats, StatsReads } from "../../model/stats.ts";
 import type { Engine } from "../engine.ts";
 import { bucketSeconds } from "../moves/count-ends.ts";
@@ -33,7 +33,7 @@ export async function readStats(engine: Engine, span: Span): Promise<Stats> {
       now[status] += runs;
       const reason = await engine.read(() => findReason(group, runners));
       waiting.set(reason, (waiting.get(reason) ?? 0) + runs);
-    } else if (isHeld(status)) now.running += runs;
+    } else if (isAssigned(status)) now.running += runs;
   }
   return { ...ended, now, waiting: sortByCount(waiting), cost };
 }
@@ -122,7 +122,7 @@ const selectGroups = `
 async function groupOpenRuns(engine: Engine, owner: string | null): Promise<Group[]> {
   const groups = new Map<string, Group>();
   for (const status of runStatuses) {
-    if (isTerminal(status)) continue;
+    if (hasEnded(status)) continue;
     for (let after = "", scanned = runsPerBatch; scanned === runsPerBatch; await yieldToEventLoop()) {
       const rows = await engine.read(() => readRows(selectGroups, status, after, runsPerBatch, owner));
       scanned = 0;

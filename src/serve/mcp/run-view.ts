@@ -1,6 +1,6 @@
 import type { Question } from "../../model/question.ts";
 import type { Run } from "../../model/run.ts";
-import { isTerminal } from "../../model/states.ts";
+import { hasEnded } from "../../model/states.ts";
 import type { RunSnapshot } from "./wait-for-run.ts";
 
 /** The longest result text that is passed to a model. The record keeps all of it. */
@@ -9,7 +9,7 @@ const maxResultLength = 256 * 1024;
 /** The parts of a run that a model needs. */
 export function toModelView({ run, questions }: RunSnapshot): Record<string, unknown> {
   const { run_id, agent_name, status, session_id, reason, error, progress, parked_why, parked_until } = run;
-  const next = nextStep(run, questions);
+  const next = describeNextStep(run, questions);
   return withoutNulls({
     run_id,
     agent: agent_name,
@@ -48,8 +48,8 @@ function toQuestionView({ request_id, tool, input, effect, expires_at }: Questio
   return { request_id, tool, input, effect, expires_at };
 }
 
-function nextStep({ run_id, status, parked_why, parked_until }: Run, questions: readonly Question[]): string | null {
-  if (isTerminal(status)) return null;
+function describeNextStep({ run_id, status, parked_why, parked_until }: Run, questions: readonly Question[]): string | null {
+  if (hasEnded(status)) return null;
   if (questions.length > 0)
     return `Answer with answer_question, or let a person answer (drover questions). Then call wait_run with ${run_id}.`;
   if (status === "parked")

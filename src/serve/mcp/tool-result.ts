@@ -1,20 +1,20 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import { HostError, RequestError } from "../../model/errors.ts";
-import { isTerminal } from "../../model/states.ts";
+import { hasEnded } from "../../model/states.ts";
 import { truncateResult, toModelView } from "./run-view.ts";
 import type { RunSnapshot } from "./wait-for-run.ts";
 
 /** Returns data as a tool result, both as text for the model and as structured content for programs. */
-export function dataResult(data: Record<string, unknown>): CallToolResult {
+export function toDataResult(data: Record<string, unknown>): CallToolResult {
   return { content: [{ type: "text", text: JSON.stringify(data) }], structuredContent: data };
 }
 
 /** The result of `run_<agent>`: the run's own result, or an error with reason and message. */
-export function runResult(snapshot: RunSnapshot): CallToolResult {
+export function toRunResult(snapshot: RunSnapshot): CallToolResult {
   const { run } = snapshot;
   const _meta = { "drover/run_id": run.run_id, "drover/status": run.status };
-  if (!isTerminal(run.status)) return { ...dataResult(toModelView(snapshot)), _meta };
-  if (run.status !== "completed") return { ...dataResult(toModelView(snapshot)), isError: true, _meta };
+  if (!hasEnded(run.status)) return { ...toDataResult(toModelView(snapshot)), _meta };
+  if (run.status !== "completed") return { ...toDataResult(toModelView(snapshot)), isError: true, _meta };
   const { result_text, result_data } = truncateResult(run);
   return {
     content: [{ type: "text", text: result_text ?? JSON.stringify(result_data) }],
@@ -24,7 +24,7 @@ export function runResult(snapshot: RunSnapshot): CallToolResult {
 }
 
 /** Returns an error as a tool result, which the model reads. */
-export function errorResult(
+export function toErrorResult(
   error: unknown,
   about: Record<string, unknown>,
   onDefect: (error: unknown, where: string) => void,
@@ -32,12 +32,12 @@ export function errorResult(
   if (!(error instanceof RequestError || error instanceof HostError)) {
     onDefect(error, "MCP");
     const message = "Internal error. The coordinator's log has the details.";
-    return { ...dataResult({ ...about, code: "DROVER-BUG-001", message }), isError: true };
+    return { ...toDataResult({ ...about, code: "DROVER-BUG-001", message }), isError: true };
   }
   const { code, message, next, cause } = error;
   const faults: unknown = typeof cause === "object" && cause !== null ? Reflect.get(cause, "faults") : undefined;
   const fault = { ...about, code, message, ...(Array.isArray(faults) ? { faults } : {}), ...(next ? { next } : {}) };
-  return { ...dataResult(fault), isError: true };
+  return { ...toDataResult(fault), isError: true };
 }
 
 /** Protocol versions before 2026 allow only objects. */

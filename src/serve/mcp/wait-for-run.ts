@@ -2,7 +2,7 @@ import { RequestError } from "../../model/errors.ts";
 import type { StoredEvent } from "../../model/event.ts";
 import type { Question } from "../../model/question.ts";
 import type { Run } from "../../model/run.ts";
-import { isTerminal } from "../../model/states.ts";
+import { hasEnded } from "../../model/states.ts";
 import type { ApiClient } from "../../wire/client.ts";
 
 /** A run with the open questions that the caller may answer. */
@@ -31,10 +31,10 @@ export async function waitForRun(
 export async function fetchRun(client: ApiClient, run_id: string): Promise<RunSnapshot> {
   const run = await client.runs.get(run_id);
   const mayHaveQuestions = run.status === "waiting" || run.status === "parked";
-  return { run, questions: mayHaveQuestions ? await openQuestions(client, run_id) : [] };
+  return { run, questions: mayHaveQuestions ? await listOpenQuestions(client, run_id) : [] };
 }
 
-async function openQuestions(client: ApiClient, run_id: string): Promise<Question[]> {
+async function listOpenQuestions(client: ApiClient, run_id: string): Promise<Question[]> {
   try {
     return (await client.questions.list({ run_id })).items;
   } catch (error) {
@@ -45,7 +45,7 @@ async function openQuestions(client: ApiClient, run_id: string): Promise<Questio
 }
 
 function isSettled({ run: { status }, questions }: RunSnapshot): boolean {
-  return isTerminal(status) || status === "parked" || questions.length > 0;
+  return hasEnded(status) || status === "parked" || questions.length > 0;
 }
 
 function maySettle({ event }: StoredEvent): boolean {

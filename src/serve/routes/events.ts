@@ -1,4 +1,4 @@
-import { isTerminal } from "../../model/states.ts";
+import { hasEnded } from "../../model/states.ts";
 import { maxPageBytes, readFeed } from "../../show/pages.ts";
 import { globalFeedSource, runFeedSource } from "../../show/tail.ts";
 import type { OwnerLookup } from "../../show/owner-lookup.ts";
@@ -6,7 +6,7 @@ import type { RecordDeps, SystemDeps } from "../deps.ts";
 import { notFound } from "../refusal.ts";
 import { FeedReply, Reply } from "../reply.ts";
 import { routeWith } from "../route.ts";
-import { people, type Principal, canSee, visibleOwner } from "../rule.ts";
+import { people, type Principal, canSee, getVisibleOwner } from "../rule.ts";
 
 const route = routeWith<RecordDeps>();
 
@@ -23,14 +23,14 @@ export const eventRoutes = [
       }
       const after = getStart(headers, query);
       // 204 tells an EventSource not to reconnect.
-      if (isTerminal(status) && (await store.read.events(run_id, after, 1)).length === 0) return new Reply(204);
+      if (hasEnded(status) && (await store.read.events(run_id, after, 1)).length === 0) return new Reply(204);
       return new FeedReply(runFeedSource(store.read, run_id), after);
     },
   }),
   route("GET /events", {
     rule: { roles: people },
     async handle({ deps: { store, owners }, principal, query, headers, stream }) {
-      const owner = visibleOwner(principal);
+      const owner = getVisibleOwner(principal);
       if (stream) {
         const runs = await filterVisible(query.follow ?? [], principal, owners);
         const partials = { name: query.stream === undefined ? null : scopeStreamName(principal, query.stream), runs };

@@ -1,5 +1,5 @@
 import { drainRunner, stopRuns } from "../../dispatch/control.ts";
-import { isTerminal, runStatuses } from "../../model/states.ts";
+import { hasEnded, runStatuses } from "../../model/states.ts";
 import { toCursor } from "../../show/cursor.ts";
 import { findRuns, listExecutions, listRuns } from "../../show/pages.ts";
 import type { RecordDeps } from "../deps.ts";
@@ -7,7 +7,7 @@ import { omitUndefined } from "../omit-undefined.ts";
 import { parsePage } from "../page.ts";
 import { notFound } from "../refusal.ts";
 import { routeWith } from "../route.ts";
-import { people, visibleOwner, getSubject, submitters } from "../rule.ts";
+import { people, getVisibleOwner, getSubject, submitters } from "../rule.ts";
 import { requireRun } from "../require-run.ts";
 
 const route = routeWith<RecordDeps>();
@@ -18,13 +18,13 @@ export const recordRoutes = [
     rule: { roles: people },
     handle: ({ deps: { store }, principal, query: { limit, cursor, search, ...filter } }) =>
       search === undefined
-        ? listRuns(store.read, omitUndefined(filter), parsePage("runs", limit, cursor), visibleOwner(principal))
+        ? listRuns(store.read, omitUndefined(filter), parsePage("runs", limit, cursor), getVisibleOwner(principal))
         : findRuns(
             store.read,
             search,
             omitUndefined(filter),
             parsePage("search", limit, cursor),
-            visibleOwner(principal),
+            getVisibleOwner(principal),
           ),
   }),
   route("GET /runs/{run_id}", {
@@ -38,7 +38,7 @@ export const recordRoutes = [
         deps.store.read,
         omitUndefined(filter),
         parsePage("executions", limit, cursor),
-        visibleOwner(principal),
+        getVisibleOwner(principal),
         deps.owners,
       ),
   }),
@@ -51,14 +51,14 @@ export const recordRoutes = [
     async handle({ deps, principal, query }) {
       const until = query.until ?? new Date().toISOString();
       const since = query.since ?? new Date(Date.parse(until) - 86_400_000).toISOString();
-      return deps.store.read.stats(omitUndefined({ since, until, created_by: visibleOwner(principal) ?? undefined }));
+      return deps.store.read.stats(omitUndefined({ since, until, created_by: getVisibleOwner(principal) ?? undefined }));
     },
   }),
   route("POST /runs/stop", {
     rule: { roles: submitters },
     async handle({ deps, principal, body: { all: _all, ...filter } }) {
       const stopped = { cancelled: [] as string[], stopping: [] as string[], untouched: [] as string[] };
-      const open = (filter.status ?? runStatuses).filter((status) => !isTerminal(status) && status !== "stopping");
+      const open = (filter.status ?? runStatuses).filter((status) => !hasEnded(status) && status !== "stopping");
       if (open.length === 0) return stopped;
       for (let before: string | undefined; ;) {
         const page = { limit: 1000, ...(before === undefined ? {} : { before }) };
@@ -66,7 +66,7 @@ export const recordRoutes = [
           deps.store.read,
           { ...omitUndefined(filter), status: open },
           page,
-          visibleOwner(principal),
+          getVisibleOwner(principal),
         );
         if (items.length === 0) return stopped;
         const part = await stopRuns(
@@ -92,7 +92,7 @@ export const recordRoutes = [
     rule: { roles: people },
     async handle({ deps, principal, query: { limit, cursor } }) {
       const { before: after } = parsePage("runners", limit, cursor);
-      const owner = visibleOwner(principal) ?? undefined;
+      const owner = getVisibleOwner(principal) ?? undefined;
       const { items, more } = await deps.store.read.runner_page(omitUndefined({ limit, after, owner }));
       const last = items.at(-1);
       return { items, next_cursor: more && last ? toCursor("runners", last.runner_id) : null };

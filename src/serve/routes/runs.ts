@@ -1,7 +1,7 @@
 import type { Run } from "../../model/run.ts";
 import type { RunRow } from "../../model/store.ts";
 import type { RunRequest } from "../../model/run-request.ts";
-import { isTerminal } from "../../model/states.ts";
+import { hasEnded } from "../../model/states.ts";
 import type { Problem } from "../../wire/problem.ts";
 import { batchItemSchema } from "../../wire/submit-input.ts";
 import { check } from "../check.ts";
@@ -44,7 +44,7 @@ export const runRoutes = [
     rule: { roles: submitters, object: "run" },
     async handle(call) {
       const { deps, object } = call;
-      if (!isTerminal(object.status)) {
+      if (!hasEnded(object.status)) {
         throw new Refusal(
           409,
           "DROVER-API-030",

@@ -15,7 +15,7 @@ import { afterEach, expect } from "vitest";
 import { runsDirectory, workDirectory } from "../../../src/model/state-layout.ts";
 import type { RunRequest } from "../../../src/model/run-request.ts";
 import type { Run } from "../../../src/model/run.ts";
-import { isTerminal } from "../../../src/model/states.ts";
+import { hasEnded } from "../../../src/model/states.ts";
 import { openProfiles } from "../../../src/compose/open-profiles.ts";
 import { startRunner } from "../../../src/runner.ts";
 import { type ClientName, prepareClient } from "../../clients/clients.ts";
@@ -109,7 +109,7 @@ export async function openFleet(
     },
     async run(prompt, more = {}) {
       const run_id = await host.submit({ agent_name: client, prompt, ...more });
-      await expect.poll(async () => isTerminal((await host.run(run_id)).status), { interval: 20 }).toBe(true);
+      await expect.poll(async () => hasEnded((await host.run(run_id)).status), { interval: 20 }).toBe(true);
       return host.run(run_id);
     },
     lastRequestTexts: () =>

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { isTerminal } from "../../../src/model/states.ts";
+import { hasEnded } from "../../../src/model/states.ts";
 import { api } from "../../data/client.ts";
 import { type QueuedMessage, useMessageQueue } from "../../data/message-queue.ts";
 import { type Agent, queries, queryClient } from "../../data/queries.ts";
@@ -68,7 +68,7 @@ function MessageComposer({ agent, session_id, lastRunId, fork, draft }: Props & 
   const runners = useQuery(queries.runners()).data;
   const queue = useMessageQueue(session_id);
   const navigate = useNavigate();
-  const isActive = run !== undefined && !isTerminal(run.status) && session_id !== null;
+  const isActive = run !== undefined && !hasEnded(run.status) && session_id !== null;
   const takesInput = runners?.find(({ runner_id }) => runner_id === run?.runner_id)?.executor.can?.input === true;
   const submit = async (prompt: string, options: Partial<Parameters<typeof api.submit>[0]>): Promise<void> => {
     const created = await api.submit({

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 import { RequestError } from "../../../src/model/errors.ts";
-import { isTerminal } from "../../../src/model/states.ts";
+import { hasEnded } from "../../../src/model/states.ts";
 import type { Activity } from "../../data/activity.ts";
 import { api } from "../../data/client.ts";
 import type { MessageQueue, QueuedMessage } from "../../data/message-queue.ts";
@@ -65,7 +65,7 @@ function nextDelivery(
   const wasRead = activity.some((item) => item.kind === "user" && item.read && item.text === message.text);
   if (message.sent && wasRead) return { action: "forget", message };
   if (run.status === "completed") return { action: "turn", message };
-  if (isTerminal(run.status) || message.sent) return null;
+  if (hasEnded(run.status) || message.sent) return null;
   const isActive = run.status === "running" || run.status === "waiting";
   return takesInput && isActive && countFinishedSteps(activity) > message.after ? { action: "input", message } : null;
 }

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useState } from "react";
-import { isTerminal } from "../../../src/model/states.ts";
+import { hasEnded } from "../../../src/model/states.ts";
 import { api } from "../../data/client.ts";
 import { queries, queryClient, type Run } from "../../data/queries.ts";
 import { useRunnerNames } from "../../data/runner-names.ts";
@@ -43,7 +43,7 @@ function Actions({ run }: { run: Run }) {
     ...queries.agents(),
     select: (agents) => agents.find(({ name }) => name === run.agent_name),
   }).data;
-  const hasEnded = isTerminal(run.status);
+  const ended = hasEnded(run.status);
   const isProcedural = agent?.type === "procedural";
   const continueDisabledReason = isProcedural
     ? "A procedural agent has no conversation to continue"
@@ -87,7 +87,7 @@ function Actions({ run }: { run: Run }) {
       >
         Edit and re-run
       </Button>
-      {hasEnded ? (
+      {ended ? (
         <Button icon="retry" onClick={retry}>
           Re-run
         </Button>

@@ -1,6 +1,6 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, useState } from "react";
-import { isTerminal } from "../../../src/model/states.ts";
+import { hasEnded } from "../../../src/model/states.ts";
 import { useConnection } from "../../data/live.ts";
 import { type LogLine, toLogLines } from "../../data/log-lines.ts";
 import type { Run } from "../../data/queries.ts";
@@ -29,7 +29,7 @@ export function Log({ run, log }: { run: Run; log: RunLog }) {
     );
   }, [all, search, stream]);
   const connection = useConnection();
-  const isActive = !isTerminal(run.status);
+  const isActive = !hasEnded(run.status);
   return (
     <Card flush>
       <div className={styles["tools"]}>

@@ -1,5 +1,5 @@
 import type { Run } from "../../data/queries.ts";
-import { isTerminal } from "../../../src/model/states.ts";
+import { hasEnded } from "../../../src/model/states.ts";
 import { Card } from "../../parts/card.tsx";
 import { Code } from "../../parts/code.tsx";
 import { CopyButton } from "../../parts/command.tsx";
@@ -11,7 +11,7 @@ import { Status } from "../../parts/status.tsx";
 export function Result({ run }: { run: Run }) {
   return (
     <div className="stack">
-      {isTerminal(run.status) ? (
+      {hasEnded(run.status) ? (
         <Card title="Outcome">
           <div className="row wrap" style={{ gap: 16 }}>
             <Status status={run.status} />

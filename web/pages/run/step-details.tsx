@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { isTerminal } from "../../../src/model/states.ts";
+import { hasEnded } from "../../../src/model/states.ts";
 import type { Run } from "../../data/queries.ts";
 import { OpenQuestion } from "../../parts/question-card.tsx";
 import type { Step } from "../../data/steps.ts";
@@ -88,7 +88,7 @@ function Detail({ run, step: { detail } }: { run: Run; step: Step }) {
         </>
       );
     case "question":
-      if (detail.decision === null && !isTerminal(run.status))
+      if (detail.decision === null && !hasEnded(run.status))
         return <OpenQuestion run_id={run.run_id} request_id={detail.request_id} />;
       return (
         <>

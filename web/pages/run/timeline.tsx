@@ -7,7 +7,7 @@ import { Card } from "../../parts/card.tsx";
 import { Skeleton } from "../../parts/skeleton.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { formatDuration, useNow } from "../../parts/time.tsx";
-import { isTerminal } from "../../../src/model/states.ts";
+import { hasEnded } from "../../../src/model/states.ts";
 import { Spending } from "./spending.tsx";
 import { StepDetails } from "./step-details.tsx";
 import styles from "./timeline.module.css";
@@ -24,7 +24,7 @@ export function Timeline({ run, log, selectedId }: { run: Run; log: RunLog; sele
   const ends = steps.map(({ to }) => to ?? 0);
   const to = Math.max(
     from + 1,
-    isTerminal(run.status) ? Math.max(...ends, Date.parse(run.finished_at ?? run.created_at)) : now,
+    hasEnded(run.status) ? Math.max(...ends, Date.parse(run.finished_at ?? run.created_at)) : now,
   );
   const selected = steps.find(({ id }) => id === selectedId) ?? selectByDefault(steps);
   const failures = steps.filter(({ tone, depth }) => tone === "bad" && depth > 0).length;

@@ -11,7 +11,7 @@ import { ErrorNote } from "../../parts/error-note.tsx";
 import { formatCount } from "../../parts/numbers.ts";
 import { RunTable } from "../../parts/run-table.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
-import { isTerminal } from "../../../src/model/states.ts";
+import { hasEnded } from "../../../src/model/states.ts";
 import { Filters } from "./filters.tsx";
 import { NoRuns } from "./no-runs.tsx";
 import { hasFilter, type RunsSearch, toFilter } from "./search.ts";
@@ -121,8 +121,8 @@ function useLoadMore(hasMore: boolean, load: () => void): void {
 }
 
 function BulkActions({ rows, clear }: { rows: readonly RunRow[]; clear: () => void }) {
-  const active = rows.filter(({ status }) => !isTerminal(status));
-  const ended = rows.filter(({ status }) => isTerminal(status));
+  const active = rows.filter(({ status }) => !hasEnded(status));
+  const ended = rows.filter(({ status }) => hasEnded(status));
   const applyToAll = async (
     pastTense: string,
     runs: readonly RunRow[],
