@@ -28,7 +28,7 @@ import {
   locksDirectory,
   logsDirectory,
   recordDirectory,
-  runnerDirectory,
+  runnerRecordDirectory,
   runsDirectory,
   tmpDirectory,
   workDirectory,
@@ -174,7 +174,7 @@ async function openProfile(
 ) {
   const { profile, name: executor_profile } = loaded;
   const runner = toRunnerName(executor_profile, options);
-  const directory = runnerDirectory(recordDirectory(options.stateDirectory), runner);
+  const directory = runnerRecordDirectory(recordDirectory(options.stateDirectory), runner);
   const owner = currentOwner();
   const lock = lockRunner(directory, owner, ownerIsAlive);
   const release = (): void => {

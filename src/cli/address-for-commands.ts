@@ -2,7 +2,7 @@ import { dirname } from "node:path";
 import { protectedPaths } from "../define/protected-paths.ts";
 import type { Environment } from "../model/environment.ts";
 import { isNestedDirectory } from "../model/state-layout.ts";
-import { isWithin, realPaths } from "../process/protected-paths.ts";
+import { isWithin, resolveRealPaths } from "../process/protected-paths.ts";
 import type { Target } from "../wire/http-transport.ts";
 import { readAnnouncement } from "./announcement.ts";
 
@@ -19,8 +19,8 @@ export function addressForCommands(
   if (!displayUrl.startsWith("unix:")) return displayUrl;
   const socket = displayUrl.slice("unix:".length);
   const directory = dirname(socket);
-  const hidden = realPaths(protectedPaths(stateDirectory, env).hide);
-  const isHidden = realPaths([directory]).some((real) => hidden.some((path) => isWithin(real, path)));
+  const hidden = resolveRealPaths(protectedPaths(stateDirectory, env).hide);
+  const isHidden = resolveRealPaths([directory]).some((real) => hidden.some((path) => isWithin(real, path)));
   if (!isHidden || isNestedDirectory(directory)) return displayUrl;
   const announcement = readAnnouncement(dirname(directory));
   return announcement?.socket === socket ? announcement.url : null;

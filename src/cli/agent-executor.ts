@@ -3,7 +3,7 @@ import { findLocal } from "../local.ts";
 import { followRun } from "./follow-run.ts";
 import { isTerminal, tryWrite } from "./io.ts";
 import { loadSpec } from "./load-spec.ts";
-import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 import { checkWorkspace } from "./check-workspace.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { resolveTrust } from "./resolve-trust.ts";
@@ -17,7 +17,7 @@ import { droverCommand } from "./drover-command.ts";
 export const agentExecutor: CommandSpec = {
   name: "agent-executor",
   summary: "run one agent file in one directory with Drover's own agent loop; needs no coordinator",
-  takes: "SPEC WORKSPACE [SESSION]",
+  placeholders: "SPEC WORKSPACE [SESSION]",
   arity: [2, 3],
   examples: [
     [`echo '{"TASK_FILE": "t.md"}' | drover agent-executor agents/developer.md ws`, "parameters as JSON on stdin"],
@@ -29,8 +29,8 @@ export const agentExecutor: CommandSpec = {
     ["drover agent-executor agents/developer.md ws 5c20e9d4 < p.json", "resume this session"],
   ],
   options: {
-    provider: { value: "P", about: "model provider (default: from the agent, its profile or drover.yaml)" },
-    new: { about: "start a new session even if WORKSPACE/.session names one" },
+    provider: { placeholder: "P", description: "model provider (default: from the agent, its profile or drover.yaml)" },
+    new: { description: "start a new session even if WORKSPACE/.session names one" },
     prompt: submitOptions["prompt"]!,
     timeout: submitOptions["timeout"]!,
   },
@@ -42,15 +42,15 @@ async function runSpec(input: CommandInput): Promise<number> {
   const { options, cwd, env } = input;
   const [spec = "", directory = "", session] = input.positionals;
   if (session !== undefined && options["new"])
-    throw usage("SESSION and --new cannot be used together.", "agent-executor", "--new");
+    throw usageError("SESSION and --new cannot be used together.", "agent-executor", "--new");
   const workspace = checkWorkspace(resolve(cwd, directory));
   const local = await resolveTrust(input, await findLocal(env, cwd), { profiles: true });
-  const { agent, ...profile } = await loadSpec(resolve(cwd, spec), text(options, "provider"), input, local);
+  const { agent, ...profile } = await loadSpec(resolve(cwd, spec), readText(options, "provider"), input, local);
   const parameters = isTerminal(0) ? {} : await readStdinParameters(process.stdin);
   const savedId = session === undefined && !options["new"] ? readSessionFile(workspace) : null;
   const namedSession =
     session === undefined ? savedId !== null && { id: savedId, file: sessionFile(workspace) } : { id: session };
-  const hasNoInput = !text(options, "prompt") && Object.keys(parameters).length === 0;
+  const hasNoInput = !readText(options, "prompt") && Object.keys(parameters).length === 0;
   const notify = (message: string): void => void (options["quiet"] || tryWrite(2, `drover: ${message}\n`));
   const { withLocalRunner } = await import("./with-local-runner.ts");
   return withLocalRunner(
@@ -61,7 +61,7 @@ async function runSpec(input: CommandInput): Promise<number> {
       const use = { agent: agent.name, profile: profile.loaded.name, workspace };
       const resumed = namedSession ? await findSpecSession(client, namedSession, use) : null;
       if (hasNoInput && (resumed || !agent.first_message))
-        throw usage(
+        throw usageError(
           "The agent has no task. Pass parameters as JSON on stdin, or a --prompt.",
           "agent-executor",
           "stdin",

@@ -20,7 +20,7 @@ import { droverCommand } from "./drover-command.ts";
 
 /** For the commands that start a coordinator or a runner. */
 export const acceptOption: Record<string, OptionSpec> = {
-  "accept-agents": { about: "use new and changed agent files immediately, even if a run wrote them" },
+  "accept-agents": { description: "use new and changed agent files immediately, even if a run wrote them" },
 };
 
 /** A process that serves looks for accepted definitions every second. */
@@ -29,7 +29,7 @@ const maxWaitMs = 30_000;
 export const agentsAccept: CommandSpec = {
   name: "agents accept",
   summary: "accept agent definitions that were added or changed while Drover was serving",
-  takes: "[NAME]",
+  placeholders: "[NAME]",
   arity: [0, 1],
   examples: [
     ["drover agents accept", "accept all held definitions"],

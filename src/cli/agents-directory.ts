@@ -3,11 +3,11 @@ import { dirname, join } from "node:path";
 import { findPackageDirectory } from "../define/package-directory.ts";
 import { isEntryTrusted } from "../define/trust.ts";
 import type { Local } from "../local.ts";
-import { type CommandInput, text } from "./options.ts";
+import { type CommandInput, readText } from "./options.ts";
 
 /** The configured directory of agent files, or else `agents` next to drover.yaml or in the working directory, if trusted. */
 export function findAgentsDirectory(input: CommandInput, local: Local): string | null {
-  const configured = text(input.options, "agents") ?? local.config.agents;
+  const configured = readText(input.options, "agents") ?? local.config.agents;
   if (configured) return configured;
   const directory = defaultAgentsDirectory(input, local);
   return directory !== null && isEntryTrusted(directory, input.env) ? directory : null;

@@ -12,7 +12,7 @@ import { connectOrFail } from "./connect.ts";
 import { isTerminal, write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { findModelAgentFaults } from "./model-agent-faults.ts";
-import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 import { droverCommand } from "./drover-command.ts";
 
 const formats = ["md", "json", "yaml"] as const;
@@ -21,7 +21,7 @@ type Format = (typeof formats)[number];
 export const agentsPut: CommandSpec = {
   name: "agents put",
   summary: "create or replace agents of the coordinator from a file",
-  takes: "FILE|-",
+  placeholders: "FILE|-",
   arity: [1, 1],
   examples: [
     ["drover agents put agents/report.md", "every error of the file is printed, as by `agents check`"],
@@ -29,9 +29,9 @@ export const agentsPut: CommandSpec = {
   ],
   options: {
     format: {
-      value: "FORMAT",
+      placeholder: "FORMAT",
       choices: formats,
-      about: `format of stdin: ${formats.join(", ")} (default: from the text)`,
+      description: `format of stdin: ${formats.join(", ")} (default: from the text)`,
     },
   },
   run: putAgents,
@@ -40,7 +40,7 @@ export const agentsPut: CommandSpec = {
 export const agentsDelete: CommandSpec = {
   name: "agents delete",
   summary: "delete agents that were created with `agents put` or the API; their runs stay on the record",
-  takes: "AGENT...",
+  placeholders: "AGENT...",
   arity: [1, Infinity],
   examples: [["drover agents delete report", "runs that have been submitted still finish"]],
   options: {},
@@ -82,9 +82,9 @@ async function checkInput({ positionals, options, cwd }: CommandInput): Promise<
   try {
     if (file === "-") return await checkStdin(cwd, format, checks);
     if (format !== null)
-      throw usage("--format is only for stdin: a file's name says its format.", "agents put", "--format");
+      throw usageError("--format is only for stdin: a file's name says its format.", "agents put", "--format");
     if (!isAgentFile(file))
-      throw usage(
+      throw usageError(
         `${file} is not an agent file: its name must end in .md, .json, .yaml or .yml.`,
         "agents put",
         "FILE",
@@ -97,7 +97,7 @@ async function checkInput({ positionals, options, cwd }: CommandInput): Promise<
 }
 
 async function checkStdin(cwd: string, format: Format | null, checks: AgentChecks): Promise<CheckedAgents> {
-  if (isTerminal(0)) throw usage("Pipe an agent definition to stdin, or pass a file.", "agents put", "FILE");
+  if (isTerminal(0)) throw usageError("Pipe an agent definition to stdin, or pass a file.", "agents put", "FILE");
   const chunks: Buffer[] = [];
   for await (const chunk of process.stdin as AsyncIterable<Buffer>) chunks.push(chunk);
   const content = Buffer.concat(chunks)
@@ -112,10 +112,10 @@ async function checkStdin(cwd: string, format: Format | null, checks: AgentCheck
 }
 
 function readFormat(options: CommandInput["options"]): Format | null {
-  const value = text(options, "format");
+  const value = readText(options, "format");
   const format = formats.find((known) => known === value);
   if (value !== undefined && format === undefined)
-    throw usage(`--format ${value} is not one of ${formats.join(", ")}.`, "agents put", "--format");
+    throw usageError(`--format ${value} is not one of ${formats.join(", ")}.`, "agents put", "--format");
   return format ?? null;
 }
 

@@ -14,7 +14,7 @@ import { connect, connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { findModelAgentFaults, findModelProfileFaults } from "./model-agent-faults.ts";
-import { type CommandInput, type CommandSpec, text } from "./options.ts";
+import { type CommandInput, type CommandSpec, readText } from "./options.ts";
 import { resolveTrust } from "./resolve-trust.ts";
 import { findAgentsDirectory, defaultAgentsDirectory } from "./agents-directory.ts";
 import { findProgramWarning } from "./program-warnings.ts";
@@ -23,20 +23,20 @@ import { writeTable } from "./table.ts";
 export const agentsList: CommandSpec = {
   name: "agents list",
   summary: "list agents",
-  takes: "",
+  placeholders: "",
   arity: [0, 0],
   examples: [
     ["drover agents list", "all agents by name, with their source"],
     ["drover agents list --tag review", "only agents with this tag"],
   ],
-  options: { tag: { value: "TAG", about: "only agents with this tag" } },
+  options: { tag: { placeholder: "TAG", description: "only agents with this tag" } },
   run: listAgents,
 };
 
 export const agentsShow: CommandSpec = {
   name: "agents show",
   summary: "show one agent's definition",
-  takes: "AGENT",
+  placeholders: "AGENT",
   arity: [1, 1],
   examples: [["drover agents show echo", "its command, parameters and limits"]],
   options: {},
@@ -46,7 +46,7 @@ export const agentsShow: CommandSpec = {
 export const agentsCheck: CommandSpec = {
   name: "agents check",
   summary: "check agent and profile files for errors",
-  takes: "[FILE|FOLDER...]",
+  placeholders: "[FILE|FOLDER...]",
   arity: [0, Infinity],
   examples: [
     ["drover agents check", "all agents and profiles of this project"],
@@ -57,7 +57,7 @@ export const agentsCheck: CommandSpec = {
 };
 
 async function listAgents(input: CommandInput): Promise<number> {
-  const tag = text(input.options, "tag");
+  const tag = readText(input.options, "tag");
   const source = await findAgentSource(input);
   const all = "local" in source ? source.local : (await source.agents.list()).items;
   const items = tag === undefined ? all : all.filter(({ tags }) => tags?.includes(tag));

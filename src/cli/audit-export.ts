@@ -10,7 +10,7 @@ import { readTime, timeForms } from "./read-time.ts";
 export const auditExport: CommandSpec = {
   name: "audit export",
   summary: "export every execution as one line of JSON, oldest first",
-  takes: "",
+  placeholders: "",
   arity: [0, 0],
   examples: [
     ["drover audit export > audit.jsonl", "everything"],
@@ -18,8 +18,8 @@ export const auditExport: CommandSpec = {
     ["drover audit export --since 1h", "entries from the last hour"],
   ],
   options: {
-    since: { value: "TIME", about: `entries recorded since then: ${timeForms}` },
-    until: { value: "TIME", about: "entries recorded before then, in the same forms" },
+    since: { placeholder: "TIME", description: `entries recorded since then: ${timeForms}` },
+    until: { placeholder: "TIME", description: "entries recorded before then, in the same forms" },
   },
   run: exportEntries,
 };

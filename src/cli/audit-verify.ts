@@ -4,23 +4,23 @@ import { findLocal } from "../local.ts";
 import { type VerifyResult, verifyAudit } from "../record/audit/verify.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, text } from "./options.ts";
+import { type CommandInput, type CommandSpec, readText } from "./options.ts";
 
 export const auditVerify: CommandSpec = {
   name: "audit verify",
   summary: "verify that no audit entry was changed, removed or inserted",
-  takes: "",
+  placeholders: "",
   arity: [0, 0],
   examples: [
     ["drover audit verify", "prints the head; keep a copy of it elsewhere"],
     ["drover audit verify --head 42:9f3c...", "also fails if this head is no longer part of the chain"],
   ],
-  options: { head: { value: "H", about: "a head printed earlier, as COUNT:MAC" } },
+  options: { head: { placeholder: "H", description: "a head printed earlier, as COUNT:MAC" } },
   run: verify,
 };
 
 async function verify(input: CommandInput): Promise<number> {
-  const head = text(input.options, "head");
+  const head = readText(input.options, "head");
   const database = readDatabaseSettings(input.env);
   const result = await (database ? verifyFleet(database, head) : verifyLocal(input, head));
   write(1, input.options["json"] ? jsonLine(result) : describe(result, database ? "database" : "state directory"));

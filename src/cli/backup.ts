@@ -18,13 +18,13 @@ import type { ApiClient } from "../wire/client.ts";
 import { connect } from "./connect.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, usageError } from "./options.ts";
 import { droverCommand } from "./drover-command.ts";
 
 export const backupCommand: CommandSpec = {
   name: "backup",
   summary: "back up the whole record to one file, without stopping anything",
-  takes: "FILE",
+  placeholders: "FILE",
   arity: [1, 1],
   examples: [["drover backup drover-2026-01-31.backup", "the file contains the audit key: keep it private"]],
   options: {},
@@ -34,7 +34,7 @@ export const backupCommand: CommandSpec = {
 export const restoreCommand: CommandSpec = {
   name: "restore",
   summary: "restore a backup into a state directory or database that has no record yet",
-  takes: "FILE",
+  placeholders: "FILE",
   arity: [1, 1],
   examples: [
     ["DROVER_STATE_DIR=/srv/drover drover restore drover-2026-01-31.backup", "verified before anything uses it"],
@@ -44,7 +44,7 @@ export const restoreCommand: CommandSpec = {
     ],
   ],
   options: {
-    "keep-tokens": { about: "keep the tokens of the backup valid, including tokens revoked after it was made" },
+    "keep-tokens": { description: "keep the tokens of the backup valid, including tokens revoked after it was made" },
   },
   run: restore,
 };
@@ -76,7 +76,7 @@ async function backUp(input: CommandInput, file: string): Promise<void> {
   if (client !== null) return fetchBackup(client, file);
   const { stateDirectory } = local.locations;
   const directory = recordDirectory(stateDirectory);
-  if (!existsSync(databaseFile(directory))) throw usage(`${stateDirectory} has no record to back up.`, "backup");
+  if (!existsSync(databaseFile(directory))) throw usageError(`${stateDirectory} has no record to back up.`, "backup");
   await backupRecord({ directory }, file, new Date());
 }
 

@@ -1,5 +1,5 @@
 import { isTerminal } from "./io.ts";
-import { type CommandInput, usage } from "./options.ts";
+import { type CommandInput, usageError } from "./options.ts";
 
 /** Whether a person at a terminal can answer a prompt. */
 export function canAsk({ options }: Pick<CommandInput, "options">): boolean {
@@ -10,7 +10,7 @@ export function canAsk({ options }: Pick<CommandInput, "options">): boolean {
 /** Reads whether the questions of a run go to people. Returns an empty object if the agent's definition decides. */
 export function readAttended(input: Pick<CommandInput, "options">): { attended?: boolean } {
   const { attended: yes, "no-attended": no } = input.options;
-  if (yes && no) throw usage("--attended and --no-attended cannot be used together.", "run", "--attended");
+  if (yes && no) throw usageError("--attended and --no-attended cannot be used together.", "run", "--attended");
   if (yes || no) return { attended: yes === true };
   return canAsk(input) ? { attended: true } : {};
 }

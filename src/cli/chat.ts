@@ -3,7 +3,7 @@ import { RequestError } from "../model/errors.ts";
 import { suggest } from "../model/suggest.ts";
 import type { ApiClient, FlatAgent } from "../wire/client.ts";
 import { isTerminal, write } from "./io.ts";
-import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { createStyleFor } from "./terminal/style.ts";
 import { droverCommand } from "./drover-command.ts";
@@ -11,7 +11,7 @@ import { droverCommand } from "./drover-command.ts";
 export const chatCommand: CommandSpec = {
   name: "chat",
   summary: "chat with an agent; every message is a recorded run in one session",
-  takes: "AGENT [--PARAMETER VALUE...]",
+  placeholders: "AGENT [--PARAMETER VALUE...]",
   examples: [
     ["drover chat writer", "in a terminal; type /help for commands"],
     ["drover chat writer --session 5c20e9d4", "continue a session"],
@@ -19,10 +19,10 @@ export const chatCommand: CommandSpec = {
     ["drover chat writer --json < messages.txt", "every event as a line of JSON"],
   ],
   options: {
-    session: { value: "ID", about: "continue this session" },
-    "project-dir": { value: "DIR", about: "working directory of a new session" },
-    attended: { about: "send questions to the inbox even without a terminal" },
-    "no-attended": { about: "deny tool calls instead of asking about them" },
+    session: { placeholder: "ID", description: "continue this session" },
+    "project-dir": { placeholder: "DIR", description: "working directory of a new session" },
+    attended: { description: "send questions to the inbox even without a terminal" },
+    "no-attended": { description: "deny tool calls instead of asking about them" },
   },
   takesExtraOptions: true,
   run: runChat,
@@ -30,9 +30,9 @@ export const chatCommand: CommandSpec = {
 
 async function runChat(input: CommandInput): Promise<number> {
   const [agent_name, ...extraArguments] = [...input.positionals, ...(input.rest ?? [])];
-  if (!agent_name) throw usage("Specify the agent to chat with.", "chat", "AGENT");
+  if (!agent_name) throw usageError("Specify the agent to chat with.", "chat", "AGENT");
   if (extraArguments.length > 0)
-    throw usage(
+    throw usageError(
       `Unexpected argument ${extraArguments[0]}: type messages in the chat, or pipe them to stdin.`,
       "chat",
       extraArguments[0],
@@ -100,9 +100,9 @@ async function withAgent(
   const { createConversation } = await import("./chat/conversation.ts");
   const { readParameters } = await import("./run-parameters.ts");
   const { findSession } = await import("./find-id.ts");
-  const sessionArgument = text(input.options, "session");
+  const sessionArgument = readText(input.options, "session");
   const { locations } = await findLocal(input.env, input.cwd);
-  const project = text(input.options, "project-dir");
+  const project = readText(input.options, "project-dir");
   const runnerScope = sessionArgument === undefined ? { agent: agent_name } : { session: sessionArgument };
   const startConversation = async (client: ApiClient): Promise<number> => {
     const agent = await findAgent(client, agent_name);

@@ -1,7 +1,7 @@
 import type { CommandSpec } from "./options.ts";
 
 /** Every command by name. Each lives in its own file and is loaded on first use. */
-export const commands: Record<string, readonly [about: string, load: () => Promise<CommandSpec>]> = {
+export const commands: Record<string, readonly [summary: string, load: () => Promise<CommandSpec>]> = {
   init: ["create a small working project", async () => (await import("./init.ts")).initCommand],
   up: ["start a coordinator and a runner together", async () => (await import("./up.ts")).upCommand],
   status: ["show what serves, runs, waits and failed", async () => (await import("./status.ts")).statusCommand],

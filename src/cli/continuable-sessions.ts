@@ -1,5 +1,5 @@
 import type { Local } from "../local.ts";
-import { type Agent, sessionTimeoutSeconds } from "../model/agent.ts";
+import { type Agent, getSessionTimeoutSeconds } from "../model/agent.ts";
 import { isProcedural, type Session } from "../model/session.ts";
 import { hasEnded } from "../model/states.ts";
 import type { RunRow } from "../model/store.ts";
@@ -90,7 +90,7 @@ function judge({ session, last_run, agent, isAgentUnknown, runners, now }: Facts
   if (session.executor_session_id === null)
     return never(isActive ? "its first run has not started a conversation yet" : "no run started a conversation");
   if (isAgentUnknown) return never(`the agent ${session.agent_name} does not exist here`);
-  const timeoutSeconds = agent ? sessionTimeoutSeconds(agent) : null;
+  const timeoutSeconds = agent ? getSessionTimeoutSeconds(agent) : null;
   if (timeoutSeconds !== null && now.getTime() - Date.parse(session.last_used_at) > timeoutSeconds * 1000)
     return never(`expired: not used for ${timeoutSeconds} s (session.timeout)`);
   const hosts = runners?.filter((runner) => canHost(runner, session)) ?? [];

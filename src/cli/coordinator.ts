@@ -8,7 +8,7 @@ import { waitForShutdown } from "./wait-for-shutdown.ts";
 export const coordinatorCommand: CommandSpec = {
   name: "coordinator",
   summary: "serve the API over HTTP and dispatch runs to runners",
-  takes: "",
+  placeholders: "",
   arity: [0, 0],
   examples: [
     ["drover coordinator", "on 127.0.0.1:8765; the admin token is in the state directory"],

@@ -14,7 +14,7 @@ import { printable } from "./table.ts";
 export const doctor: CommandSpec = {
   name: "doctor",
   summary: "check which isolation, limits and agent clients work on this machine, and how to get what is missing",
-  takes: "",
+  placeholders: "",
   arity: [0, 0],
   examples: [["drover doctor", "tests each capability instead of guessing from versions"]],
   options: {},

@@ -1,18 +1,18 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { RequestError } from "../model/errors.ts";
-import { type CommandInput, type OptionSpec, text } from "./options.ts";
+import { type CommandInput, type OptionSpec, readText } from "./options.ts";
 
 export const envFileOption: Record<string, OptionSpec> = {
   "env-file": {
-    value: "FILE",
-    about: "read NAME=value lines for variables that are not set; no .env file is read by default",
+    placeholder: "FILE",
+    description: "read NAME=value lines for variables that are not set; no .env file is read by default",
   },
 };
 
 /** Adds the variables of --env-file to the environment. A variable that is already set, even to "", keeps its value. */
 export function withEnvFile(input: CommandInput): CommandInput {
-  const fileName = text(input.options, "env-file");
+  const fileName = readText(input.options, "env-file");
   if (fileName === undefined) return input;
   const file = resolve(input.cwd, fileName);
   return { ...input, env: { ...parseEnvFile(read(file), fileName), ...input.env } };

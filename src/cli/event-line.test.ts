@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
 import type { ExecutionEnd } from "../model/execution.ts";
-import { interruptedEnd } from "../model/interrupted-end.ts";
+import { createInterruptedEnd } from "../model/interrupted-end.ts";
 import type { StoredEvent } from "../model/event.ts";
 import { eventLine } from "./event-line.ts";
 
-const end = interruptedEnd("x", "2026-11-18T12:00:00Z", "The runner died.");
+const end = createInterruptedEnd("x", "2026-11-18T12:00:00Z", "The runner died.");
 
 it.each<[string, Partial<ExecutionEnd>]>([
   ["ended with 3", { exit_code: 3, interrupted: false }],

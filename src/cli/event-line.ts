@@ -1,6 +1,6 @@
 import type { ExecutionEnd } from "../model/execution.ts";
 import type { RunEvent, StoredEvent } from "../model/event.ts";
-import { displayBytes } from "../model/output.ts";
+import { getDisplayBytes } from "../model/output.ts";
 import { printable, formatBytes } from "./table.ts";
 
 /** Describes an event for a person, usually in one line. Returns null for output, which is printed unchanged. */
@@ -49,7 +49,7 @@ function describeExit({ interrupted, signal, exit_code }: ExecutionEnd): string 
 }
 
 export function toOutput({ event }: StoredEvent): { stream: "stdout" | "stderr"; bytes: Buffer } | null {
-  return event.type === "output" ? { stream: event.stream, bytes: displayBytes(event) } : null;
+  return event.type === "output" ? { stream: event.stream, bytes: getDisplayBytes(event) } : null;
 }
 
 /** Returns a warning if Drover dropped or could not do something while the run continued. Warnings are shown even without a terminal. */

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { ExecRecord } from "../execute/exec.ts";
-import { skippedMark } from "../model/output.ts";
+import { formatSkippedNote } from "../model/output.ts";
 import type { CapturedOutput, OutputStream } from "../model/process.ts";
 
 /** The result of an exec as JSON, with the command's output unchanged. The field names are a documented format. */
@@ -39,7 +39,7 @@ export function toExecutionJson({ runId, request, result }: ExecRecord) {
 function streamFields(name: OutputStream, captured: CapturedOutput): Record<string, string> {
   const { head, tail } = captured;
   const skipped = captured.totalBytes - head.length - tail.length;
-  const mark = captured.truncated ? Buffer.from(skippedMark(skipped)) : Buffer.alloc(0);
+  const mark = captured.truncated ? Buffer.from(formatSkippedNote(skipped)) : Buffer.alloc(0);
   const bytes = Buffer.concat([head, mark, tail]);
   return isUtf8(bytes) ? { [name]: bytes.toString("utf8") } : { [`${name}Base64`]: bytes.toString("base64") };
 }

@@ -8,68 +8,79 @@ import {
   type Limits,
   type StartOptions,
 } from "../model/process.ts";
-import { type CommandInput, list, type OptionSpec, type ParsedOptions, seconds, text, usage } from "./options.ts";
+import {
+  type CommandInput,
+  readList,
+  type OptionSpec,
+  type ParsedOptions,
+  readSeconds,
+  readText,
+  usageError,
+} from "./options.ts";
 
 export const execOptions: Record<string, OptionSpec> = {
   timeout: {
-    value: "S",
-    about: "stop the command after S seconds (default 300; drover.yaml: execution.default_timeout_seconds)",
+    placeholder: "S",
+    description: "stop the command after S seconds (default 300; drover.yaml: execution.default_timeout_seconds)",
   },
-  cwd: { value: "DIR", about: "run in this directory" },
-  env: { value: "K=V", repeat: true, about: "set a variable (repeatable)" },
+  cwd: { placeholder: "DIR", description: "run in this directory" },
+  env: { placeholder: "K=V", repeat: true, description: "set a variable (repeatable)" },
   "env-mode": {
-    value: "MODE",
+    placeholder: "MODE",
     choices: ["inherit", "merge", "replace"],
-    about: "how to combine --env with Drover's own environment: inherit (default), merge or replace",
+    description: "how to combine --env with Drover's own environment: inherit (default), merge or replace",
   },
-  shell: { about: "always run the command through /bin/sh -c" },
-  "no-shell": { about: "never use a shell" },
+  shell: { description: "always run the command through /bin/sh -c" },
+  "no-shell": { description: "never use a shell" },
   isolation: {
-    value: "L",
+    placeholder: "L",
     choices: ["auto", "none", "group", "pid", "sandbox"],
-    about: "auto (default), none, group, pid or sandbox",
+    description: "auto (default), none, group, pid or sandbox",
   },
   limit: {
-    value: "N=V",
+    placeholder: "N=V",
     repeat: true,
-    about:
+    description:
       "set a limit (repeatable): cpu=S, memory=BYTES, processes=N, open-files=N or file-size=BYTES; disk=BYTES and files=N limit the growth of the working directory (suffixes k, m, g)",
   },
   capture: {
-    value: "MODE",
+    placeholder: "MODE",
     choices: ["both", "merged", "none", "file"],
-    about:
+    description:
       "how to capture stdout and stderr: both separately (default), merged, none, or file (only to a file, as with --spill)",
   },
   "max-output-kb": {
-    value: "KB",
-    about: "how much of each stream to keep, as head and tail (default 1024, at most 65536)",
+    placeholder: "KB",
+    description: "how much of each stream to keep, as head and tail (default 1024, at most 65536)",
   },
   "output-limit": {
-    value: "WHAT",
+    placeholder: "WHAT",
     choices: ["truncate", "fail"],
-    about: "when a stream exceeds max-output-kb: truncate (default) or fail",
+    description: "when a stream exceeds max-output-kb: truncate (default) or fail",
   },
-  spill: { about: "also write the full output, redacted, to logs/ in the state directory" },
+  spill: { description: "also write the full output, redacted, to logs/ in the state directory" },
   leftovers: {
-    value: "WHAT",
+    placeholder: "WHAT",
     choices: ["kill", "keep"],
-    about: "kill (default) or keep processes that outlive the command",
+    description: "kill (default) or keep processes that outlive the command",
   },
-  "run-id": { value: "ID", about: "the run this command is part of (default: DROVER_RUN_ID)" },
-  "session-id": { value: "ID", about: "the session this command is part of; inherited, like the ids below" },
-  "task-id": { value: "ID", about: "the caller's task" },
-  "step-id": { value: "ID", about: "the step of that task" },
-  "tool-call-id": { value: "ID", about: "the tool call that started the command" },
-  "worktree-id": { value: "ID", about: "the worktree the command runs in" },
+  "run-id": { placeholder: "ID", description: "the run this command is part of (default: DROVER_RUN_ID)" },
+  "session-id": {
+    placeholder: "ID",
+    description: "the session this command is part of; inherited, like the ids below",
+  },
+  "task-id": { placeholder: "ID", description: "the caller's task" },
+  "step-id": { placeholder: "ID", description: "the step of that task" },
+  "tool-call-id": { placeholder: "ID", description: "the tool call that started the command" },
+  "worktree-id": { placeholder: "ID", description: "the worktree the command runs in" },
   "repo-sha": {
-    value: "SHA",
-    about: "the commit it runs on (default: inherited within the same repository, otherwise HEAD)",
+    placeholder: "SHA",
+    description: "the commit it runs on (default: inherited within the same repository, otherwise HEAD)",
   },
 };
 
 export function readTimeoutMs(options: ParsedOptions, config: Config): number {
-  return (seconds(options, "timeout") ?? config.execution.default_timeout_seconds) * 1000;
+  return (readSeconds(options, "timeout") ?? config.execution.default_timeout_seconds) * 1000;
 }
 
 export function readStartOptions(options: ParsedOptions, config: Config, env: CommandInput["env"]): StartOptions {
@@ -95,12 +106,12 @@ export function readCapture(options: ParsedOptions, config: Config): CaptureOpti
 
 export function readUseShell(options: ParsedOptions, config: Config): "auto" | boolean {
   if (options["shell"] && options["no-shell"])
-    throw usage("--shell and --no-shell cannot be used together.", "exec", "--shell");
+    throw usageError("--shell and --no-shell cannot be used together.", "exec", "--shell");
   return options["shell"] ? true : options["no-shell"] ? false : config.execution.use_shell;
 }
 
 export function readEnvironment(options: ParsedOptions): Record<string, string> {
-  const pairs = list(options, "env").map((pair): [string, string] => {
+  const pairs = readList(options, "env").map((pair): [string, string] => {
     const equals = pair.indexOf("=");
     if (equals > 0) return [pair.slice(0, equals), pair.slice(equals + 1)];
     throw new RequestError({
@@ -119,7 +130,7 @@ export function readCorrelation(
   env: CommandInput["env"],
 ): Correlation & { run_id: string | null } {
   const id = (name: string): string | null =>
-    text(options, name) || env[`DROVER_${name.replaceAll("-", "_").toUpperCase()}`] || null;
+    readText(options, name) || env[`DROVER_${name.replaceAll("-", "_").toUpperCase()}`] || null;
   return {
     run_id: id("run-id"),
     session_id: id("session-id"),
@@ -127,7 +138,7 @@ export function readCorrelation(
     step_id: id("step-id"),
     tool_call_id: id("tool-call-id"),
     worktree_id: id("worktree-id"),
-    repo_sha: text(options, "repo-sha") || null,
+    repo_sha: readText(options, "repo-sha") || null,
   };
 }
 
@@ -143,7 +154,7 @@ const limitNames = {
 
 export function readLimits(options: ParsedOptions): Limits {
   const limits: Limits = {};
-  for (const argument of list(options, "limit")) {
+  for (const argument of readList(options, "limit")) {
     const [name = "", ...values] = argument.split("=");
     const value = values.join("=");
     const number = /^(\d+)([kmg]?)$/i.exec(value);
@@ -163,16 +174,16 @@ export function readLimits(options: ParsedOptions): Limits {
 }
 
 function choice<const T extends string>(options: ParsedOptions, name: string, choices: readonly T[], fallback: T): T {
-  const value = text(options, name);
+  const value = readText(options, name);
   if (value === undefined) return fallback;
   const match = choices.find((allowed) => allowed === value);
   if (match) return match;
-  throw usage(`--${name} ${value} is not one of ${choices.join(", ")}.`, "exec", `--${name}`);
+  throw usageError(`--${name} ${value} is not one of ${choices.join(", ")}.`, "exec", `--${name}`);
 }
 
 function wholeNumber(options: ParsedOptions, name: string, max: number, fallback: number): number {
-  const value = text(options, name);
+  const value = readText(options, name);
   if (value === undefined) return fallback;
   if (/^[1-9]\d{0,9}$/.test(value) && Number(value) <= max) return Number(value);
-  throw usage(`--${name} ${value} is not a whole number from 1 to ${max}.`, "exec", `--${name}`);
+  throw usageError(`--${name} ${value} is not a whole number from 1 to ${max}.`, "exec", `--${name}`);
 }

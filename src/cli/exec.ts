@@ -12,7 +12,7 @@ import { reportExecResult, withSignals } from "./exec-exit.ts";
 import * as read from "./exec-options.ts";
 import { isClosedPipe, tryWrite, write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, usageError } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { runCommand } from "./run-command.ts";
 import { droverCommand } from "./drover-command.ts";
@@ -20,7 +20,7 @@ import { droverCommand } from "./drover-command.ts";
 export const execCommand: CommandSpec = {
   name: "exec",
   summary: "run one command and record it",
-  takes: '"COMMAND" | -- ARGV...',
+  placeholders: '"COMMAND" | -- ARGV...',
   examples: [
     ['drover exec "npm test" --timeout 60', "a command line; uses a shell only if it needs one"],
     ["drover exec -- grep -r 'two words' src", "exact arguments, never a shell"],
@@ -116,7 +116,8 @@ function readRequest(input: CommandInput, local: Local): ExecRequest {
 }
 
 function readCommand({ positionals, rest, env, cwd }: CommandInput, useShell: "auto" | boolean) {
-  if (rest && positionals.length > 0) throw usage("Pass either one quoted command or `-- ARGV...`, not both.", "exec");
+  if (rest && positionals.length > 0)
+    throw usageError("Pass either one quoted command or `-- ARGV...`, not both.", "exec");
   if (positionals.length > 1) {
     throw new RequestError({
       code: "DROVER-USE-001",

@@ -7,7 +7,7 @@ import { ToolFailure } from "../tools/tool-failure.ts";
 import { openWorkspace } from "../tools/workspace.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 import { waitForShutdown } from "./wait-for-shutdown.ts";
 
 declare const DROVER_VERSION: string;
@@ -15,7 +15,7 @@ declare const DROVER_VERSION: string;
 export const fileToolsCommand: CommandSpec = {
   name: "file-tools",
   summary: "read, write, patch, delete, list and search files, confined to one directory",
-  takes: "WORKSPACE [JSON]",
+  placeholders: "WORKSPACE [JSON]",
   arity: [1, 2],
   examples: [
     [`drover file-tools . '{"tool":"file.read","path":"README.md"}'`, "one call; the answer is JSON"],
@@ -24,22 +24,22 @@ export const fileToolsCommand: CommandSpec = {
     ["drover file-tools . --http 0", "an MCP server over HTTP, on any free local port"],
   ],
   options: {
-    mcp: { about: "serve the tools to an MCP client on stdin and stdout" },
-    http: { value: "PORT", about: "serve them over HTTP on loopback; prints the address and a token" },
+    mcp: { description: "serve the tools to an MCP client on stdin and stdout" },
+    http: { placeholder: "PORT", description: "serve them over HTTP on loopback; prints the address and a token" },
   },
   run: runFileTools,
 };
 
 async function runFileTools({ positionals, options }: CommandInput): Promise<number> {
   const [directory = "", call] = positionals;
-  const http = text(options, "http");
+  const http = readText(options, "http");
   const modes = [call, options["mcp"], http].filter((mode) => mode !== undefined).length;
-  if (modes !== 1) throw usage("Pass one call as JSON, or --mcp, or --http PORT.", "file-tools", "JSON");
+  if (modes !== 1) throw usageError("Pass one call as JSON, or --mcp, or --http PORT.", "file-tools", "JSON");
   const tools = fileTools(await openWorkspace(directory).catch(throwWorkspaceError));
   if (call !== undefined) return callOnce(tools, call === "-" ? readFileSync(0, "utf8") : call);
   if (http === undefined) return serveStdio(tools);
   if (!/^\d{1,5}$/.test(http) || Number(http) > 65_535)
-    throw usage(`--http ${http} is not a port number.`, "file-tools", "--http");
+    throw usageError(`--http ${http} is not a port number.`, "file-tools", "--http");
   return serveHttp(tools, Number(http));
 }
 
@@ -75,7 +75,7 @@ function parseCall(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch (error) {
-    throw usage(
+    throw usageError(
       `The call is not valid JSON: ${error instanceof Error ? error.message : String(error)}`,
       "file-tools",
       "JSON",

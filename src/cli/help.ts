@@ -6,8 +6,8 @@ import { wrapLine } from "./terminal/text-width.ts";
 export function showHelp(spec: CommandSpec): number {
   const options = Object.entries({ ...spec.options, ...commonOptions });
   const rows = options.map(([name, option]): [string, string] => [
-    `${option.short ? `-${option.short}, ` : ""}--${name}${option.value === undefined ? "" : ` ${option.value}`}`,
-    option.about,
+    `${option.short ? `-${option.short}, ` : ""}--${name}${option.placeholder === undefined ? "" : ` ${option.placeholder}`}`,
+    option.description,
   ]);
   const help = [
     ...wrapLine(`drover ${spec.name}: ${spec.summary}`, helpWidth()),
@@ -16,7 +16,7 @@ export function showHelp(spec: CommandSpec): number {
     ...commentedCommands(spec.examples),
     "",
     "Usage",
-    `  drover ${spec.name} ${spec.takes} [options]`,
+    `  drover ${spec.name} ${spec.placeholders} [options]`,
     "",
     "Options",
     ...wrappedColumns(rows),
@@ -27,8 +27,8 @@ export function showHelp(spec: CommandSpec): number {
 }
 
 /** Commands, each below a comment. */
-export function commentedCommands(rows: readonly (readonly [command: string, note: string])[]): string[] {
-  return rows.flatMap(([command, note]) => [...wrapLine(`  # ${note}`, helpWidth()), `  ${command}`]);
+export function commentedCommands(rows: readonly (readonly [command: string, comment: string])[]): string[] {
+  return rows.flatMap(([command, comment]) => [...wrapLine(`  # ${comment}`, helpWidth()), `  ${command}`]);
 }
 
 /** Two aligned columns. On a terminal the right one is wrapped at words. */

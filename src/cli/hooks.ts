@@ -3,13 +3,13 @@ import { statusCell, timeCell } from "./cells.ts";
 import { connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, list, text, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, readList, readText, usageError } from "./options.ts";
 import { type Cell, writeTable } from "./table.ts";
 
 export const hooksList: CommandSpec = {
   name: "hooks list",
   summary: "list hooks; secrets are never shown",
-  takes: "",
+  placeholders: "",
   arity: [0, 0],
   examples: [["drover hooks list", "your hooks, or all hooks for an admin"]],
   options: {},
@@ -24,7 +24,7 @@ export const hooksList: CommandSpec = {
 export const hooksShow: CommandSpec = {
   name: "hooks show",
   summary: "show one hook and how it turns a delivery into a run",
-  takes: "NAME",
+  placeholders: "NAME",
   arity: [1, 1],
   examples: [["drover hooks show review", "as JSON"]],
   options: {},
@@ -38,20 +38,24 @@ export const hooksShow: CommandSpec = {
 export const hooksAdd: CommandSpec = {
   name: "hooks add",
   summary: "add a hook that submits runs of an agent; prints its secret once",
-  takes: "NAME AGENT",
+  placeholders: "NAME AGENT",
   arity: [2, 2],
   examples: [
     ["drover hooks add deploys report --param version=/release/version", "takes a parameter from the delivery's body"],
     ["drover hooks add prs review --github --event pull_request --only /action=opened", "for a repository on GitHub"],
   ],
   options: {
-    param: { value: "NAME=/POINTER", repeat: true, about: "take a parameter from this JSON pointer into the body" },
-    set: { value: "NAME=VALUE", repeat: true, about: "set a parameter to a fixed value, as JSON or text" },
-    prompt: { value: "T", about: "the prompt; {{/pointer}} inserts a value from the body" },
-    github: { about: "deliveries are signed by GitHub (X-Hub-Signature-256)" },
-    event: { value: "E", repeat: true, about: "with --github: an event that submits a run (default: all)" },
-    only: { value: "/POINTER=VALUE", repeat: true, about: "submit a run only if the body has this value" },
-    attended: { about: "send questions of its runs to the inbox" },
+    param: {
+      placeholder: "NAME=/POINTER",
+      repeat: true,
+      description: "take a parameter from this JSON pointer into the body",
+    },
+    set: { placeholder: "NAME=VALUE", repeat: true, description: "set a parameter to a fixed value, as JSON or text" },
+    prompt: { placeholder: "T", description: "the prompt; {{/pointer}} inserts a value from the body" },
+    github: { description: "deliveries are signed by GitHub (X-Hub-Signature-256)" },
+    event: { placeholder: "E", repeat: true, description: "with --github: an event that submits a run (default: all)" },
+    only: { placeholder: "/POINTER=VALUE", repeat: true, description: "submit a run only if the body has this value" },
+    attended: { description: "send questions of its runs to the inbox" },
   },
   run: addHook,
 };
@@ -59,7 +63,7 @@ export const hooksAdd: CommandSpec = {
 export const hooksRotate: CommandSpec = {
   name: "hooks rotate",
   summary: "replace a hook's secret and print the new one once; the old one stops working immediately",
-  takes: "NAME",
+  placeholders: "NAME",
   arity: [1, 1],
   examples: [["drover hooks rotate prs", "then pass it on to the sender"]],
   options: {},
@@ -77,7 +81,7 @@ export const hooksDisable = toggleCommand("disable", false);
 export const hooksRemove: CommandSpec = {
   name: "hooks remove",
   summary: "delete a hook; its deliveries are refused from now on",
-  takes: "NAME",
+  placeholders: "NAME",
   arity: [1, 1],
   examples: [["drover hooks remove prs", "keeps its runs"]],
   options: {},
@@ -91,7 +95,7 @@ function toggleCommand(action: "enable" | "disable", enabled: boolean): CommandS
   return {
     name: `hooks ${action}`,
     summary: enabled ? "accept deliveries again" : "refuse deliveries until the hook is enabled again",
-    takes: "NAME",
+    placeholders: "NAME",
     arity: [1, 1],
     examples: [[`drover hooks ${action} prs`, "keeps its secret"]],
     options: {},
@@ -106,16 +110,16 @@ function toggleCommand(action: "enable" | "disable", enabled: boolean): CommandS
 async function addHook(input: CommandInput): Promise<number> {
   const { options, positionals } = input;
   const [name, agent_name] = [positionals[0]!, positionals[1]!];
-  const pairs = (option: string) => list(options, option).map((argument) => splitPair(argument, option));
+  const pairs = (option: string) => readList(options, option).map((argument) => splitPair(argument, option));
   const parameters = Object.fromEntries([
     ...pairs("param").map(([key, from]) => [key, { from }]),
     ...pairs("set").map(([key, value]) => [key, { value: jsonOrText(value) }]),
   ]);
   const only: Record<string, (string | number | boolean)[]> = {};
   for (const [pointer, value] of pairs("only")) (only[pointer] ??= []).push(scalarOrText(value));
-  const events = list(options, "event");
-  if (events.length > 0 && !options["github"]) throw usage("--event requires --github.", "hooks add", "--event");
-  const prompt = text(options, "prompt");
+  const events = readList(options, "event");
+  if (events.length > 0 && !options["github"]) throw usageError("--event requires --github.", "hooks add", "--event");
+  const prompt = readText(options, "prompt");
   const client = await connectOrFail(input);
   const hook = await client.hooks.add({
     name,
@@ -139,7 +143,7 @@ async function addHook(input: CommandInput): Promise<number> {
 function splitPair(argument: string, option: string): [string, string] {
   const equals = argument.indexOf("=");
   if (equals > 0) return [argument.slice(0, equals), argument.slice(equals + 1)];
-  throw usage(`--${option} ${argument} has no "=".`, "hooks add", `--${option}`);
+  throw usageError(`--${option} ${argument} has no "=".`, "hooks add", `--${option}`);
 }
 
 function jsonOrText(argument: string): unknown {

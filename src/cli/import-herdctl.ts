@@ -8,7 +8,7 @@ import { type DefinitionFault, describeFault } from "../model/definition-fault.t
 import { RequestError } from "../model/errors.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, text } from "./options.ts";
+import { type CommandInput, type CommandSpec, readText } from "./options.ts";
 
 /** Not `agents`, because herdctl keeps its own agents there. */
 const defaultOut = "drover-agents";
@@ -16,7 +16,7 @@ const defaultOut = "drover-agents";
 export const importHerdctl: CommandSpec = {
   name: "import herdctl",
   summary: "convert the agents of a herdctl fleet to Drover agents",
-  takes: "PATH",
+  placeholders: "PATH",
   arity: [1, 1],
   examples: [
     ["drover import herdctl .", `from ./herdctl.yaml into ./${defaultOut}`],
@@ -26,15 +26,15 @@ export const importHerdctl: CommandSpec = {
     ],
   ],
   options: {
-    out: { value: "DIR", about: `where to write them (default: ${defaultOut})` },
-    force: { about: "overwrite existing files" },
+    out: { placeholder: "DIR", description: `where to write them (default: ${defaultOut})` },
+    force: { description: "overwrite existing files" },
   },
   run: importFleet,
 };
 
 /** Writes all files or none. Prints the keys that it could not import to stderr. */
 async function importFleet({ positionals, options, cwd }: CommandInput): Promise<number> {
-  const out = resolve(cwd, text(options, "out") ?? defaultOut);
+  const out = resolve(cwd, readText(options, "out") ?? defaultOut);
   const source = findSourceFile(resolve(cwd, positionals[0]!));
   const imported = await readHerdctl(source);
   const files = toFiles(imported, source, out);

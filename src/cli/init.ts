@@ -10,7 +10,7 @@ import { droverCommand } from "./drover-command.ts";
 export const initCommand: CommandSpec = {
   name: "init",
   summary: "create a small working project with one procedural and one autonomous agent",
-  takes: "[FOLDER]",
+  placeholders: "[FOLDER]",
   arity: [0, 1],
   examples: [
     ["drover init", "in the current directory"],

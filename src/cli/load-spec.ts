@@ -11,7 +11,7 @@ import { profileSchema } from "../model/profile.ts";
 import type { RunnerProfile } from "../runner.ts";
 import { findProfileDirectories } from "../compose/open-profiles.ts";
 import { findModelAgentFaults } from "./model-agent-faults.ts";
-import { type CommandInput, usage } from "./options.ts";
+import { type CommandInput, usageError } from "./options.ts";
 
 /**
  * Loads an agent file with the profile `model` that executes it, and checks that its provider can be used. Settings for
@@ -62,7 +62,7 @@ export async function loadSpec(
 
 async function readSpec(file: string): Promise<Agent> {
   if (!isAgentFile(file))
-    throw usage(
+    throw usageError(
       `${file} is not an agent file: its name must end in .md, .json, .yaml or .yml.`,
       "agent-executor",
       "SPEC",

@@ -9,7 +9,7 @@ declare const DROVER_VERSION: string;
 export const mcpCommand: CommandSpec = {
   name: "mcp",
   summary: "offer agents as tools to an MCP client over stdin and stdout",
-  takes: "",
+  placeholders: "",
   arity: [0, 0],
   examples: [
     ["claude mcp add drover -- drover mcp", "let Claude use the agents"],

@@ -10,20 +10,20 @@ import { publicName } from "../record/postgres/errors.ts";
 import { connect } from "./connect.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 
 export const migrateCommand: CommandSpec = {
   name: "migrate",
   summary: "copy the record of this state directory to an empty PostgreSQL database",
-  takes: "--to URL",
+  placeholders: "--to URL",
   arity: [0, 0],
   examples: [
     ["drover migrate --to postgres://drover@db/drover", "all or nothing; put the password in PGPASSWORD or ~/.pgpass"],
   ],
   options: {
     to: {
-      value: "URL",
-      about: "the database, as postgres://user@host:port/database; other users can see a password in it",
+      placeholder: "URL",
+      description: "the database, as postgres://user@host:port/database; other users can see a password in it",
     },
   },
   run: migrate,
@@ -46,10 +46,10 @@ async function migrate(input: CommandInput): Promise<number> {
 }
 
 function readUrl(input: CommandInput): string {
-  const url = text(input.options, "to");
-  if (url === undefined) throw usage("migrate needs --to URL.", "migrate", "--to");
+  const url = readText(input.options, "to");
+  if (url === undefined) throw usageError("migrate needs --to URL.", "migrate", "--to");
   if (!isDatabaseUrl(url))
-    throw usage(
+    throw usageError(
       "--to must be the address of a PostgreSQL database: postgres://user@host:port/database.",
       "migrate",
       "--to",

@@ -1,9 +1,13 @@
 import { expect, it } from "vitest";
-import { parseOptions, seconds } from "./options.ts";
+import { parseOptions, readSeconds } from "./options.ts";
 
 const spec = {
   name: "exec",
-  options: { timeout: { value: "S", about: "" }, env: { value: "K=V", repeat: true, about: "" }, shell: { about: "" } },
+  options: {
+    timeout: { placeholder: "S", description: "" },
+    env: { placeholder: "K=V", repeat: true, description: "" },
+    shell: { description: "" },
+  },
 };
 
 it("accepts options before and after positionals, with a space or an equals sign", () => {
@@ -53,8 +57,8 @@ it("passes unknown options to a command that accepts them", () => {
 });
 
 it("accepts only a positive number of seconds", () => {
-  expect(seconds({}, "timeout")).toBe(undefined);
-  expect(seconds({ timeout: "0.5" }, "timeout")).toBe(0.5);
+  expect(readSeconds({}, "timeout")).toBe(undefined);
+  expect(readSeconds({ timeout: "0.5" }, "timeout")).toBe(0.5);
   for (const timeout of ["", "0", "-1", "soon", "Infinity"])
-    expect(() => seconds({ timeout }, "timeout")).toThrow(expect.objectContaining({ code: "DROVER-USE-005" }));
+    expect(() => readSeconds({ timeout }, "timeout")).toThrow(expect.objectContaining({ code: "DROVER-USE-005" }));
 });

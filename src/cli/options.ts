@@ -4,14 +4,14 @@ import type { Environment } from "../model/environment.ts";
 
 /** One command: its arguments and options, its help text and its implementation. */
 export interface CommandSpec {
-  /** As typed, e.g. "runs list". */
+  /** The words that the user types, such as "runs list". */
   name: string;
   summary: string;
-  /** Placeholders shown after the name in the usage line. */
-  takes: string;
-  /** How many positional arguments the command takes, checked before it runs. Without it the command checks them itself. */
+  /** The placeholders of the arguments, shown after the name in the usage line. */
+  placeholders: string;
+  /** How many positional arguments the command takes. They are counted before it runs. Without an arity, the command counts them itself. */
   arity?: readonly [min: number, max: number];
-  examples: readonly (readonly [command: string, what: string])[];
+  examples: readonly (readonly [command: string, description: string])[];
   options: Record<string, OptionSpec>;
   /** Passes unknown options to the command as `extraOptions` instead of rejecting them. */
   takesExtraOptions?: true;
@@ -21,16 +21,16 @@ export interface CommandSpec {
 }
 
 export interface OptionSpec {
-  /** The placeholder for its value. A switch has none. */
-  value?: string;
+  /** Stands for the value in the help, such as FILE. A switch takes no value and has no placeholder. */
+  placeholder?: string;
   repeat?: boolean;
-  /** The values it accepts, for shell completion. Without them any value may be valid. */
+  /** The accepted values, for shell completion. Without them, any value may be valid. */
   choices?: readonly string[];
   /** Accepts several choices separated by commas. */
   severalChoices?: true;
-  /** One letter, e.g. "x" for -x. */
+  /** One letter, such as "x" for -x. */
   short?: string;
-  about: string;
+  description: string;
 }
 
 export interface CommandInput {
@@ -47,11 +47,11 @@ export interface CommandInput {
 export type ParsedOptions = Record<string, string | true | string[]>;
 
 export const commonOptions: Record<string, OptionSpec> = {
-  json: { about: "print JSON" },
-  quiet: { short: "q", about: "print no progress and no hints to stderr" },
-  "no-input": { about: "never prompt" },
-  "allow-http": { about: "allow sending the token to another machine unencrypted" },
-  help: { short: "h", about: "show this help" },
+  json: { description: "print JSON" },
+  quiet: { short: "q", description: "print no progress and no hints to stderr" },
+  "no-input": { description: "never prompt" },
+  "allow-http": { description: "allow sending the token to another machine unencrypted" },
+  help: { short: "h", description: "show this help" },
 };
 
 /** Options may come before or after the positionals. Nothing after `--` is an option. */
@@ -80,50 +80,51 @@ export function parseOptions(
       continue;
     }
     if (!option) throw unknownOption(argument, name, spec.name, Object.keys(knownOptions));
-    if (option.value === undefined) {
-      if (attached !== undefined) throw usage(`--${name} takes no value.`, spec.name, `--${name}`);
+    if (option.placeholder === undefined) {
+      if (attached !== undefined) throw usageError(`--${name} takes no value.`, spec.name, `--${name}`);
       options[name] = true;
       continue;
     }
     const value = attached ?? argv[++index];
-    if (value === undefined) throw usage(`--${name} needs a value: --${name} ${option.value}.`, spec.name, `--${name}`);
+    if (value === undefined)
+      throw usageError(`--${name} needs a value: --${name} ${option.placeholder}.`, spec.name, `--${name}`);
     const previous = options[name];
     if (option.repeat) options[name] = Array.isArray(previous) ? [...previous, value] : [value];
-    else if (previous !== undefined) throw usage(`--${name} was passed twice.`, spec.name, `--${name}`);
+    else if (previous !== undefined) throw usageError(`--${name} was passed twice.`, spec.name, `--${name}`);
     else options[name] = value;
   }
   return { options, positionals, extraOptions, rest: null };
 }
 
-/** The positional arguments, counted if the command declares its arity. For those commands `--` only ends the options. */
+/** Returns the positional arguments. If the command declares its arity, checks their number and includes the arguments after `--`. */
 export function readPositionals(
   { positionals, rest }: { positionals: string[]; rest: readonly string[] | null },
-  spec: Pick<CommandSpec, "name" | "takes" | "arity" | "options">,
+  spec: Pick<CommandSpec, "name" | "placeholders" | "arity" | "options">,
 ): string[] {
   if (!spec.arity) return positionals;
   const [min, max] = spec.arity;
   const args = [...positionals, ...(rest ?? [])];
-  if (args.length < min) throw usage(`${spec.name} needs ${spec.takes}.`, spec.name, spec.takes);
+  if (args.length < min) throw usageError(`${spec.name} needs ${spec.placeholders}.`, spec.name, spec.placeholders);
   if (args.length <= max) return args;
   const unexpected = args[max]!;
-  const option = Object.entries(spec.options).find(([, { value }]) => value !== undefined);
+  const option = Object.entries(spec.options).find(([, { placeholder }]) => placeholder !== undefined);
   throw new RequestError({
     code: "DROVER-USE-001",
     field: unexpected,
-    message: `${spec.name} takes ${max === 0 ? "no arguments" : `only ${spec.takes}`}: unexpected argument ${unexpected}.`,
+    message: `${spec.name} takes ${max === 0 ? "no arguments" : `only ${spec.placeholders}`}: unexpected argument ${unexpected}.`,
     next: `${option ? `Did you mean --${option[0]} ${unexpected}? ` : ""}See \`drover ${spec.name} --help\`.`,
   });
 }
 
-/** The value of an option that takes one value. */
-export function text(options: ParsedOptions, name: string): string | undefined {
+/** Reads an option that takes one value. Returns undefined if it was not passed. */
+export function readText(options: ParsedOptions, name: string): string | undefined {
   const value = options[name];
   return typeof value === "string" ? value : undefined;
 }
 
-/** A number of seconds, fractions allowed. Returns undefined if the option was not passed. */
-export function seconds(options: ParsedOptions, name: string): number | undefined {
-  const value = text(options, name);
+/** Reads a number of seconds, which may be a fraction. Returns undefined if the option was not passed. */
+export function readSeconds(options: ParsedOptions, name: string): number | undefined {
+  const value = readText(options, name);
   if (value === undefined) return undefined;
   const time = value.trim() === "" ? Number.NaN : Number(value);
   if (Number.isFinite(time) && time > 0) return time;
@@ -137,21 +138,22 @@ export function seconds(options: ParsedOptions, name: string): number | undefine
 
 export const maxLimit = 1000;
 
-/** The page size from --limit, 50 by default. */
+/** Reads the page size from --limit, 50 by default. */
 export function readLimit(options: ParsedOptions, command: string): number {
-  const value = text(options, "limit");
+  const value = readText(options, "limit");
   if (value === undefined) return 50;
   const limit = Number(value);
   if (Number.isInteger(limit) && limit >= 1 && limit <= maxLimit) return limit;
-  throw usage(`--limit ${value} is not a whole number from 1 to ${maxLimit}.`, command, "--limit");
+  throw usageError(`--limit ${value} is not a whole number from 1 to ${maxLimit}.`, command, "--limit");
 }
 
-export function list(options: ParsedOptions, name: string): string[] {
+/** Reads an option that may be repeated. */
+export function readList(options: ParsedOptions, name: string): string[] {
   const value = options[name];
   return Array.isArray(value) ? value : [];
 }
 
-export function usage(message: string, command: string, field?: string): RequestError {
+export function usageError(message: string, command: string, field?: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     message,

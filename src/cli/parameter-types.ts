@@ -1,4 +1,4 @@
-import { pointerSteps } from "../model/json-pointer.ts";
+import { splitPointer } from "../model/json-pointer.ts";
 
 const kinds = ["null", "boolean", "integer", "number", "string", "array", "object"] as const;
 export type Kind = (typeof kinds)[number];
@@ -66,7 +66,7 @@ function listParts(schema: Schema, root: unknown): unknown[] {
 
 function resolve(reference: string, root: unknown): unknown {
   if (!/^#(?:\/|$)/.test(reference)) return undefined;
-  const steps = pointerSteps(decodeURIComponent(reference));
+  const steps = splitPointer(decodeURIComponent(reference));
   return steps.reduce<unknown>((value, step) => (isSchema(value) ? value[step] : undefined), root);
 }
 

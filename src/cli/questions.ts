@@ -5,7 +5,7 @@ import { columns } from "./help.ts";
 import { withHistory } from "./history.ts";
 import { isTerminal, write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, readLimit, text } from "./options.ts";
+import { type CommandInput, type CommandSpec, readLimit, readText } from "./options.ts";
 import { describeEffect, inputLines, shortInput, visible } from "./question-view.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { hintId } from "./short-ids.ts";
@@ -15,16 +15,16 @@ import { droverCommand } from "./drover-command.ts";
 export const questionsList: CommandSpec = {
   name: "questions list",
   summary: "list questions that wait for an answer, oldest first",
-  takes: "",
+  placeholders: "",
   arity: [0, 0],
   examples: [
     ["drover questions", "all open questions"],
     ["drover questions --closed --json", "answered, expired and superseded questions, as JSON lines"],
   ],
   options: {
-    closed: { about: "list closed questions instead of open ones" },
-    limit: { value: "N", about: "page size (default 50, at most 1000)" },
-    cursor: { value: "C", about: "start at the cursor that the previous page printed" },
+    closed: { description: "list closed questions instead of open ones" },
+    limit: { placeholder: "N", description: "page size (default 50, at most 1000)" },
+    cursor: { placeholder: "C", description: "start at the cursor that the previous page printed" },
   },
   run: listQuestions,
 };
@@ -32,7 +32,7 @@ export const questionsList: CommandSpec = {
 export const questionsShow: CommandSpec = {
   name: "questions show",
   summary: "show one question with its complete input",
-  takes: "RUN [REQUEST]",
+  placeholders: "RUN [REQUEST]",
   arity: [1, 2],
   examples: [
     ["drover questions show 5c20e9d4", "the open question of a run"],
@@ -47,7 +47,7 @@ async function listQuestions(input: CommandInput): Promise<number> {
   const limit = readLimit(options, "questions list");
   const isOpen = options["closed"] !== true;
   const page = await withHistory(input, ({ questions }) =>
-    questions.list({ open: isOpen, limit, cursor: text(options, "cursor") }),
+    questions.list({ open: isOpen, limit, cursor: readText(options, "cursor") }),
   );
   if (!page) return 0;
   const now = new Date();

@@ -1,4 +1,4 @@
-import { usage } from "./options.ts";
+import { usageError } from "./options.ts";
 
 const units = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
@@ -14,5 +14,9 @@ export function readTimeSpan(text: string, option: string, command: string, max:
   const ms = parseTimeSpan(text);
   if (ms !== null && ms > 0 && ms <= max.ms) return ms;
   const problem = ms === null ? "is not a time" : ms > 0 ? `is more than ${max.text}` : "is zero";
-  throw usage(`--${option} ${text} ${problem}. Use a time such as 90s, 15m, 12h, 30d or 4w.`, command, `--${option}`);
+  throw usageError(
+    `--${option} ${text} ${problem}. Use a time such as 90s, 15m, 12h, 30d or 4w.`,
+    command,
+    `--${option}`,
+  );
 }

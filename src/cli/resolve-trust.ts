@@ -7,7 +7,7 @@ import { findLocal, type Local } from "../local.ts";
 import { defaultAgentsDirectory } from "./agents-directory.ts";
 import { canAsk } from "./can-ask.ts";
 import { isTerminal, tryWrite } from "./io.ts";
-import { type CommandInput, text } from "./options.ts";
+import { type CommandInput, readText } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { droverCommand } from "./drover-command.ts";
 
@@ -78,7 +78,7 @@ export function findUntrusted(
   if (scope.profiles && local.config.profiles === null)
     check(join(input.cwd, "profiles"), "profiles", (name) => [".json", ".yaml", ".yml"].includes(extname(name)));
   const agents = defaultAgentsDirectory(input, local);
-  const configured = text(input.options, "agents") ?? local.config.agents;
+  const configured = readText(input.options, "agents") ?? local.config.agents;
   if (scope.agents && agents !== null && !configured) check(agents, "agents", isAgentFile);
   return untrusted;
 }

@@ -14,7 +14,7 @@ import { connect } from "./connect.ts";
 import { enrolRunner } from "./enrol-runner.ts";
 import { envFileOption, withEnvFile } from "./env-file.ts";
 import { tryWrite, write } from "./io.ts";
-import { type CommandInput, type CommandSpec, list, text, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, readList, readText, usageError } from "./options.ts";
 import { searchesForProfiles, resolveTrust } from "./resolve-trust.ts";
 import { formatDuration } from "./table.ts";
 import { waitForShutdown } from "./wait-for-shutdown.ts";
@@ -23,7 +23,7 @@ import { droverCommand } from "./drover-command.ts";
 export const runnerCommand: CommandSpec = {
   name: "runner",
   summary: "claim and execute runs",
-  takes: "-x PROFILE",
+  placeholders: "-x PROFILE",
   arity: [0, 0],
   examples: [
     ["drover runner -x echo", "one profile, for the coordinator of this directory"],
@@ -34,17 +34,25 @@ export const runnerCommand: CommandSpec = {
     ["drover runner -x claude --env-file .env", "read the address, token and other variables from a file"],
   ],
   options: {
-    profile: { value: "P", short: "x", repeat: true, about: "a profile by name or path; each registers separately" },
-    name: { value: "N", about: "distinguishes runners on the same host and directory" },
-    slots: { value: "N", about: "how many runs at a time (default: from the profile)" },
-    "project-dir": { value: "DIR", about: "working directory for runs that name none (default: the current one)" },
-    examples: { about: "also offer Drover's example profiles" },
+    profile: {
+      placeholder: "P",
+      short: "x",
+      repeat: true,
+      description: "a profile by name or path; each registers separately",
+    },
+    name: { placeholder: "N", description: "distinguishes runners on the same host and directory" },
+    slots: { placeholder: "N", description: "how many runs at a time (default: from the profile)" },
+    "project-dir": {
+      placeholder: "DIR",
+      description: "working directory for runs that name none (default: the current one)",
+    },
+    examples: { description: "also offer Drover's example profiles" },
     ...acceptOption,
     ...envFileOption,
-    "while-stdin": { about: "for a parent process: print `ready` once registered, and stop when stdin closes" },
+    "while-stdin": { description: "for a parent process: print `ready` once registered, and stop when stdin closes" },
     "coordinator-agents": {
-      value: "DIR",
-      about: "for a parent process: the directory of agents that its coordinator reads",
+      placeholder: "DIR",
+      description: "for a parent process: the directory of agents that its coordinator reads",
     },
   },
   run: (input) => runRunner(withEnvFile(input)),
@@ -52,7 +60,7 @@ export const runnerCommand: CommandSpec = {
 
 async function runRunner(input: CommandInput): Promise<number> {
   const { options, env, cwd } = input;
-  const profileNames = list(options, "profile");
+  const profileNames = readList(options, "profile");
   const onNotice = (message: string, cause?: unknown): void => {
     write(2, `drover runner: ${message}\n`);
     if (cause instanceof Error && env["DROVER_DEBUG"]) write(2, `${cause.stack}\n`);
@@ -69,9 +77,9 @@ async function runRunner(input: CommandInput): Promise<number> {
     env,
     onNotice,
     gate: createGateFor(input, { locations, config }),
-    coordinatorAgents: text(options, "coordinator-agents") ?? null,
+    coordinatorAgents: readText(options, "coordinator-agents") ?? null,
   });
-  if (profiles.profiles.length === 0) throw usage("No profile found. Specify one with -x.", "runner", "--profile");
+  if (profiles.profiles.length === 0) throw usageError("No profile found. Specify one with -x.", "runner", "--profile");
   const target = await findCoordinator(input, locations.stateDirectory);
   const { url } = target;
   const port = createHttpPort(target);
@@ -82,14 +90,14 @@ async function runRunner(input: CommandInput): Promise<number> {
     onNotice(
       `Drover commands inside runs cannot reach the coordinator, because the directory of its socket ${url} is hidden from them; set DROVER_COMMANDS_URL to its http:// or https:// address`,
     );
-  const name = text(options, "name");
+  const name = readText(options, "name");
   const hurry = new AbortController();
   const runner = await startRunner({
     port,
     ...(apiUrl === null ? {} : { apiUrl }),
     profiles: profiles.profiles,
     stateDirectory: locations.stateDirectory,
-    projectDir: text(options, "project-dir") ?? cwd,
+    projectDir: readText(options, "project-dir") ?? cwd,
     ...(name ? { name } : {}),
     ...(options["slots"] ? { slots: readSlots(options) } : {}),
     env: withoutCredentials(env),
@@ -198,7 +206,7 @@ function withoutCredentials({
 }
 
 function readSlots(options: CommandInput["options"]): number {
-  const slots = Number(text(options, "slots"));
+  const slots = Number(readText(options, "slots"));
   if (Number.isInteger(slots) && slots >= 1 && slots <= 1000) return slots;
-  throw usage("--slots takes a whole number from 1 to 1000.", "runner", "--slots");
+  throw usageError("--slots takes a whole number from 1 to 1000.", "runner", "--slots");
 }

@@ -13,7 +13,7 @@ type Runner = Output<"GET /runners">["items"][number];
 export const runnersList: CommandSpec = {
   name: "runners list",
   summary: "list runners",
-  takes: "",
+  placeholders: "",
   arity: [0, 0],
   examples: [["drover runners list", "with their profiles, tags and active runs"]],
   options: {},
@@ -23,10 +23,10 @@ export const runnersList: CommandSpec = {
 export const runnersDrain: CommandSpec = {
   name: "runners drain",
   summary: "stop a runner from claiming runs; its active runs continue",
-  takes: "RUNNER",
+  placeholders: "RUNNER",
   arity: [1, 1],
   examples: [["drover runners drain build-1-echo", "by id, its beginning or its end; --undo reverts it"]],
-  options: { undo: { about: "let the runner claim runs again" } },
+  options: { undo: { description: "let the runner claim runs again" } },
   run: drainRunner,
 };
 

@@ -5,15 +5,15 @@ import { findQuestion } from "./find-question.ts";
 import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 import { visible } from "./question-view.ts";
 
-const detach = { about: "without a coordinator: answer, but do not continue a parked run in this process" };
+const detach = { description: "without a coordinator: answer, but do not continue a parked run in this process" };
 
 export const runsApprove: CommandSpec = {
   name: "runs approve",
   summary: "allow a tool call that a run asks about",
-  takes: "RUN [REQUEST]",
+  placeholders: "RUN [REQUEST]",
   arity: [1, 2],
   examples: [
     ["drover runs approve 5c20e9d4", "its open question; add REQUEST if there are several"],
@@ -21,8 +21,8 @@ export const runsApprove: CommandSpec = {
     [`drover runs approve 5c20e9d4 --input '{"command": "npm ci"}'`, "allow it with different input"],
   ],
   options: {
-    input: { value: "JSON", about: "call the tool with this input instead" },
-    remember: { about: "allow the tool for the rest of the session" },
+    input: { placeholder: "JSON", description: "call the tool with this input instead" },
+    remember: { description: "allow the tool for the rest of the session" },
     detach,
   },
   run: approve,
@@ -31,29 +31,29 @@ export const runsApprove: CommandSpec = {
 export const runsDeny: CommandSpec = {
   name: "runs deny",
   summary: "deny a tool call that a run asks about; the run continues without it",
-  takes: "RUN [REQUEST]",
+  placeholders: "RUN [REQUEST]",
   arity: [1, 2],
   examples: [
     ['drover runs deny 5c20e9d4 --message "Use npm ci"', "with a reason that the model reads"],
     ["drover runs deny 5c20e9d4 --stop", "and stop the run"],
   ],
   options: {
-    message: { value: "TEXT", about: "the reason; the model reads it" },
-    stop: { about: "also stop the run" },
+    message: { placeholder: "TEXT", description: "the reason; the model reads it" },
+    stop: { description: "also stop the run" },
     detach,
   },
   run: deny,
 };
 
 function approve(input: CommandInput): Promise<number> {
-  const json = text(input.options, "input");
+  const json = readText(input.options, "input");
   const edited = json === undefined ? {} : { input: parseInput(json) };
   const remember = input.options["remember"] ? ({ remember: "session" } as const) : {};
   return answer(input, { decision: "allow", ...edited, ...remember });
 }
 
 function deny(input: CommandInput): Promise<number> {
-  const message = text(input.options, "message");
+  const message = readText(input.options, "message");
   return answer(input, {
     decision: input.options["stop"] ? "stop" : "deny",
     ...(message === undefined || message === "" ? {} : { message }),
@@ -89,6 +89,6 @@ function parseInput(json: string): unknown {
     return JSON.parse(json);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    throw usage(`--input is not valid JSON: ${error.message}.`, "runs approve", "--input");
+    throw usageError(`--input is not valid JSON: ${error.message}.`, "runs approve", "--input");
   }
 }

@@ -5,30 +5,31 @@ import { findRun } from "./find-id.ts";
 import { readAllEvents, withHistory } from "./history.ts";
 import { isTerminal, write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 import { formatDuration } from "./table.ts";
 import { createStyleFor } from "./terminal/style.ts";
 
 export const runsEvents: CommandSpec = {
   name: "runs events",
   summary: "show the events of a run, and follow them while it is active",
-  takes: "RUN",
+  placeholders: "RUN",
   arity: [1, 1],
   examples: [
     ["drover runs events last", "all events so far, then new ones as they arrive"],
     ["drover runs events 5c20e9d4 --json --after 120", "as JSON lines, after event 120"],
   ],
   options: {
-    after: { value: "N", about: "start after this event number" },
-    "no-follow": { about: "do not wait for new events" },
+    after: { placeholder: "N", description: "start after this event number" },
+    "no-follow": { description: "do not wait for new events" },
   },
   run: showEvents,
 };
 
 async function showEvents(input: CommandInput): Promise<number> {
   const id = input.positionals[0]!;
-  const after = Number(text(input.options, "after") ?? "0");
-  if (!Number.isInteger(after) || after < 0) throw usage("--after must be an event number.", "runs events", "--after");
+  const after = Number(readText(input.options, "after") ?? "0");
+  if (!Number.isInteger(after) || after < 0)
+    throw usageError("--after must be an event number.", "runs events", "--after");
   const shown = await withHistory(input, async (client, isLive) => {
     const run = await findRun(client, id);
     const show = input.options["json"]

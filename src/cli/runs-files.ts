@@ -6,7 +6,7 @@ import { findRun } from "./find-id.ts";
 import { withHistory } from "./history.ts";
 import { isTerminal, write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { saveFile } from "./save-file.ts";
 import { showFile, readWholeFile } from "./show-file.ts";
@@ -16,7 +16,7 @@ import { droverCommand } from "./drover-command.ts";
 export const runsFiles: CommandSpec = {
   name: "runs files",
   summary: "list the files of a run, or print or save one of them",
-  takes: "RUN [PATH]",
+  placeholders: "RUN [PATH]",
   arity: [1, 2],
   examples: [
     ["drover runs files 5c20e9d4", "list them with size, type, SHA-256 and path"],
@@ -24,8 +24,8 @@ export const runsFiles: CommandSpec = {
     ["drover runs files 5c20e9d4 out/chart.png -o chart.png", "save one to a file"],
   ],
   options: {
-    output: { value: "FILE", short: "o", about: "save to this file or directory" },
-    force: { about: "overwrite an existing file; print binary data to a terminal" },
+    output: { placeholder: "FILE", short: "o", description: "save to this file or directory" },
+    force: { description: "overwrite an existing file; print binary data to a terminal" },
   },
   run: listOrPrintFiles,
 };
@@ -33,7 +33,11 @@ export const runsFiles: CommandSpec = {
 async function listOrPrintFiles(input: CommandInput): Promise<number> {
   const [id = "", path] = input.positionals;
   if (path === undefined && input.options["output"] !== undefined)
-    throw usage("--output needs the path of one file: drover runs files RUN PATH -o FILE.", "runs files", "--output");
+    throw usageError(
+      "--output needs the path of one file: drover runs files RUN PATH -o FILE.",
+      "runs files",
+      "--output",
+    );
   const result = await withHistory(input, async (client) => {
     const { run_id } = await findRun(client, id);
     const { items: runFiles } = await client.runs.files(run_id);
@@ -71,7 +75,7 @@ async function outputFile(
 ): Promise<void> {
   const force = options["force"] === true;
   const { stream: content } = await runs.file(run_id, file.path);
-  const target = text(options, "output");
+  const target = readText(options, "output");
   if (target !== undefined && target !== "-") {
     const saved = await saveFile(content, file, { target, cwd, force });
     if (options["json"]) write(1, jsonLine({ ...file, file: saved }));

@@ -1,10 +1,10 @@
-import { maxSearchTerms, searchTerms } from "../model/search-terms.ts";
+import { maxSearchTerms, parseSearchTerms } from "../model/search-terms.ts";
 import { runStatuses } from "../model/states.ts";
 import type { RunFilter } from "../model/store.ts";
 import type { ApiClient } from "../wire/client.ts";
 import type { Output } from "../wire/contracts.ts";
 import { findRunId, findSession, resolveFilterId } from "./find-id.ts";
-import { type OptionSpec, type ParsedOptions, readLimit, text, usage } from "./options.ts";
+import { type OptionSpec, type ParsedOptions, readLimit, readText, usageError } from "./options.ts";
 import { readTime, timeForms } from "./read-time.ts";
 
 const idFilters = {
@@ -18,20 +18,22 @@ const idFilters = {
 
 /** The options of `drover runs list` that choose runs. */
 export const filterOptions: Record<string, OptionSpec> = {
-  search: { value: "TEXT", about: 'words in prompt, result, error or tool input; "quotes" for a phrase' },
+  search: { placeholder: "TEXT", description: 'words in prompt, result, error or tool input; "quotes" for a phrase' },
   status: {
-    value: "S",
+    placeholder: "S",
     choices: runStatuses,
     severalChoices: true,
-    about: `one of ${runStatuses.join(", ")}, or several separated by commas`,
+    description: `one of ${runStatuses.join(", ")}, or several separated by commas`,
   },
-  agent: { value: "NAME", about: "runs of this agent" },
-  "parent-run-id": { value: "ID", about: "child runs of this run" },
-  ...Object.fromEntries(Object.entries(idFilters).map(([name, about]) => [name, { value: "ID", about }])),
-  since: { value: "TIME", about: `runs created since then: ${timeForms}` },
-  until: { value: "TIME", about: "runs created before then, in the same forms" },
-  limit: { value: "N", about: "page size (default 50, at most 1000)" },
-  cursor: { value: "C", about: "start at the cursor that the previous page printed" },
+  agent: { placeholder: "NAME", description: "runs of this agent" },
+  "parent-run-id": { placeholder: "ID", description: "child runs of this run" },
+  ...Object.fromEntries(
+    Object.entries(idFilters).map(([name, description]) => [name, { placeholder: "ID", description }]),
+  ),
+  since: { placeholder: "TIME", description: `runs created since then: ${timeForms}` },
+  until: { placeholder: "TIME", description: "runs created before then, in the same forms" },
+  limit: { placeholder: "N", description: "page size (default 50, at most 1000)" },
+  cursor: { placeholder: "C", description: "start at the cursor that the previous page printed" },
 };
 
 export type RunPage = Output<"GET /runs">;
@@ -42,12 +44,12 @@ export function readRunQuery(options: ParsedOptions): RunQuery {
   const query: RunQuery = { limit: readLimit(options, "runs list") };
   const search = readSearch(options);
   if (search !== undefined) query.search = search;
-  const status = text(options, "status");
+  const status = readText(options, "status");
   if (status) query.status = status.split(",").map(toStatus);
-  const agent = text(options, "agent");
+  const agent = readText(options, "agent");
   if (agent) query.agent_name = agent;
   for (const name of ["parent-run-id", ...Object.keys(idFilters)]) {
-    const value = text(options, name);
+    const value = readText(options, name);
     // safe: the option names are the filter's keys with dashes
     if (value) query[name.replaceAll("-", "_") as "session_id"] = value;
   }
@@ -55,7 +57,7 @@ export function readRunQuery(options: ParsedOptions): RunQuery {
     const time = readTime(options, name, "runs list");
     if (time) query[name] = time;
   }
-  const cursor = text(options, "cursor");
+  const cursor = readText(options, "cursor");
   if (cursor !== undefined) query.cursor = cursor;
   return query;
 }
@@ -74,16 +76,16 @@ export async function resolveIds(client: ApiClient, query: RunQuery): Promise<Ru
 }
 
 function readSearch(options: ParsedOptions): string | undefined {
-  const value = text(options, "search");
+  const value = readText(options, "search");
   if (value === undefined) return undefined;
-  const { length } = searchTerms(value);
+  const { length } = parseSearchTerms(value);
   if (length > 0 && length <= maxSearchTerms) return value;
   const problem = length === 0 ? "contains no words to search for" : `has more than ${maxSearchTerms} words`;
-  throw usage(`--search ${value} ${problem}.`, "runs list", "--search");
+  throw usageError(`--search ${value} ${problem}.`, "runs list", "--search");
 }
 
 function toStatus(name: string) {
   const status = runStatuses.find((known) => known === name.trim());
   if (status) return status;
-  throw usage(`--status ${name} is not one of ${runStatuses.join(", ")}.`, "runs list", "--status");
+  throw usageError(`--status ${name} is not one of ${runStatuses.join(", ")}.`, "runs list", "--status");
 }

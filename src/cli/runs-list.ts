@@ -4,7 +4,7 @@ import { connect } from "./connect.ts";
 import { withHistory } from "./history.ts";
 import { isTerminal, write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, maxLimit, type ParsedOptions, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, maxLimit, type ParsedOptions, usageError } from "./options.ts";
 import { filterOptions, type ListedRun, readRunQuery, resolveIds, type RunPage, type RunQuery } from "./runs-filter.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { type Cell, formatDuration, writeTable } from "./table.ts";
@@ -14,7 +14,7 @@ import { droverCommand } from "./drover-command.ts";
 export const runsList: CommandSpec = {
   name: "runs list",
   summary: "list runs, newest first",
-  takes: "",
+  placeholders: "",
   arity: [0, 0],
   examples: [
     ["drover runs list", "the latest 50"],
@@ -24,7 +24,7 @@ export const runsList: CommandSpec = {
     ["drover runs list --task-id T-12 --json", "runs of task T-12, as JSON lines"],
   ],
   options: {
-    watch: { about: "keep the list up to date; without a terminal, print each run that is new or has changed" },
+    watch: { description: "keep the list up to date; without a terminal, print each run that is new or has changed" },
     ...filterOptions,
   },
   run: listRuns,
@@ -36,7 +36,7 @@ async function listRuns(input: CommandInput): Promise<number> {
   const readPage = async (client: ApiClient): Promise<RunPage> => client.runs.list(await resolveIds(client, query));
   if (options["watch"]) {
     if (query.cursor !== undefined)
-      throw usage("--watch shows the newest runs, so it takes no --cursor.", "runs list", "--cursor");
+      throw usageError("--watch shows the newest runs, so it takes no --cursor.", "runs list", "--cursor");
     const readAgain = await createPageReader(input, readPage);
     return watchRuns(readAgain, { header: toHeader(query), toCells, json: options["json"] === true });
   }

@@ -11,7 +11,7 @@ import { droverCommand } from "./drover-command.ts";
 export const runsResume: CommandSpec = {
   name: "runs resume",
   summary: "continue a parked run now, regardless of its budget or usage limit",
-  takes: "RUN",
+  placeholders: "RUN",
   arity: [1, 1],
   examples: [["drover runs resume 5c20e9d4", "without a coordinator, runs in this process until it ends"]],
   options: {},

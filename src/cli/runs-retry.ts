@@ -15,7 +15,7 @@ import { droverCommand } from "./drover-command.ts";
 export const runsRetry: CommandSpec = {
   name: "runs retry",
   summary: "start a new run with the same agent and parameters",
-  takes: "RUN",
+  placeholders: "RUN",
   arity: [1, 1],
   examples: [["drover runs retry 5c20e9d4", "prints the new run's id; without a coordinator, runs it in this process"]],
   options: {},

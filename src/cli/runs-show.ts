@@ -1,6 +1,6 @@
 import type { StoredEvent } from "../model/event.ts";
 import type { StoredFile } from "../model/file.ts";
-import { displayBytes } from "../model/output.ts";
+import { getDisplayBytes } from "../model/output.ts";
 import type { Run } from "../model/run.ts";
 import type { Execution } from "../model/store.ts";
 import { usageLine } from "./event-line.ts";
@@ -16,7 +16,7 @@ import { droverCommand } from "./drover-command.ts";
 export const runsShow: CommandSpec = {
   name: "runs show",
   summary: "show one run and its output",
-  takes: "RUN",
+  placeholders: "RUN",
   arity: [1, 1],
   examples: [
     ["drover runs show 5c20e9d4", "by id, or by its beginning or end"],
@@ -109,7 +109,9 @@ function describeResources(end: Execution["end"] | undefined): string | null {
 function showOutput(events: StoredEvent[]): void {
   for (const stream of ["stdout", "stderr"] as const) {
     const bytes = Buffer.concat(
-      events.flatMap(({ event }) => (event.type === "output" && event.stream === stream ? [displayBytes(event)] : [])),
+      events.flatMap(({ event }) =>
+        event.type === "output" && event.stream === stream ? [getDisplayBytes(event)] : [],
+      ),
     );
     if (bytes.length === 0) continue;
     write(1, `\n${stream}\n`);

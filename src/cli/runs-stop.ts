@@ -3,12 +3,12 @@ import { findRunId } from "./find-id.ts";
 import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 
 export const runsStop: CommandSpec = {
   name: "runs stop",
   summary: "stop runs and all their processes",
-  takes: "[RUN...]",
+  placeholders: "[RUN...]",
   arity: [0, Infinity],
   examples: [
     ["drover runs stop 5c20e9d4", "one run, by id or by the beginning or end of its id"],
@@ -17,17 +17,17 @@ export const runsStop: CommandSpec = {
     ["drover runs stop --all", "all active runs"],
   ],
   options: {
-    agent: { value: "NAME", about: "every unfinished run of this agent" },
-    all: { about: "every unfinished run" },
+    agent: { placeholder: "NAME", description: "every unfinished run of this agent" },
+    all: { description: "every unfinished run" },
   },
   run: stopRuns,
 };
 
 async function stopRuns(input: CommandInput): Promise<number> {
   const { options, positionals } = input;
-  const agent = text(options, "agent");
+  const agent = readText(options, "agent");
   if (positionals.length === 0 && !agent && !options["all"])
-    throw usage("Specify the runs to stop, or pass --agent or --all.", "runs stop", "RUN");
+    throw usageError("Specify the runs to stop, or pass --agent or --all.", "runs stop", "RUN");
   const stopped =
     (await withHistory(input, (client) => stopSelected(client, positionals, agent, options["all"] === true))) ?? [];
   if (options["json"]) write(1, jsonLine(stopped));

@@ -8,7 +8,7 @@ import { findRunId } from "./find-id.ts";
 import { readAllEvents, withHistory } from "./history.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, seconds } from "./options.ts";
+import { type CommandInput, type CommandSpec, readSeconds } from "./options.ts";
 import { toExitCode } from "./run-exit-code.ts";
 import { hintId } from "./short-ids.ts";
 import { withRetries } from "./with-retries.ts";
@@ -20,18 +20,20 @@ const maxPauseMs = 2000;
 export const runsWait: CommandSpec = {
   name: "runs wait",
   summary: "wait until runs have ended, and exit with the code of the first that failed",
-  takes: "RUN...",
+  placeholders: "RUN...",
   arity: [1, Infinity],
   examples: [
     ["drover runs wait last", "exits with the same code as `drover run`"],
     ["drover runs wait 5c20e9d4 b91f07aa --timeout 600", "both, for at most ten minutes; 124 if that is not enough"],
   ],
-  options: { timeout: { value: "S", about: "stop waiting after S seconds and exit with 124; the runs continue" } },
+  options: {
+    timeout: { placeholder: "S", description: "stop waiting after S seconds and exit with 124; the runs continue" },
+  },
   run: waitForRuns,
 };
 
 async function waitForRuns(input: CommandInput): Promise<number> {
-  const timeout = seconds(input.options, "timeout");
+  const timeout = readSeconds(input.options, "timeout");
   const deadline = timeout === undefined ? Infinity : performance.now() + timeout * 1000;
   const exitCode = await withHistory(input, async (client) => {
     const ids: string[] = [];

@@ -17,7 +17,7 @@ import { printable } from "./table.ts";
 export const runsWhy: CommandSpec = {
   name: "runs why",
   summary: "show what a run waits for",
-  takes: "RUN",
+  placeholders: "RUN",
   arity: [1, 1],
   examples: [
     ["drover runs why last", "the newest run of yours"],

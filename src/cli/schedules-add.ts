@@ -4,7 +4,7 @@ import { exampleOptions } from "./agent-help.ts";
 import { connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 import { readParameters } from "./run-parameters.ts";
 import { localTimezone, slotLines } from "./schedule-times.ts";
 import { isParameterError, withAgentCommand } from "./submit-run.ts";
@@ -13,7 +13,7 @@ import { droverCommand } from "./drover-command.ts";
 export const schedulesAdd: CommandSpec = {
   name: "schedules add",
   summary: "run an agent on a schedule",
-  takes: "AGENT NAME [--PARAMETER VALUE...]",
+  placeholders: "AGENT NAME [--PARAMETER VALUE...]",
   arity: [2, 2],
   examples: [
     ['drover schedules add report nightly --cron "0 3 * * *"', "every night at 3:00 in your timezone"],
@@ -23,24 +23,27 @@ export const schedulesAdd: CommandSpec = {
     ],
   ],
   options: {
-    cron: { value: "EXPR", about: "minute, hour, day of month, month, weekday" },
-    every: { value: "TIME", about: "an interval such as 15m, starting now" },
-    timezone: { value: "TZ", about: "timezone of --cron (default: yours)" },
-    prompt: { value: "T", about: "the prompt" },
-    params: { value: "JSON", about: "parameters as a JSON object, including names that clash with options" },
+    cron: { placeholder: "EXPR", description: "minute, hour, day of month, month, weekday" },
+    every: { placeholder: "TIME", description: "an interval such as 15m, starting now" },
+    timezone: { placeholder: "TZ", description: "timezone of --cron (default: yours)" },
+    prompt: { placeholder: "T", description: "the prompt" },
+    params: {
+      placeholder: "JSON",
+      description: "parameters as a JSON object, including names that clash with options",
+    },
     overlap: {
-      value: "WHAT",
+      placeholder: "WHAT",
       choices: overlapPolicies,
-      about: `if the previous run is still active: ${overlapPolicies.join(", ")} (default skip)`,
+      description: `if the previous run is still active: ${overlapPolicies.join(", ")} (default skip)`,
     },
     "catch-up": {
-      value: "WHAT",
+      placeholder: "WHAT",
       choices: catchUpPolicies,
-      about: `after missed slots: ${catchUpPolicies.join(", ")} (default none)`,
+      description: `after missed slots: ${catchUpPolicies.join(", ")} (default none)`,
     },
-    "resume-session": { about: "each run continues the session of the previous one" },
-    attended: { about: "send its questions to the inbox" },
-    disabled: { about: "add the schedule disabled" },
+    "resume-session": { description: "each run continues the session of the previous one" },
+    attended: { description: "send its questions to the inbox" },
+    disabled: { description: "add the schedule disabled" },
   },
   takesExtraOptions: true,
   run: addSchedule,
@@ -51,17 +54,17 @@ type Body = Parameters<ApiClient["schedules"]["create"]>[0];
 async function addSchedule(input: CommandInput): Promise<number> {
   const { options, positionals, extraOptions } = input;
   const [agent_name, name] = positionals as [string, string]; // safe: the arity is two
-  const [cron, every, prompt] = [text(options, "cron"), text(options, "every"), text(options, "prompt")];
+  const [cron, every, prompt] = [readText(options, "cron"), readText(options, "every"), readText(options, "prompt")];
   if ((cron === undefined) === (every === undefined))
-    throw usage("Pass either --cron EXPR or --every TIME.", "schedules add", "--cron");
+    throw usageError("Pass either --cron EXPR or --every TIME.", "schedules add", "--cron");
   const client = await connectOrFail(input);
   const schema = await findSchema(client, agent_name);
   const body: Body = {
     agent_name,
     name,
     ...(cron === undefined ? { every } : { cron }),
-    timezone: text(options, "timezone") ?? localTimezone(),
-    parameters: readParameters(extraOptions, text(options, "params"), schema),
+    timezone: readText(options, "timezone") ?? localTimezone(),
+    parameters: readParameters(extraOptions, readText(options, "params"), schema),
     enabled: options["disabled"] !== true,
     resume_session: options["resume-session"] === true,
     ...(prompt === undefined ? {} : { prompt }),
@@ -96,10 +99,10 @@ function readChoice<T extends string>(
   key: string,
   choices: readonly T[],
 ): Record<string, T> {
-  const value = text(options, option);
+  const value = readText(options, option);
   if (value === undefined) return {};
   const match = choices.find((choice) => choice === value);
   if (match === undefined)
-    throw usage(`--${option} ${value} is not one of ${choices.join(", ")}.`, "schedules add", `--${option}`);
+    throw usageError(`--${option} ${value} is not one of ${choices.join(", ")}.`, "schedules add", `--${option}`);
   return { [key]: match };
 }

@@ -7,7 +7,7 @@ import { formatTime } from "./schedule-times.ts";
 import { hintId } from "./short-ids.ts";
 import { droverCommand } from "./drover-command.ts";
 
-const base = { takes: "SCHEDULE", arity: [1, 1], options: {} } as const;
+const base = { placeholders: "SCHEDULE", arity: [1, 1], options: {} } as const;
 
 export const schedulesRun: CommandSpec = {
   ...base,

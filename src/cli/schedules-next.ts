@@ -6,22 +6,22 @@ import { connectOrFail } from "./connect.ts";
 import { findSchedule } from "./find-schedule.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 import { localTimezone, slotLines } from "./schedule-times.ts";
 
 export const schedulesNext: CommandSpec = {
   name: "schedules next",
   summary: "preview the next times of a schedule, in its timezone and in yours",
-  takes: "[SCHEDULE]",
+  placeholders: "[SCHEDULE]",
   arity: [0, 1],
   examples: [
     ["drover schedules next nightly", "for an existing schedule"],
     ['drover schedules next --cron "30 2 * * *" --timezone Europe/Berlin', "for an expression; needs no coordinator"],
   ],
   options: {
-    cron: { value: "EXPR", about: "minute, hour, day of month, month, weekday" },
-    every: { value: "TIME", about: "an interval such as 15m, starting now" },
-    timezone: { value: "TZ", about: "timezone of --cron (default: yours)" },
+    cron: { placeholder: "EXPR", description: "minute, hour, day of month, month, weekday" },
+    every: { placeholder: "TIME", description: "an interval such as 15m, starting now" },
+    timezone: { placeholder: "TZ", description: "timezone of --cron (default: yours)" },
   },
   run: showNext,
 };
@@ -29,12 +29,12 @@ export const schedulesNext: CommandSpec = {
 async function showNext(input: CommandInput): Promise<number> {
   const { options, positionals } = input;
   const [scheduleArgument] = positionals;
-  const [cron, every] = [text(options, "cron"), text(options, "every")];
+  const [cron, every] = [readText(options, "cron"), readText(options, "every")];
   if ([scheduleArgument, cron, every].filter((source) => source !== undefined).length !== 1)
-    throw usage("Specify a schedule, or pass --cron or --every.", "schedules next", "SCHEDULE");
+    throw usageError("Specify a schedule, or pass --cron or --every.", "schedules next", "SCHEDULE");
   const { next, timezone } =
     scheduleArgument === undefined
-      ? preview({ timezone: text(options, "timezone") ?? localTimezone(), ...(cron ? { cron } : { every }) })
+      ? preview({ timezone: readText(options, "timezone") ?? localTimezone(), ...(cron ? { cron } : { every }) })
       : await findSchedule(await connectOrFail(input), scheduleArgument);
   if (options["json"]) write(1, jsonLine({ timezone, next }));
   else if (next.length > 0) write(1, `${slotLines(next, timezone).join("\n")}\n`);
@@ -55,7 +55,7 @@ function preview(timing: Timing): { next: string[]; timezone: string } {
 /** Reports the same faults as the coordinator. */
 function requireTiming(timing: Timing, command: string): void {
   if (timing.every !== undefined && !/^[1-9]\d{0,8}[smhd]$/.test(timing.every))
-    throw usage(`--every ${timing.every} is not an interval such as 15m, 2h or 1d.`, command, "--every");
+    throw usageError(`--every ${timing.every} is not an interval such as 15m, 2h or 1d.`, command, "--every");
   const [fault] = checkTiming(timing, Date.now());
   if (fault === undefined) return;
   const { path, message, next } = fault;

@@ -5,7 +5,7 @@ import { listAllSchedules, findSchedule } from "./find-schedule.ts";
 import { columns } from "./help.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, text } from "./options.ts";
+import { type CommandInput, type CommandSpec, readText } from "./options.ts";
 import { slotLines, formatTime } from "./schedule-times.ts";
 import { type Cell, formatAge, printable, writeTable } from "./table.ts";
 import { droverCommand } from "./drover-command.ts";
@@ -13,32 +13,32 @@ import { droverCommand } from "./drover-command.ts";
 export const schedulesList: CommandSpec = {
   name: "schedules list",
   summary: "list schedules with their next and last run",
-  takes: "",
+  placeholders: "",
   arity: [0, 0],
   examples: [
     ["drover schedules", "all schedules, the next one to run first"],
     ["drover schedules list --agent report --json", "the schedules of one agent, as JSON lines"],
   ],
-  options: { agent: { value: "NAME", about: "only schedules of this agent" } },
+  options: { agent: { placeholder: "NAME", description: "only schedules of this agent" } },
   run: listSchedules,
 };
 
 export const schedulesShow: CommandSpec = {
   name: "schedules show",
   summary: "show one schedule with its next runs and its history",
-  takes: "SCHEDULE",
+  placeholders: "SCHEDULE",
   arity: [1, 1],
   examples: [
     ["drover schedules show nightly", "by name, AGENT/NAME, or the beginning or end of its id"],
     ["drover schedules show nightly --limit 100 --json", "with more history, as one JSON object"],
   ],
-  options: { limit: { value: "N", about: "how many history entries (default 10, at most 1000)" } },
+  options: { limit: { placeholder: "N", description: "how many history entries (default 10, at most 1000)" } },
   run: showSchedule,
 };
 
 async function listSchedules(input: CommandInput): Promise<number> {
   const { options } = input;
-  const schedules = await listAllSchedules(await connectOrFail(input), text(options, "agent"));
+  const schedules = await listAllSchedules(await connectOrFail(input), readText(options, "agent"));
   const items = schedules.toSorted((a, b) => ((a.next[0] ?? "~") < (b.next[0] ?? "~") ? -1 : 1));
   if (options["json"]) for (const schedule of items) write(1, jsonLine(schedule));
   else if (items.length > 0)
@@ -80,7 +80,7 @@ function slotCell(slot: string, timezone: string, now: Date, outcome = ""): Cell
 async function showSchedule(input: CommandInput): Promise<number> {
   const client = await connectOrFail(input);
   const schedule = await findSchedule(client, input.positionals[0]!);
-  const limit = Number(text(input.options, "limit") ?? 10);
+  const limit = Number(readText(input.options, "limit") ?? 10);
   const { items: history } = await client.schedules.history(schedule.schedule_id, { limit });
   if (input.options["json"]) {
     write(1, jsonLine({ ...schedule, history }));

@@ -15,13 +15,17 @@ import { findAgentsDirectory } from "./agents-directory.ts";
 import { type Announcement, isAlive, readAnnouncement } from "./announcement.ts";
 import { chooseSocketPath } from "./coordinator-socket.ts";
 import { write } from "./io.ts";
-import { type CommandInput, list, type OptionSpec, text, usage } from "./options.ts";
+import { type CommandInput, readList, type OptionSpec, readText, usageError } from "./options.ts";
 
 export const serveOptions: Record<string, OptionSpec> = {
-  port: { value: "N", about: "port to listen on (default 8765; 0 for any free port)" },
-  host: { value: "H", about: "address to listen on (default 127.0.0.1; others require authentication)" },
-  "public-url": { value: "URL", repeat: true, about: "a URL by which clients reach it, in addition to loopback" },
-  agents: { value: "DIR", about: "directory of agent files (default: ./agents if it exists)" },
+  port: { placeholder: "N", description: "port to listen on (default 8765; 0 for any free port)" },
+  host: { placeholder: "H", description: "address to listen on (default 127.0.0.1; others require authentication)" },
+  "public-url": {
+    placeholder: "URL",
+    repeat: true,
+    description: "a URL by which clients reach it, in addition to loopback",
+  },
+  agents: { placeholder: "DIR", description: "directory of agent files (default: ./agents if it exists)" },
   ...acceptOption,
 };
 
@@ -68,7 +72,7 @@ async function serveLocked(
   const { stateDirectory } = local.locations;
   const database = readDatabaseSettings(input.env);
   const agents = findAgentsDirectory(input, local);
-  const publicUrls = [...list(input.options, "public-url"), ...local.config.public_urls];
+  const publicUrls = [...readList(input.options, "public-url"), ...local.config.public_urls];
   const coordinator = await startCoordinator({
     stateDirectory,
     headCopy: local.locations.headCopy,
@@ -171,8 +175,9 @@ export function readListenAddress(
   { options }: CommandInput,
   command: "up" | "coordinator",
 ): { host: string; port: number } {
-  const value = text(options, "port") ?? "8765";
+  const value = readText(options, "port") ?? "8765";
   const port = Number(value);
-  if (!/^\d+$/.test(value) || port > 65_535) throw usage(`--port ${value} is not a port number.`, command, "--port");
-  return { host: text(options, "host") ?? "127.0.0.1", port };
+  if (!/^\d+$/.test(value) || port > 65_535)
+    throw usageError(`--port ${value} is not a port number.`, command, "--port");
+  return { host: readText(options, "host") ?? "127.0.0.1", port };
 }

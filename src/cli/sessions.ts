@@ -14,7 +14,7 @@ import { findSession } from "./find-id.ts";
 import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, readLimit, text } from "./options.ts";
+import { type CommandInput, type CommandSpec, readLimit, readText } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { treeLines } from "./session-tree.ts";
 import { hintId } from "./short-ids.ts";
@@ -24,16 +24,16 @@ import { droverCommand } from "./drover-command.ts";
 export const sessionsList: CommandSpec = {
   name: "sessions list",
   summary: "list sessions, newest first, and whether they can be continued",
-  takes: "",
+  placeholders: "",
   arity: [0, 0],
   examples: [
     ["drover sessions list", "the latest 50"],
     ["drover sessions list --agent claude --json", "the sessions of one agent, as JSON lines"],
   ],
   options: {
-    agent: { value: "NAME", about: "sessions of this agent" },
-    limit: { value: "N", about: "page size (default 50, at most 1000)" },
-    cursor: { value: "C", about: "start at the cursor that the previous page printed" },
+    agent: { placeholder: "NAME", description: "sessions of this agent" },
+    limit: { placeholder: "N", description: "page size (default 50, at most 1000)" },
+    cursor: { placeholder: "C", description: "start at the cursor that the previous page printed" },
   },
   run: listSessions,
 };
@@ -41,7 +41,7 @@ export const sessionsList: CommandSpec = {
 export const sessionsShow: CommandSpec = {
   name: "sessions show",
   summary: "show one session and its runs",
-  takes: "SESSION",
+  placeholders: "SESSION",
   arity: [1, 1],
   examples: [["drover sessions show 5c20e9d4", "by id, or by its beginning or end"]],
   options: {},
@@ -51,7 +51,7 @@ export const sessionsShow: CommandSpec = {
 export const sessionsDelete: CommandSpec = {
   name: "sessions delete",
   summary: "delete a session and its directories on the runner; its runs stay on the record",
-  takes: "SESSION...",
+  placeholders: "SESSION...",
   arity: [1, Infinity],
   examples: [["drover sessions delete 5c20e9d4", "fails while one of its runs is active"]],
   options: {},
@@ -60,9 +60,9 @@ export const sessionsDelete: CommandSpec = {
 
 async function listSessions(input: CommandInput): Promise<number> {
   const { options } = input;
-  const agent = text(options, "agent");
+  const agent = readText(options, "agent");
   const limit = readLimit(options, "sessions list");
-  const query = { agent_name: agent, limit, cursor: text(options, "cursor") };
+  const query = { agent_name: agent, limit, cursor: readText(options, "cursor") };
   const page = await withHistory(input, (client, isLive) => readSessionPage(client, isLive, query));
   if (!page) return 0;
   const agents = page.agents ?? (await listAgentsHere(input, (await connect(input)).local));

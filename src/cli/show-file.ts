@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import type { StoredFile } from "../model/file.ts";
 import { verifyContent } from "./verify-content.ts";
 import { isTerminal, write } from "./io.ts";
-import { usage } from "./options.ts";
+import { usageError } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { droverCommand } from "./drover-command.ts";
 
@@ -40,7 +40,7 @@ function looksBinary(chunk: Uint8Array): boolean {
 }
 
 function binaryFile({ path, media_type }: StoredFile, run_id: string) {
-  return usage(
+  return usageError(
     `${path} (${media_type}) is binary, and stdout is a terminal. Save it with ${droverCommand()} runs files ${run_id} ${shellQuote(path)} -o FILE, or print it with --force.`,
     "runs files",
     "PATH",

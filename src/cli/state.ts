@@ -11,14 +11,14 @@ import { verifyAudit } from "../record/audit/verify.ts";
 import { columns } from "./help.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { droverCommand } from "./drover-command.ts";
 
 export const stateCommand: CommandSpec = {
   name: "state",
   summary: "show where Drover keeps the state of this directory, and how large it is",
-  takes: "",
+  placeholders: "",
   arity: [0, 0],
   examples: [
     ["drover state", "for the project in the current directory"],
@@ -31,13 +31,15 @@ export const stateCommand: CommandSpec = {
 export const stateMove: CommandSpec = {
   name: "state move",
   summary: "move a state directory to the location for this project, completely or not at all",
-  takes: "",
+  placeholders: "",
   arity: [0, 0],
   examples: [
     ["drover state move", "the state that an earlier version left here"],
     ["drover state move --from ~/old/.drover", "for example after the project was moved"],
   ],
-  options: { from: { value: "DIR", about: "the state directory to move, with its tokens, agents and schedules" } },
+  options: {
+    from: { placeholder: "DIR", description: "the state directory to move, with its tokens, agents and schedules" },
+  },
   run: move,
 };
 
@@ -95,9 +97,10 @@ const moveCommand = (from: string): string => `${droverCommand()} state move --f
 async function move(input: CommandInput): Promise<number> {
   const locations = findLocations(input.env, input.cwd);
   const to = locations.stateDirectory;
-  const fromOption = text(input.options, "from");
+  const fromOption = readText(input.options, "from");
   const from = fromOption === undefined ? findStateToMove(locations, input.env) : resolve(input.cwd, fromOption);
-  if (!existsSync(from) && readMove(to)?.from !== from) throw usage(`${from} does not exist.`, "state move", "--from");
+  if (!existsSync(from) && readMove(to)?.from !== from)
+    throw usageError(`${from} does not exist.`, "state move", "--from");
   const userDirectory = userStateDirectory(input.env);
   moveState({ from, to, findHeadCopy: (record) => userDirectory && headCopyFile(userDirectory, record) });
   const directory = recordDirectory(to);
@@ -122,9 +125,9 @@ function findStateToMove(locations: Locations, env: CommandInput["env"]): string
   const earlier = readMove(stateDirectory)?.from ?? findEarlierState(stateDirectory);
   if (earlier !== null) return earlier;
   if (ignoredState === undefined)
-    throw usage(`No state was found that could be moved to ${stateDirectory}.`, "state move", "--from");
+    throw usageError(`No state was found that could be moved to ${stateDirectory}.`, "state move", "--from");
   if (isTrusted(dirname(ignoredState.path), env)) return ignoredState.path;
-  throw usage(
+  throw usageError(
     `${ignoredState.path} contains tokens, agents and schedules. If your own Drover created it, pass its path: ${moveCommand(ignoredState.path)}`,
     "state move",
     "--from",

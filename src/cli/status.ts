@@ -11,7 +11,7 @@ import { showStatus, type Status } from "./status-view.ts";
 export const statusCommand: CommandSpec = {
   name: "status",
   summary: "show what serves this directory, its runners, and what runs, waits or failed",
-  takes: "",
+  placeholders: "",
   arity: [0, 0],
   examples: [
     ["drover status", "exits with 0 if a coordinator serves, otherwise with 1"],

@@ -6,21 +6,21 @@ import type { ApiClient, FlatAgent, Submission } from "../wire/client.ts";
 import { readAttended } from "./can-ask.ts";
 import { write } from "./io.ts";
 import { findAmbiguousOptions } from "./ambiguous-options.ts";
-import { type CommandInput, type OptionSpec, seconds, text, usage } from "./options.ts";
+import { type CommandInput, type OptionSpec, readSeconds, readText, usageError } from "./options.ts";
 import { withRetries } from "./with-retries.ts";
 import { readParameters, seeParameters } from "./run-parameters.ts";
 import { shellQuote } from "./shell-quote.ts";
 
 /** Options of every command that starts a run. */
 export const submitOptions: Record<string, OptionSpec> = {
-  params: { value: "JSON", about: "parameters as a JSON object, including names that clash with options" },
-  prompt: { value: "T", about: "the prompt" },
-  timeout: { value: "S", about: "stop the run after S seconds (default: from the agent or its profile)" },
-  detach: { about: "print the run's id and do not wait for the result" },
-  attended: { about: "send its questions to the inbox (default on a terminal: ask them here)" },
-  "no-attended": { about: "deny tool calls instead of asking about them" },
-  priority: { value: "N", about: "runs with a higher priority start earlier (default 0)" },
-  "idempotency-key": { value: "K", about: "submitting again with the same key returns the same run" },
+  params: { placeholder: "JSON", description: "parameters as a JSON object, including names that clash with options" },
+  prompt: { placeholder: "T", description: "the prompt" },
+  timeout: { placeholder: "S", description: "stop the run after S seconds (default: from the agent or its profile)" },
+  detach: { description: "print the run's id and do not wait for the result" },
+  attended: { description: "send its questions to the inbox (default on a terminal: ask them here)" },
+  "no-attended": { description: "deny tool calls instead of asking about them" },
+  priority: { placeholder: "N", description: "runs with a higher priority start earlier (default 0)" },
+  "idempotency-key": { placeholder: "K", description: "submitting again with the same key returns the same run" },
 };
 
 export interface SubmittedRun {
@@ -63,13 +63,13 @@ export function withAgentCommand(error: RequestError, agent_name: string, exampl
 
 async function submit(client: ApiClient, input: CommandInput, target: RunTarget): Promise<SubmittedRun> {
   const { options, extraOptions, env, cwd } = input;
-  const timeout = seconds(options, "timeout");
+  const timeout = readSeconds(options, "timeout");
   const agent = await findAgent(client, target.agent_name);
-  const prompt = text(options, "prompt");
-  const parameters = readParameters(extraOptions, text(options, "params"), agent?.parameters_schema);
+  const prompt = readText(options, "prompt");
+  const parameters = readParameters(extraOptions, readText(options, "params"), agent?.parameters_schema);
   // The coordinator refuses to continue a procedural agent anyway, with a better message.
   if (target.mode !== undefined && agent?.type !== "procedural" && !prompt && Object.keys(parameters).length === 0)
-    throw usage(`Pass the next message with --prompt "...".`, `sessions ${target.mode}`, "--prompt");
+    throw usageError(`Pass the next message with --prompt "...".`, `sessions ${target.mode}`, "--prompt");
   if (agent && !options["quiet"])
     for (const warning of findAmbiguousOptions(
       { options, extraOptions },
@@ -77,10 +77,10 @@ async function submit(client: ApiClient, input: CommandInput, target: RunTarget)
       target.mode ? `sessions ${target.mode}` : "run",
     ))
       write(2, `drover: warning: ${warning}\n`);
-  const project = text(options, "project-dir");
-  const priority = text(options, "priority");
+  const project = readText(options, "project-dir");
+  const priority = readText(options, "priority");
   // Always set, so that retrying a submission whose answer was lost does not create a second run.
-  const key = text(options, "idempotency-key") ?? randomUUID();
+  const key = readText(options, "idempotency-key") ?? randomUUID();
   const parent = env["DROVER_RUN_ID"];
   const request: Submission = {
     ...target,

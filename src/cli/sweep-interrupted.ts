@@ -1,7 +1,7 @@
 import { recoverNested } from "../execute/nested/recover-nested.ts";
 import { sweepSockets } from "../execute/nested/sweep-sockets.ts";
 import type { RunEvent } from "../model/event.ts";
-import { interruptedEnd } from "../model/interrupted-end.ts";
+import { createInterruptedEnd } from "../model/interrupted-end.ts";
 import { runsDirectory } from "../model/state-layout.ts";
 import type { Execution } from "../model/store.ts";
 import { killOrphans } from "../process/orphans.ts";
@@ -48,7 +48,7 @@ async function finishInterrupted(
     },
     message,
   );
-  events.push({ type: "execution_ended", execution: interruptedEnd(start.execution_id, at, message) });
+  events.push({ type: "execution_ended", execution: createInterruptedEnd(start.execution_id, at, message) });
   // A conflict means that another process has already finished the run, with the same result.
   await store.apply([
     {

@@ -4,19 +4,19 @@ import type { NewToken } from "../wire/client.ts";
 import { connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, type OptionSpec, text, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, type OptionSpec, readText, usageError } from "./options.ts";
 import { readTimeSpan } from "./read-time-span.ts";
 import { droverCommand } from "./drover-command.ts";
 
 const tokenOptions: Record<string, OptionSpec> = {
-  subject: { value: "S", about: "the user or machine that the token is for, instead of SUBJECT" },
-  label: { value: "T", about: "a note on what the token is for" },
+  subject: { placeholder: "S", description: "the user or machine that the token is for, instead of SUBJECT" },
+  label: { placeholder: "T", description: "a note on what the token is for" },
 };
 
 export const tokensCreate: CommandSpec = {
   name: "tokens create",
   summary: "create a token and print it once",
-  takes: "SUBJECT",
+  placeholders: "SUBJECT",
   arity: [0, 1],
   examples: [
     ["drover tokens create ada --expires-in 30d", "for a user, who can see and stop their own runs"],
@@ -25,8 +25,8 @@ export const tokensCreate: CommandSpec = {
   ],
   options: {
     ...tokenOptions,
-    role: { value: "R", choices: tokenRoles, about: `one of ${tokenRoles.join(", ")} (default user)` },
-    "expires-in": { value: "TIME", about: "lifetime, such as 12h or 30d (default: no expiry)" },
+    role: { placeholder: "R", choices: tokenRoles, description: `one of ${tokenRoles.join(", ")} (default user)` },
+    "expires-in": { placeholder: "TIME", description: "lifetime, such as 12h or 30d (default: no expiry)" },
   },
   run: (input) => create(input, { role: readRole(input), ...readExpiry(input, null) }),
 };
@@ -34,7 +34,7 @@ export const tokensCreate: CommandSpec = {
 export const tokensEnrol: CommandSpec = {
   name: "tokens enrol",
   summary: "create a one-time token that a runner exchanges for its own token",
-  takes: "SUBJECT",
+  placeholders: "SUBJECT",
   arity: [0, 1],
   examples: [
     ["drover tokens enrol build-host", "then, on that host: DROVER_ENROLMENT=drve_... drover runner -x PROFILE"],
@@ -45,7 +45,7 @@ export const tokensEnrol: CommandSpec = {
   ],
   options: {
     ...tokenOptions,
-    "expires-in": { value: "TIME", about: "how long it can be used, such as 15m or 7d (default 1d)" },
+    "expires-in": { placeholder: "TIME", description: "how long it can be used, such as 15m or 7d (default 1d)" },
   },
   run: (input) => create(input, { role: "runner", enrolment: true, ...readExpiry(input, "1d") }),
 };
@@ -55,7 +55,7 @@ async function create(input: CommandInput, settings: Omit<NewToken, "subject">):
   const { enrolment = false } = settings;
   const command = enrolment ? "tokens enrol" : "tokens create";
   const subject = readSubject(input, command);
-  const label = text(options, "label");
+  const label = readText(options, "label");
   const client = await connectOrFail(input);
   const created = await client.tokens.create({ ...settings, subject, ...(label ? { label } : {}) });
   write(1, options["json"] ? jsonLine(created) : `${created.token}\n`);
@@ -69,20 +69,24 @@ async function create(input: CommandInput, settings: Omit<NewToken, "subject">):
 
 function readSubject({ options, positionals }: CommandInput, command: string): string {
   const [positional] = positionals;
-  const option = text(options, "subject");
+  const option = readText(options, "subject");
   if (positional !== undefined && option !== undefined)
-    throw usage(`The subject was passed twice: ${positional} and --subject ${option}.`, command, "--subject");
+    throw usageError(`The subject was passed twice: ${positional} and --subject ${option}.`, command, "--subject");
   const subject = positional ?? option;
   if (subject) return subject;
-  throw usage(`${command} needs SUBJECT: the name of the user or machine that the token is for.`, command, "SUBJECT");
+  throw usageError(
+    `${command} needs SUBJECT: the name of the user or machine that the token is for.`,
+    command,
+    "SUBJECT",
+  );
 }
 
 function readRole({ options }: CommandInput): TokenRole {
-  const roleName = text(options, "role") ?? "user";
+  const roleName = readText(options, "role") ?? "user";
   const role = tokenRoles.find((known) => known === roleName);
   if (role) return role;
   const suggestion = suggest(roleName, tokenRoles);
-  throw usage(
+  throw usageError(
     `--role ${roleName} is not one of ${tokenRoles.join(", ")}.${suggestion ? ` Did you mean ${suggestion}?` : ""}`,
     "tokens create",
     "--role",
@@ -90,7 +94,7 @@ function readRole({ options }: CommandInput): TokenRole {
 }
 
 function readExpiry({ options }: CommandInput, fallback: string | null): Pick<NewToken, "expires_at"> {
-  const lifetime = text(options, "expires-in") ?? fallback;
+  const lifetime = readText(options, "expires-in") ?? fallback;
   if (lifetime === null) return {};
   const ms = readTimeSpan(lifetime, "expires-in", fallback === null ? "tokens create" : "tokens enrol", maxLifetime);
   return { expires_at: new Date(Date.now() + ms).toISOString() };

@@ -6,13 +6,13 @@ import { connectOrFail } from "./connect.ts";
 import { findToken } from "./find-token.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 import { readTimeSpan } from "./read-time-span.ts";
 
 export const tokensRotate: CommandSpec = {
   name: "tokens rotate",
   summary: "replace a token with a new one of the same role, subject, label and lifetime",
-  takes: "TOKEN",
+  placeholders: "TOKEN",
   arity: [1, 1],
   examples: [
     ["drover tokens rotate 5c20e9d4", "the old token stays valid for 5 minutes"],
@@ -20,8 +20,11 @@ export const tokensRotate: CommandSpec = {
     ["drover tokens rotate 5c20e9d4 --at-once", "for a leaked token: revoke the old one immediately"],
   ],
   options: {
-    overlap: { value: "TIME", about: "how long the old token stays valid, such as 10m or 1d (default 5m, at most 7d)" },
-    "at-once": { about: "revoke the old token immediately" },
+    overlap: {
+      placeholder: "TIME",
+      description: "how long the old token stays valid, such as 10m or 1d (default 5m, at most 7d)",
+    },
+    "at-once": { description: "revoke the old token immediately" },
   },
   run: rotateToken,
 };
@@ -53,10 +56,10 @@ async function updateTokenFile(input: CommandInput, token: string): Promise<stri
 }
 
 function readOverlap({ options }: CommandInput): { overlap_seconds?: number } {
-  const overlap = text(options, "overlap");
+  const overlap = readText(options, "overlap");
   if (options["at-once"]) {
     if (overlap !== undefined)
-      throw usage("--overlap and --at-once cannot be used together.", "tokens rotate", "--overlap");
+      throw usageError("--overlap and --at-once cannot be used together.", "tokens rotate", "--overlap");
     return { overlap_seconds: 0 };
   }
   if (overlap === undefined) return {};

@@ -1,12 +1,12 @@
 import { RequestError } from "../model/errors.ts";
-import { tokenRejection, type Token } from "../model/token.ts";
+import { getTokenRejection, type Token } from "../model/token.ts";
 import type { ApiClient } from "../wire/client.ts";
 import { statusCell, timeCell } from "./cells.ts";
 import { connectOrFail } from "./connect.ts";
 import { findToken } from "./find-token.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, readLimit, text, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, readLimit, readText, usageError } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { type Cell, writeTable } from "./table.ts";
 import { droverCommand } from "./drover-command.ts";
@@ -14,15 +14,15 @@ import { droverCommand } from "./drover-command.ts";
 export const tokensList: CommandSpec = {
   name: "tokens list",
   summary: "list API tokens; the tokens themselves are never shown",
-  takes: "",
+  placeholders: "",
   arity: [0, 0],
   examples: [
     ["drover tokens list", "the latest 50; users see only their own"],
     ["drover tokens list --json", "as JSON lines"],
   ],
   options: {
-    limit: { value: "N", about: "page size (default 50, at most 1000)" },
-    cursor: { value: "C", about: "start at the cursor that the previous page printed" },
+    limit: { placeholder: "N", description: "page size (default 50, at most 1000)" },
+    cursor: { placeholder: "C", description: "start at the cursor that the previous page printed" },
   },
   run: listTokens,
 };
@@ -30,21 +30,21 @@ export const tokensList: CommandSpec = {
 export const tokensRevoke: CommandSpec = {
   name: "tokens revoke",
   summary: "revoke tokens immediately, and close their event streams and runner connections",
-  takes: "[TOKEN...]",
+  placeholders: "[TOKEN...]",
   arity: [0, Infinity],
   examples: [
     ["drover tokens revoke 5c20e9d4", "by id, or by its beginning or end"],
     ["drover tokens revoke self", "the token you are using"],
     ["drover tokens revoke --subject ada", "all tokens of ada"],
   ],
-  options: { subject: { value: "S", about: "all valid tokens of this subject" } },
+  options: { subject: { placeholder: "S", description: "all valid tokens of this subject" } },
   run: revokeTokens,
 };
 
 async function listTokens(input: CommandInput): Promise<number> {
   const { options } = input;
   const limit = readLimit(options, "tokens list");
-  const cursor = text(options, "cursor");
+  const cursor = readText(options, "cursor");
   const page = await (await connectOrFail(input)).tokens.list({ limit, ...(cursor ? { cursor } : {}) });
   if (options["json"]) for (const token of page.items) write(1, jsonLine(token));
   else {
@@ -65,7 +65,7 @@ function cells(token: Token, now: Date): Cell[] {
     { id: token.token_id },
     token.kind === "access" ? token.role : token.kind,
     token.subject,
-    statusCell(token.used_at === null ? (tokenRejection(token, now.toISOString()) ?? "valid") : "used"),
+    statusCell(token.used_at === null ? (getTokenRejection(token, now.toISOString()) ?? "valid") : "used"),
     ends === undefined ? "never" : timeCell(ends, now),
     timeCell(token.created_at, now),
     token.label ?? "-",
@@ -74,9 +74,9 @@ function cells(token: Token, now: Date): Cell[] {
 
 async function revokeTokens(input: CommandInput): Promise<number> {
   const { options, positionals } = input;
-  const subject = text(options, "subject");
+  const subject = readText(options, "subject");
   if (positionals.length === 0 && subject === undefined)
-    throw usage("Specify the tokens to revoke, or pass --subject.", "tokens revoke", "TOKEN");
+    throw usageError("Specify the tokens to revoke, or pass --subject.", "tokens revoke", "TOKEN");
   const client = await connectOrFail(input);
   const ids: string[] = [];
   // Finds all tokens before it revokes the first, so that a wrong id revokes nothing.

@@ -12,7 +12,7 @@ import { droverCommand } from "./drover-command.ts";
 export const trustCommand: CommandSpec = {
   name: "trust",
   summary: "trust a directory, so that Drover uses its drover.yaml, profiles, agents and modules",
-  takes: "[DIR]",
+  placeholders: "[DIR]",
   arity: [0, 1],
   examples: [
     ["drover trust", "the current directory and everything below it"],
@@ -26,7 +26,7 @@ export const trustCommand: CommandSpec = {
 export const trustList: CommandSpec = {
   name: "trust list",
   summary: "list directories that were trusted or declined",
-  takes: "",
+  placeholders: "",
   arity: [0, 0],
   examples: [["drover trust list", "all decisions, with their dates"]],
   options: {},
@@ -36,7 +36,7 @@ export const trustList: CommandSpec = {
 export const trustRevoke: CommandSpec = {
   name: "trust revoke",
   summary: "stop trusting a directory",
-  takes: "[DIR]",
+  placeholders: "[DIR]",
   arity: [0, 1],
   examples: [
     ["drover trust revoke", "the current directory and everything below it, even if a parent is trusted"],

@@ -7,7 +7,7 @@ import type { CommandInput, CommandSpec } from "./options.ts";
 export const uiCommand: CommandSpec = {
   name: "ui",
   summary: "print a link that signs a browser in to the dashboard; it works once, within ten minutes",
-  takes: "",
+  placeholders: "",
   arity: [0, 0],
   examples: [
     ["drover ui", "for the coordinator of this directory"],

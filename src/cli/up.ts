@@ -9,7 +9,7 @@ import { createClient } from "../wire/client.ts";
 import { envFileOption, withEnvFile } from "./env-file.ts";
 import { suggestFirstRun } from "./suggest-first-run.ts";
 import { write } from "./io.ts";
-import { type CommandInput, type CommandSpec, list, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, readList, usageError } from "./options.ts";
 import { readListenAddress, serveStateDirectory, serveOptions } from "./serve-state-directory.ts";
 import { searchesForProfiles, resolveTrust } from "./resolve-trust.ts";
 import { noteSharedRecord } from "./shared-record.ts";
@@ -20,7 +20,7 @@ import { droverCommand } from "./drover-command.ts";
 export const upCommand: CommandSpec = {
   name: "up",
   summary: "start a coordinator and a runner together",
-  takes: "",
+  placeholders: "",
   arity: [0, 0],
   examples: [
     ["drover up", "all available profiles, on 127.0.0.1:8765"],
@@ -28,9 +28,14 @@ export const upCommand: CommandSpec = {
   ],
   options: {
     ...serveOptions,
-    profile: { value: "P", short: "x", repeat: true, about: "offer only this profile, by name or path (repeatable)" },
-    slots: { value: "N", about: "how many runs at a time (default: from the profiles)" },
-    examples: { about: "also offer Drover's example profiles" },
+    profile: {
+      placeholder: "P",
+      short: "x",
+      repeat: true,
+      description: "offer only this profile, by name or path (repeatable)",
+    },
+    slots: { placeholder: "N", description: "how many runs at a time (default: from the profiles)" },
+    examples: { description: "also offer Drover's example profiles" },
     ...envFileOption,
   },
   run: (input) => startUp(withEnvFile(input)),
@@ -38,7 +43,7 @@ export const upCommand: CommandSpec = {
 
 /** Starts the runner as a separate process, so that spawning commands does not block the coordinator or copy its memory. */
 async function startUp(input: CommandInput): Promise<number> {
-  const scope = { profiles: searchesForProfiles(list(input.options, "profile")), agents: true };
+  const scope = { profiles: searchesForProfiles(readList(input.options, "profile")), agents: true };
   const local = await resolveTrust(input, await findLocal(input.env, input.cwd), scope);
   if (!input.options["quiet"]) noteSharedRecord(input.cwd, input.env);
   const coordinator = await serveStateDirectory(input, local, readListenAddress(input, "up"));
@@ -78,7 +83,7 @@ async function startUp(input: CommandInput): Promise<number> {
   const announceWhenReady = async (): Promise<void> => {
     const isReady = await waitUntilReady(runner);
     if (isShuttingDown) return;
-    if (!isReady) throw usage("The runner failed to start; see its messages above.", "up");
+    if (!isReady) throw usageError("The runner failed to start; see its messages above.", "up");
     // Only now: until the runner has registered, a command that found the coordinator would find no agents.
     coordinator.announce();
     if (input.options["quiet"]) return;
@@ -120,7 +125,7 @@ function runnerArguments({ options }: CommandInput, agents: string | null): stri
   return [
     "--while-stdin",
     ...(agents === null ? [] : ["--coordinator-agents", agents]),
-    ...list(options, "profile").flatMap((profile) => ["-x", profile]),
+    ...readList(options, "profile").flatMap((profile) => ["-x", profile]),
     ...(typeof slots === "string" ? ["--slots", slots] : []),
     ...(options["examples"] ? ["--examples"] : []),
     ...(options["accept-agents"] ? ["--accept-agents"] : []),

@@ -2,7 +2,7 @@ import type { UsageRow } from "../model/question.ts";
 import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 import { readTime } from "./read-time.ts";
 import { writeTable } from "./table.ts";
 
@@ -11,7 +11,7 @@ const groupings = ["agent", "day", "session"] as const;
 export const usageCommand: CommandSpec = {
   name: "usage",
   summary: "show token usage and cost by agent, UTC day or session",
-  takes: "",
+  placeholders: "",
   arity: [0, 0],
   examples: [
     ["drover usage", "by agent"],
@@ -19,23 +19,23 @@ export const usageCommand: CommandSpec = {
     ["drover usage --by session --agent claude --json", "by session of one agent, as JSON lines"],
   ],
   options: {
-    by: { value: "WHAT", choices: groupings, about: `group by ${groupings.join(", ")} (default agent)` },
-    since: { value: "TIME", about: "the first UTC day, such as 2026-01-31 or 7d" },
-    until: { value: "TIME", about: "the UTC day after the last" },
-    agent: { value: "NAME", about: "only runs of this agent" },
+    by: { placeholder: "WHAT", choices: groupings, description: `group by ${groupings.join(", ")} (default agent)` },
+    since: { placeholder: "TIME", description: "the first UTC day, such as 2026-01-31 or 7d" },
+    until: { placeholder: "TIME", description: "the UTC day after the last" },
+    agent: { placeholder: "NAME", description: "only runs of this agent" },
   },
   run: showUsage,
 };
 
 async function showUsage(input: CommandInput): Promise<number> {
   const { options } = input;
-  const value = text(options, "by") ?? "agent";
+  const value = readText(options, "by") ?? "agent";
   const by = groupings.find((known) => known === value);
-  if (!by) throw usage(`--by ${value} is not one of ${groupings.join(", ")}.`, "usage", "--by");
+  if (!by) throw usageError(`--by ${value} is not one of ${groupings.join(", ")}.`, "usage", "--by");
   // Usage is summed up by UTC day.
   const [since, until] = (["since", "until"] as const).map((name) => readTime(options, name, "usage")?.slice(0, 10));
   const page = await withHistory(input, (client) =>
-    client.usage({ by, since, until, agent_name: text(options, "agent"), limit: 1000 }),
+    client.usage({ by, since, until, agent_name: readText(options, "agent"), limit: 1000 }),
   );
   if (!page) return 0;
   if (options["json"]) for (const row of page.items) write(1, jsonLine(row));

@@ -6,7 +6,7 @@ import { connectOrFail } from "./connect.ts";
 import { findOnlyMatch, findRunId, newest } from "./find-id.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
-import { type CommandInput, type CommandSpec, list, readLimit, text, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, readList, readLimit, readText, usageError } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { type Cell, writeTable } from "./table.ts";
 import { droverCommand } from "./drover-command.ts";
@@ -14,7 +14,7 @@ import { droverCommand } from "./drover-command.ts";
 export const webhooksList: CommandSpec = {
   name: "webhooks list",
   summary: "list webhooks; secrets are never shown",
-  takes: "",
+  placeholders: "",
   arity: [0, 0],
   examples: [["drover webhooks list", "your webhooks, or all webhooks for an admin"]],
   options: {},
@@ -29,7 +29,7 @@ export const webhooksList: CommandSpec = {
 export const webhooksAdd: CommandSpec = {
   name: "webhooks add",
   summary: "add a URL to notify about runs; prints the secret that signs deliveries once",
-  takes: "NAME URL",
+  placeholders: "NAME URL",
   arity: [2, 2],
   examples: [
     ["drover webhooks add ci https://ci.example/drover", "for every run that completes or fails"],
@@ -39,9 +39,16 @@ export const webhooksAdd: CommandSpec = {
     ],
   ],
   options: {
-    event: { value: "E", repeat: true, about: `one of ${webhookEvents.join(", ")} (default completed, failed)` },
-    named: { about: "notify only about runs whose agent or request names this webhook" },
-    payload: { value: "JSON", about: "the body to send; {{/pointer}} inserts a value from Drover's default body" },
+    event: {
+      placeholder: "E",
+      repeat: true,
+      description: `one of ${webhookEvents.join(", ")} (default completed, failed)`,
+    },
+    named: { description: "notify only about runs whose agent or request names this webhook" },
+    payload: {
+      placeholder: "JSON",
+      description: "the body to send; {{/pointer}} inserts a value from Drover's default body",
+    },
   },
   run: addWebhook,
 };
@@ -49,7 +56,7 @@ export const webhooksAdd: CommandSpec = {
 export const webhooksRotate: CommandSpec = {
   name: "webhooks rotate",
   summary: "replace a webhook's secret and print the new one once; it signs deliveries from now on",
-  takes: "NAME",
+  placeholders: "NAME",
   arity: [1, 1],
   examples: [["drover webhooks rotate ci", "then pass it on to the receiver"]],
   options: {},
@@ -64,7 +71,7 @@ export const webhooksRotate: CommandSpec = {
 export const webhooksRemove: CommandSpec = {
   name: "webhooks remove",
   summary: "delete a webhook and its deliveries",
-  takes: "NAME",
+  placeholders: "NAME",
   arity: [1, 1],
   examples: [["drover webhooks remove ci", "pending deliveries are dropped"]],
   options: {},
@@ -77,17 +84,17 @@ export const webhooksRemove: CommandSpec = {
 export const webhooksDeliveries: CommandSpec = {
   name: "webhooks deliveries",
   summary: "list deliveries and the receivers' answers, newest first",
-  takes: "[NAME]",
+  placeholders: "[NAME]",
   arity: [0, 1],
   examples: [
     ["drover webhooks deliveries", "for all webhooks"],
     ["drover webhooks deliveries ci --status failed", "failed deliveries of one webhook"],
   ],
   options: {
-    status: { value: "S", choices: deliveryStatuses, about: `one of ${deliveryStatuses.join(", ")}` },
-    run: { value: "RUN", about: "only deliveries about this run" },
-    limit: { value: "N", about: "page size (default 50, at most 1000)" },
-    cursor: { value: "C", about: "start at the cursor that the previous page printed" },
+    status: { placeholder: "S", choices: deliveryStatuses, description: `one of ${deliveryStatuses.join(", ")}` },
+    run: { placeholder: "RUN", description: "only deliveries about this run" },
+    limit: { placeholder: "N", description: "page size (default 50, at most 1000)" },
+    cursor: { placeholder: "C", description: "start at the cursor that the previous page printed" },
   },
   run: listDeliveries,
 };
@@ -95,7 +102,7 @@ export const webhooksDeliveries: CommandSpec = {
 export const webhooksRedeliver: CommandSpec = {
   name: "webhooks redeliver",
   summary: "send deliveries again now, with retries for another day",
-  takes: "DELIVERY...",
+  placeholders: "DELIVERY...",
   arity: [1, Infinity],
   examples: [
     ["drover webhooks redeliver 2f1c8ae0", "the end of an id from drover webhooks deliveries"],
@@ -126,8 +133,8 @@ async function findDeliveryId(client: ApiClient, query: string): Promise<string>
 
 async function addWebhook(input: CommandInput): Promise<number> {
   const { options, positionals } = input;
-  const events = list(options, "event").map(readEvent);
-  const payload = text(options, "payload");
+  const events = readList(options, "event").map(readEvent);
+  const payload = readText(options, "payload");
   const webhook = await (
     await connectOrFail(input)
   ).webhooks.add({
@@ -145,7 +152,7 @@ async function addWebhook(input: CommandInput): Promise<number> {
 function readEvent(value: string): WebhookEvent {
   const match = webhookEvents.find((event) => event === value);
   if (match !== undefined) return match;
-  throw usage(`--event ${value} is not one of ${webhookEvents.join(", ")}.`, "webhooks add", "--event");
+  throw usageError(`--event ${value} is not one of ${webhookEvents.join(", ")}.`, "webhooks add", "--event");
 }
 
 function readPayload(value: string): unknown {
@@ -153,18 +160,22 @@ function readPayload(value: string): unknown {
     return JSON.parse(value);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    throw usage(`--payload is not valid JSON: ${error.message}.`, "webhooks add", "--payload");
+    throw usageError(`--payload is not valid JSON: ${error.message}.`, "webhooks add", "--payload");
   }
 }
 
 async function listDeliveries(input: CommandInput): Promise<number> {
   const { options, positionals } = input;
   const limit = readLimit(options, "webhooks deliveries");
-  const value = text(options, "status");
+  const value = readText(options, "status");
   const status = deliveryStatuses.find((known) => known === value);
   if (value !== undefined && status === undefined)
-    throw usage(`--status ${value} is not one of ${deliveryStatuses.join(", ")}.`, "webhooks deliveries", "--status");
-  const [webhook, run, cursor] = [positionals[0], text(options, "run"), text(options, "cursor")];
+    throw usageError(
+      `--status ${value} is not one of ${deliveryStatuses.join(", ")}.`,
+      "webhooks deliveries",
+      "--status",
+    );
+  const [webhook, run, cursor] = [positionals[0], readText(options, "run"), readText(options, "cursor")];
   const client = await connectOrFail(input);
   const run_id = run === undefined ? undefined : await findRunId(client, run);
   const page = await client.webhooks.deliveries({

@@ -18,7 +18,7 @@ import { recordDirectory } from "../model/state-layout.ts";
 import type { ChainHead } from "../record/audit/head.ts";
 import { mismatchWarning } from "../record/audit/head-mismatch.ts";
 import { readKey } from "../record/audit/key.ts";
-import { runOwner } from "../model/vault.ts";
+import { getRunOwner } from "../model/vault.ts";
 import type { Environment } from "../model/environment.ts";
 import { openStore } from "../record/open.ts";
 import type { RecordStore } from "../record/record-store.ts";
@@ -30,7 +30,7 @@ import { createApi, type InputCheck } from "../serve/api.ts";
 import { apiRoutes } from "../serve/api-routes.ts";
 import { type AttemptTokens, createAttemptTokens } from "../serve/attempt-token.ts";
 import type { ServeDeps } from "../serve/deps.ts";
-import { localTransport } from "../serve/local-transport.ts";
+import { createInProcessTransport } from "../serve/in-process-transport.ts";
 import { reportOutagesOnce } from "../serve/report-outages-once.ts";
 import { createRecordProbe, type RecordProbe } from "../serve/record-probe.ts";
 import { createFeedHub, type FeedHub } from "../show/feed-hub.ts";
@@ -130,7 +130,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     report:
       options.onDefect ??
       ((error, where) => process.emitWarning(`${where}: ${String(error)}`, { code: "DROVER-BUG-001" })),
-    isBack: async () => (await probe?.findError()) === null && (await record?.storageError()) === null,
+    isAvailable: async () => (await probe?.findError()) === null && (await record?.storageError()) === null,
   });
   const onDefect = outages.report;
   let probe: RecordProbe | null = null;
@@ -156,7 +156,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     stops.push(() => hub.stop());
     const dispatcher = createDispatcher({
       ...toDispatchOptions(options, store, attemptTokens),
-      openSealed: (run_id, sealed) => vault.open(runOwner(run_id), sealed),
+      openSealed: (run_id, sealed) => vault.open(getRunOwner(run_id), sealed),
       onPartials(partials) {
         for (const partial of partials) {
           publishPartial(hub, partial);
@@ -177,7 +177,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
       now: dispatcher.storeNow,
       newId,
       vault,
-      waitForTurn: heavyTurns.turn,
+      waitForTurn: heavyTurns.waitForTurn,
     };
     const prepare: Prepare = (request, who) => prepareRun(request, who, submitDeps);
     const clock = (options.triggerClock ?? createTriggerClock)(dispatcher.storeNow);
@@ -203,7 +203,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     const deps: OpenDeps = {
       store,
       submit,
-      pauseAfterWork: () => pauseAfterWork(heavyTurns.turn),
+      pauseAfterWork: () => pauseAfterWork(heavyTurns.waitForTurn),
       submitMany: createSubmitMany(submitDeps),
       schedules: createScheduleEditor({ ...scheduling, now: clock.now, newId, vault }),
       triggers: {
@@ -246,7 +246,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
 export function createLocalClient({ deps, hub }: Pick<OpenCoordinator, "deps" | "hub">, check: InputCheck): ApiClient {
   // direct calls have no open requests that a revoked token would have to end
   const api = createApi({ ...deps, recheckTokens: async () => undefined }, apiRoutes, check);
-  return createApiClient(localTransport(api, hub));
+  return createApiClient(createInProcessTransport(api, hub));
 }
 
 type PartialDelta = Parameters<typeof toPartialMessage>[0];

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { shortLivedName } from "../model/short-lived.ts";
+import { createShortLivedName } from "../model/short-lived.ts";
 import { runsDirectory } from "../model/state-layout.ts";
 import { type NestedSocket, createNestedSocketPath, openNestedSocket } from "./nested-socket.ts";
 import type { OpenCoordinator } from "./open-coordinator.ts";
@@ -60,5 +60,5 @@ export function openNestedRuns(options: NestedRunsOptions): NestedRuns {
 }
 
 export function newShortLivedName(): string {
-  return shortLivedName(process.pid, randomUUID());
+  return createShortLivedName(process.pid, randomUUID());
 }

@@ -1,6 +1,6 @@
 import { createApi } from "../serve/api.ts";
 import type { RecordDeps } from "../serve/deps.ts";
-import { localTransport } from "../serve/local-transport.ts";
+import { createInProcessTransport } from "../serve/in-process-transport.ts";
 import { eventRoutes } from "../serve/routes/events.ts";
 import { fileRoutes } from "../serve/routes/files.ts";
 import { questionRoutes } from "../serve/routes/questions.ts";
@@ -17,7 +17,7 @@ import { type ApiClient, createApiClient } from "../wire/api-client.ts";
 export function createRecordClient(store: RecordDeps["store"]): ApiClient {
   const routes = [...recordRoutes, ...questionRoutes, ...eventRoutes, ...fileRoutes, ...sessionRoutes];
   const deps = { store, owners: createOwnerLookup(store.read), checkInput };
-  return createApiClient(localTransport(createApi(deps, routes, trustTypes), null));
+  return createApiClient(createInProcessTransport(createApi(deps, routes, trustTypes), null));
 }
 
 /** Checks an edited tool input. Loads the schema checker only then. */

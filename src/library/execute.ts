@@ -1,5 +1,5 @@
 import { defaultConfig } from "../model/config.ts";
-import { skippedMark } from "../model/output.ts";
+import { formatSkippedNote } from "../model/output.ts";
 import type { CapturedOutput, Command, CommandResult, RunningProcess, StartOptions } from "../model/process.ts";
 import { execute as executeCommand } from "../process/execute.ts";
 import { start as startCommand } from "../process/start.ts";
@@ -66,6 +66,6 @@ function toExecuteResult({ stdout, stderr, ...result }: CommandResult, runId: st
 
 /** A truncated stream has a mark in place of the bytes that were dropped. */
 function decode({ head, tail, totalBytes, truncated }: CapturedOutput): string {
-  const mark = truncated ? skippedMark(totalBytes - head.length - tail.length) : "";
+  const mark = truncated ? formatSkippedNote(totalBytes - head.length - tail.length) : "";
   return `${Buffer.from(head).toString("utf8")}${mark}${Buffer.from(tail).toString("utf8")}`;
 }

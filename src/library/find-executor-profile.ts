@@ -5,7 +5,7 @@ import type { Agent } from "../model/agent.ts";
 import type { Config } from "../model/config.ts";
 import { describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
-import { variablesIn } from "../model/expand-agent.ts";
+import { listVariables } from "../model/expand-agent.ts";
 import { profileSchema } from "../model/profile.ts";
 import type { Environment } from "../model/environment.ts";
 import { builtInExecutors, type RunnerProfile } from "../runner.ts";
@@ -43,7 +43,7 @@ export function findExecutorProfile(agent: Agent, { cwd, config, env }: ProfileC
       profile: {
         ...loaded.profile,
         isolation: loaded.profile.isolation ?? config.isolation,
-        allow_env: variablesIn(agent),
+        allow_env: listVariables(agent),
         project_roots: ["/"],
       },
     },

@@ -6,7 +6,7 @@ import { openSchemaChecker } from "../define/json-schema/checker.ts";
 import type { Agent } from "../model/agent.ts";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
-import { expandAgent, expandText, variablesIn } from "../model/expand-agent.ts";
+import { expandAgent, expandText, listVariables } from "../model/expand-agent.ts";
 import { suggest } from "../model/suggest.ts";
 import type { Environment } from "../model/environment.ts";
 import type { AgentFile, InProcessMcpServer, ResolvedAgentConfig } from "./types.ts";
@@ -86,7 +86,7 @@ function splitServers(config: ResolvedAgentConfig): {
 
 /** Allows the agent to use any variable, but rejects variables that are not set. */
 export function checkVariables(agent: Agent, env: Environment): void {
-  const variables = { allowed: variablesIn(agent), env };
+  const variables = { allowed: listVariables(agent), env };
   const faults = [
     ...expandAgent(agent, variables).faults,
     ...expandText(agent.command ?? "", "command", variables).faults,

@@ -24,16 +24,16 @@ export function renderCommands(specs: readonly CommandSpec[]): string {
 
 const firstWord = ({ name }: CommandSpec): string => name.split(" ")[0]!;
 
-function renderCommand({ name, summary, takes, options }: CommandSpec, level: string): string {
-  const usage = `drover ${name} ${takes}`.trim();
+function renderCommand({ name, summary, placeholders, options }: CommandSpec, level: string): string {
+  const usage = `drover ${name} ${placeholders}`.trim();
   const heading = `${level} ${name}\n\n${sentence(summary)}\n\nUsage: \`${usage}\`\n`;
   return Object.keys(options).length === 0 ? heading : `${heading}\n${renderOptions(options)}`;
 }
 
 function renderOptions(options: Record<string, OptionSpec>): string {
-  const rows = Object.entries(options).map(([name, { short, value, about }]) => {
+  const rows = Object.entries(options).map(([name, { short, placeholder, description }]) => {
     const spelling = [...(short === undefined ? [] : [`-${short}`]), `--${name}`].join(", ");
-    return `| \`${escape(value === undefined ? spelling : `${spelling} ${value}`)}\` | ${escape(about)} |`;
+    return `| \`${escape(placeholder === undefined ? spelling : `${spelling} ${placeholder}`)}\` | ${escape(description)} |`;
   });
   return `| option | meaning |\n|---|---|\n${rows.join("\n")}\n`;
 }

@@ -23,27 +23,27 @@ export interface SlashContext {
 }
 
 interface SlashCommand {
-  takes: string;
-  about: string;
+  placeholder: string;
+  description: string;
   /** Only between turns, because the command changes the session of the next message. */
   whenIdle?: true;
   run(context: SlashContext, argument: string): Promise<void> | void;
 }
 
 export const slashCommands: Record<string, SlashCommand> = {
-  help: { takes: "", about: "list the commands", run: showHelp },
-  new: { takes: "", about: "start a new session", whenIdle: true, run: startNew },
-  resume: { takes: "[SESSION]", about: "list sessions, or continue one", whenIdle: true, run: resume },
+  help: { placeholder: "", description: "list the commands", run: showHelp },
+  new: { placeholder: "", description: "start a new session", whenIdle: true, run: startNew },
+  resume: { placeholder: "[SESSION]", description: "list sessions, or continue one", whenIdle: true, run: resume },
   fork: {
-    takes: "[TURN]",
-    about: "continue a copy of this session, or of its first turns",
+    placeholder: "[TURN]",
+    description: "continue a copy of this session, or of its first turns",
     whenIdle: true,
     run: fork,
   },
-  model: { takes: "[NAME]", about: "show the model, or change it from the next message on", run: setModel },
-  cost: { takes: "", about: "show the tokens and cost of this session", run: showCost },
-  files: { takes: "", about: "list the files of this session", run: showFiles },
-  quit: { takes: "", about: "leave, like Ctrl-D", run: ({ leave }) => leave() },
+  model: { placeholder: "[NAME]", description: "show the model, or change it from the next message on", run: setModel },
+  cost: { placeholder: "", description: "show the tokens and cost of this session", run: showCost },
+  files: { placeholder: "", description: "list the files of this session", run: showFiles },
+  quit: { placeholder: "", description: "leave, like Ctrl-D", run: ({ leave }) => leave() },
 };
 
 /** Runs `/NAME ARGUMENT`. An unknown command is reported, not sent to the agent. */
@@ -70,9 +70,9 @@ export async function runSlash(line: string, context: SlashContext): Promise<voi
 }
 
 function showHelp({ print, style }: SlashContext): void {
-  const rows = Object.entries(slashCommands).map(([name, { takes, about }]): [string, string] => [
-    `/${name}${takes ? ` ${takes}` : ""}`,
-    about,
+  const rows = Object.entries(slashCommands).map(([name, { placeholder, description }]): [string, string] => [
+    `/${name}${placeholder ? ` ${placeholder}` : ""}`,
+    description,
   ]);
   const keys: [string, string][] = [
     ["Enter", "send; while the agent is working, the message is queued"],

@@ -26,7 +26,9 @@ export async function complete(words: readonly string[]): Promise<never> {
     cwd: process.cwd(),
   };
   const candidates = await findCandidates(words, createValueReader(input, budgetMs));
-  const lines = candidates.map(({ value, about }) => `${oneLine(value)}${about ? `\t${oneLine(about)}` : ""}\n`);
+  const lines = candidates.map(
+    ({ value, description }) => `${oneLine(value)}${description ? `\t${oneLine(description)}` : ""}\n`,
+  );
   write(1, lines.join(""));
   process.exit(0);
 }

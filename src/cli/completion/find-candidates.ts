@@ -3,7 +3,7 @@ import { type CommandSpec, commonOptions, type OptionSpec } from "../options.ts"
 
 export interface Candidate {
   value: string;
-  about?: string;
+  description?: string;
 }
 
 /** The kinds of objects whose names or ids are completed. */
@@ -41,8 +41,8 @@ async function findAll(previous: readonly string[], current: string, reader: Val
 }
 
 const globalOptions: Candidate[] = [
-  { value: "--help", about: "list the commands" },
-  { value: "--version", about: "print the version" },
+  { value: "--help", description: "list the commands" },
+  { value: "--version", description: "print the version" },
 ];
 
 /** The command that the words begin with, and how many of them belong to its name. */
@@ -60,14 +60,14 @@ function listCommands(words: readonly string[], isNested: boolean): Candidate[] 
   if (words.length > 1) return [];
   const [first] = words;
   const found = new Map<string, Candidate>();
-  for (const [name, [about]] of Object.entries(commands)) {
+  for (const [name, [description]] of Object.entries(commands)) {
     const [word = "", second] = name.split(" ");
     if (first === undefined) {
       const isGroup = second !== undefined;
-      if (!found.has(word)) found.set(word, { value: word, about: isGroup ? describeGroup(word) : about });
-    } else if (word === first && second !== undefined) found.set(second, { value: second, about });
+      if (!found.has(word)) found.set(word, { value: word, description: isGroup ? describeGroup(word) : description });
+    } else if (word === first && second !== undefined) found.set(second, { value: second, description });
   }
-  if (first === undefined && !isNested) found.set("help", { value: "help", about: "explain a command" });
+  if (first === undefined && !isNested) found.set("help", { value: "help", description: "explain a command" });
   return [...found.values()];
 }
 
@@ -86,7 +86,7 @@ async function findInCommand(
   if (args.includes("--")) return [fileNames];
   const options = { ...spec.options, ...commonOptions };
   const { positionals, used, open } = scanArguments(args, options);
-  const agent = spec.takesExtraOptions && /^AGENT\b/.test(spec.takes) ? positionals[0] : undefined;
+  const agent = spec.takesExtraOptions && /^AGENT\b/.test(spec.placeholders) ? positionals[0] : undefined;
   const findValues = (name: string, typed: string): Promise<Candidate[]> =>
     findOptionValues(name, options[name], typed, agent, reader);
   if (open !== null) return findValues(open, current);
@@ -98,7 +98,7 @@ async function findInCommand(
   if (!current.startsWith("-")) return findPositionals(spec, positionals.length, reader);
   const known = Object.entries(options)
     .filter(([name, option]) => option.repeat || !used.has(name))
-    .map(([name, option]) => ({ value: `--${name}`, about: option.about }));
+    .map(([name, option]) => ({ value: `--${name}`, description: option.description }));
   const parameters = agent === undefined ? [] : await reader.parameters(agent);
   const free = parameters.filter(({ value }) => !used.has(value));
   return [...free.map(({ value, ...rest }) => ({ value: `--${value}`, ...rest })), ...known];
@@ -125,7 +125,7 @@ function scanArguments(args: readonly string[], options: Readonly<Record<string,
       : argument.slice(2).split("=")[0]!;
     used.add(name);
     const option = Object.hasOwn(options, name) ? options[name] : undefined;
-    const isSwitch = option !== undefined && option.value === undefined;
+    const isSwitch = option !== undefined && option.placeholder === undefined;
     if (!isSwitch && !argument.includes("=")) open = name;
   }
   return { positionals, used, open };
@@ -140,7 +140,7 @@ async function findOptionValues(
 ): Promise<Candidate[]> {
   if (option === undefined) return agent === undefined ? [] : reader.parameterValues(agent, name);
   if (option.choices) return listChoices(option.choices, option.severalChoices ? typed : "");
-  if (/^(?:DIR|FILE|P)$/.test(option.value ?? "")) return [fileNames];
+  if (/^(?:DIR|FILE|P)$/.test(option.placeholder ?? "")) return [fileNames];
   const kind = optionKinds[name];
   return kind === undefined ? [] : reader.list(kind);
 }
@@ -175,7 +175,7 @@ const placeholderKinds: Record<string, ValueKind | undefined> = {
 async function findPositionals(spec: CommandSpec, index: number, reader: ValueReader): Promise<Candidate[]> {
   // `exec` takes a command line, which has no placeholders.
   if (spec.name === "exec") return [fileNames];
-  const placeholders = spec.takes
+  const placeholders = spec.placeholders
     .replaceAll(/\[--.*\]|--\S+ \S+/g, "")
     .split(" ")
     .filter((word) => word !== "");

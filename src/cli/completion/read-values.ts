@@ -139,6 +139,6 @@ async function readParameterValues(input: CommandInput, name: string, parameter:
   return kinds?.has("boolean") ? [candidate("true"), candidate("false")] : [];
 }
 
-function candidate(value: string, about?: string | null): Candidate {
-  return about === undefined || about === null ? { value } : { value, about };
+function candidate(value: string, description?: string | null): Candidate {
+  return description === undefined || description === null ? { value } : { value, description };
 }
