@@ -8,7 +8,7 @@ import { noCorrelation } from "../model/new-run.ts";
 import type { TokenRole } from "../model/token.ts";
 import { createClient, type NewToken } from "../wire/client.ts";
 import { createHttpPort } from "../wire/http-port.ts";
-import { createApp, servedPath } from "./app.ts";
+import { createApp, toRouterPath } from "./app.ts";
 import type { ServeDeps } from "./deps.ts";
 import { hashToken } from "./token-text.ts";
 import { fillPath } from "../wire/transport.ts";
@@ -286,7 +286,7 @@ test("every route declares a rule, and nothing outside the table is served", () 
   // Before the first request only publicUrls is used.
   const app = createApp({ publicUrls: [] } as unknown as ServeDeps);
   const served = app.routes.filter((route) => route.path !== "/*").map((route) => `${route.method} ${route.path}`);
-  const declared = routes.map((row) => `${row.method.toUpperCase()} ${servedPath(row)}`);
+  const declared = routes.map((row) => `${row.method.toUpperCase()} ${toRouterPath(row)}`);
   // The dashboard's files are public.
   expect(served.sort()).toEqual([...declared, "GET /ui", "GET /ui/*"].sort());
 });

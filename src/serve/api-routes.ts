@@ -12,7 +12,7 @@ import { sessionRoutes } from "./routes/sessions.ts";
 import { tokenRoutes } from "./routes/tokens.ts";
 import { triggerRoutes } from "./routes/triggers.ts";
 
-/** The routes that work without an HTTP server. */
+/** The routes that also work in process, without an HTTP server. */
 export const apiRoutes: readonly Route<ApiDeps>[] = [
   ...recordRoutes,
   ...runRoutes,

@@ -21,7 +21,7 @@ import { buildOpenApiDocument } from "./openapi.ts";
 import { createPacing, type Pace } from "./pacing.ts";
 import { readJsonBody, discardBody, type ReadBodyOptions } from "./bodies/read-body.ts";
 import { readBytes } from "./read-bytes.ts";
-import { callerDisconnected, Presence } from "./presence.ts";
+import { callerDisconnected, CallerWatch } from "./caller-watch.ts";
 import { Refusal } from "./refusal.ts";
 import { alreadySent, type RenderedResponse, toResponse } from "./rendered-response.ts";
 import { securityHeaders, render, renderError, renderRefusal } from "./render.ts";
@@ -40,10 +40,11 @@ const defaultPollKeepaliveMs = 15_000;
 const defaultBackupKeepaliveMs = 10_000;
 /** Metric labels for requests without a route. Their method and path are arbitrary text and must not become labels. */
 const unroutedLabels = ["any", "none"] as const;
+/** Stands in for the caller of a route that needs no token. The rules of all other routes refuse an enrolment. */
 const anonymous: Principal = { kind: "enrolment", subject: "", label: null, hash: "" };
 
-/** Shared by all requests. */
-interface Server {
+/** What all requests share, such as the limits. */
+interface RequestServices {
   deps: ServeDeps;
   api: Api;
   tokenWatch: TokenWatch;
@@ -57,12 +58,12 @@ interface Server {
 }
 
 export interface App extends Hono<{ Bindings: HttpBindings }> {
-  /** Tried first by a server that has Node's own request and response. */
+  /** A server with Node's request and response calls this first, and passes the request to the router if it returns false. */
   serveDirectly?: ServeDirectly;
 }
 
 /** Serves the API over HTTP and the dashboard under /ui/. Refuses everything that is not in the route table. */
-export function createApp(deps: ServeDeps, table: readonly Route<SystemDeps>[] = routes): App {
+export function createApp(deps: ServeDeps, routeTable: readonly Route<SystemDeps>[] = routes): App {
   const app = new Hono<{ Bindings: HttpBindings }>();
   const guard = createGuard(deps.publicUrls);
   const tokenWatch = createTokenWatch(deps);
@@ -71,17 +72,17 @@ export function createApp(deps: ServeDeps, table: readonly Route<SystemDeps>[] =
     headers: securityHeaders,
   });
   let cached: OpenApiDocument | null = null;
-  const document = (): OpenApiDocument => (cached ??= buildOpenApiDocument(table, deps));
+  const getOpenApiDocument = (): OpenApiDocument => (cached ??= buildOpenApiDocument(routeTable, deps));
   const system: SystemDeps = {
     ...deps,
     recheckTokens: tokenWatch.recheck,
     pollSilenceMs: keepalives.silenceMs,
-    document,
-    handleMcp: createMcpEndpoint(() => server.api, deps),
+    getOpenApiDocument,
+    handleMcp: createMcpEndpoint(() => services.api, deps),
   };
-  const api = createApi(system, table, checkByContract);
+  const api = createApi(system, routeTable, checkByContract);
   const admitRequest = createRequestLimiter(deps.requestLimits);
-  const server: Server = {
+  const services: RequestServices = {
     deps,
     api,
     tokenWatch,
@@ -100,36 +101,38 @@ export function createApp(deps: ServeDeps, table: readonly Route<SystemDeps>[] =
     } else await next();
     if (c.res.status >= 400) await discardBody(c.env.incoming);
   });
-  for (const row of table) {
-    app.on(row.method, servedPath(row), async (c) => {
+  for (const route of routeTable) {
+    app.on(route.method, toRouterPath(route), async (c) => {
       const { incoming, outgoing } = c.env;
-      return toResponse(await respond(row, { params: c.req.param(), url: c.req.url, incoming, outgoing }, server));
+      return toResponse(await respond(route, { params: c.req.param(), url: c.req.url, incoming, outgoing }, services));
     });
   }
-  const web = createDashboard(deps.webDirectory);
-  for (const path of ["/ui", "/ui/*"]) app.get(path, (c) => web(c.req.path, c.req.header("accept-encoding")));
+  const serveDashboard = createDashboard(deps.webDirectory);
+  for (const path of ["/ui", "/ui/*"])
+    app.get(path, (c) => serveDashboard(c.req.path, c.req.header("accept-encoding")));
   app.notFound((c) => {
     const response = toResponse(
-      renderError(refuseUnrouted(c.req.method, c.req.path, table), c.req.path, deps.onDefect),
+      renderError(refuseUnrouted(c.req.method, c.req.path, routeTable), c.req.path, deps.onDefect),
     );
     deps.metrics.observeRequest(...unroutedLabels, response.status, 0);
     return response;
   });
   app.onError((error, c) => toResponse(renderError(error, `${c.req.method} ${c.req.path}`, deps.onDefect)));
   const serveDirectly = createServeDirectly(
-    table,
+    routeTable,
     guard,
-    (row, incoming, outgoing) => respond(row, { params: noParams, url: row.path, incoming, outgoing }, server),
+    (route, incoming, outgoing) => respond(route, { params: noParams, url: route.path, incoming, outgoing }, services),
     deps.onDefect,
   );
   return Object.assign(app, { serveDirectly });
 }
 
-export function servedPath({ path }: Pick<Route, "path">): string {
+/** Converts a path such as `/runs/{run_id}` to the router's syntax. */
+export function toRouterPath({ path }: Pick<Route, "path">): string {
   return fillPath(path, (name, slashes) => (slashes ? `:${name}{[\\s\\S]+}` : `:${name}`));
 }
 
-interface Http {
+interface HttpExchange {
   params: Readonly<Record<string, string>>;
   url: string;
   incoming: IncomingMessage;
@@ -138,81 +141,89 @@ interface Http {
 
 const noParams = {};
 
-async function respond(row: Route<SystemDeps>, http: Http, server: Server): Promise<RenderedResponse> {
+async function respond(
+  route: Route<SystemDeps>,
+  exchange: HttpExchange,
+  services: RequestServices,
+): Promise<RenderedResponse> {
   const startedAt = performance.now();
-  const rendered = await checkAndCall(row, http, server);
+  const rendered = await checkAndCall(route, exchange, services);
   const seconds = (performance.now() - startedAt) / 1000;
-  server.deps.metrics.observeRequest(row.method, row.path, rendered.status, seconds);
+  services.deps.metrics.observeRequest(route.method, route.path, rendered.status, seconds);
   return rendered;
 }
 
-async function checkAndCall(row: Route<SystemDeps>, http: Http, server: Server): Promise<RenderedResponse> {
-  const { incoming, outgoing } = http;
-  const { deps, tokenWatch, keepalives } = server;
-  // A pipeline alone adds six listeners, and each of the limits below adds one.
+async function checkAndCall(
+  route: Route<SystemDeps>,
+  exchange: HttpExchange,
+  services: RequestServices,
+): Promise<RenderedResponse> {
+  const { incoming, outgoing } = exchange;
+  const { deps, tokenWatch, keepalives } = services;
+  // A pipeline alone adds six listeners, and each limit below adds one. Node warns above ten.
   outgoing.setMaxListeners(20);
   let watch: Watch | null = null;
-  let presence: Presence | null = null;
+  let callerWatch: CallerWatch | null = null;
   let bodyMemory: BodyMemory | null = null;
-  let leaveLight: (() => void) | null = null;
+  let endLightRequest: (() => void) | null = null;
   try {
-    const open = needsNoToken(row.rule);
-    const credential = open ? undefined : readCredential(incoming.method, incoming.headers, deps.cookieName);
+    const isPublic = needsNoToken(route.rule);
+    const credential = isPublic ? undefined : readCredential(incoming.method, incoming.headers, deps.cookieName);
     // Reads weigh more: writes are batched into one commit, but a read can return a lot.
-    await server.pace(credential ?? getAddress(incoming), row.method === "get" ? 4 : 1);
-    const deadline = createRecordDeadline(row.recordMs, (error) =>
-      deps.onDefect(error, `${row.method} ${row.path}, after its deadline`),
+    await services.pace(credential ?? getAddressKey(incoming), route.method === "get" ? 4 : 1);
+    const deadline = createRecordDeadline(route.recordMs, (error) =>
+      deps.onDefect(error, `${route.method} ${route.path}, after its deadline`),
     );
-    const principal = open ? anonymous : await deadline(authenticate(credential, deps));
-    const caller = getCaller(principal, incoming);
-    if (row.path.startsWith("/runner/")) server.admitRunnerRequest(caller, outgoing);
-    else if (row.path !== "/health") server.admitRequest(caller, outgoing, { isStranger: open });
+    const principal = isPublic ? anonymous : await deadline(authenticate(credential, deps));
+    const caller = getCallerKey(principal, incoming);
+    if (route.path.startsWith("/runner/")) services.admitRunnerRequest(caller, outgoing);
+    else if (route.path !== "/health") services.admitRequest(caller, outgoing, { isAnonymous: isPublic });
     watch = tokenWatch.watch(credential, principal);
-    presence = new Presence(watch, outgoing);
-    bodyMemory = server.acquireBodyMemory(caller);
-    if (!row.held) leaveLight = deps.heavyTurns.enterLight();
+    callerWatch = new CallerWatch(watch, outgoing);
+    bodyMemory = services.acquireBodyMemory(caller);
+    if (!route.sendsKeepalives) endLightRequest = deps.heavyTurns.startLightRequest();
     const openLarge = (): LargeBody => {
-      leaveLight?.();
-      return deps.largeBodies.open(caller, row.name);
+      endLightRequest?.();
+      return deps.largeBodies.open(caller, route.name);
     };
-    const input = buildInput(row, http, { presence, withDeadline: deadline, memory: bodyMemory, openLarge });
+    const input = buildInput(route, exchange, { callerWatch, withDeadline: deadline, memory: bodyMemory, openLarge });
     const work = async (): Promise<RenderedResponse> =>
-      renderReply(await server.api.call(principal, row.name, input), http, presence!, server);
-    return await (row.held ? keepalives.during(outgoing, work) : work());
+      renderReply(await services.api.call(principal, route.name, input), exchange, callerWatch!, services);
+    return await (route.sendsKeepalives ? keepalives.sendDuring(outgoing, work) : work());
   } catch (error) {
-    const refused = renderError(error, `${row.method} ${row.path}`, deps.onDefect);
+    const refused = renderError(error, `${route.method} ${route.path}`, deps.onDefect);
     if (!outgoing.headersSent) return refused;
     // The status has been sent. Closing the connection is the only remaining way to signal the failure.
     outgoing.destroy();
     return alreadySent;
   } finally {
-    leaveLight?.();
+    endLightRequest?.();
     bodyMemory?.release();
-    presence?.end();
+    callerWatch?.stop();
     if (watch) stopWhenSent(watch, outgoing);
   }
 }
 
-/** Limits apply per subject, over all of its tokens; without a token, per address. */
-function getCaller(principal: Principal, incoming: IncomingMessage): string {
-  return principal === anonymous ? getAddress(incoming) : `of ${getSubject(principal)}`;
+/** Limits apply to all tokens of a subject together. Callers without a token are limited by address. */
+function getCallerKey(principal: Principal, incoming: IncomingMessage): string {
+  return principal === anonymous ? getAddressKey(incoming) : `of ${getSubject(principal)}`;
 }
 
 /** All loopback addresses count as one caller, because a local program can use any of them. */
-function getAddress({ socket: { remoteAddress = "" } }: IncomingMessage): string {
+function getAddressKey({ socket: { remoteAddress = "" } }: IncomingMessage): string {
   return isLoopbackAddress(remoteAddress.replace(/^::ffff:/, "")) ? "from this machine" : `from ${remoteAddress}`;
 }
 
 interface RequestContext extends Pick<ReadBodyOptions, "memory" | "openLarge"> {
-  presence: Presence;
+  callerWatch: CallerWatch;
   withDeadline: NonNullable<ApiInput["withDeadline"]>;
 }
 
 /** Most parts are read lazily, so an unauthorized caller is refused before any work is done. */
 function buildInput(
   { name, method, bodyLimit = defaultBodyLimit }: Route<SystemDeps>,
-  { params, url, incoming }: Http,
-  { presence, withDeadline, memory, openLarge }: RequestContext,
+  { params, url, incoming }: HttpExchange,
+  { callerWatch, withDeadline, memory, openLarge }: RequestContext,
 ): ApiInput {
   const takesBytes = "takesBytes" in contracts[name];
   return {
@@ -226,49 +237,50 @@ function buildInput(
       return formatOrigin(incoming.socket.localAddress, incoming.socket.localPort);
     },
     withDeadline,
-    ...(takesBytes ? { bytes: readBytes(incoming, () => presence.signal) } : {}),
+    ...(takesBytes ? { bytes: readBytes(incoming, () => callerWatch.signal) } : {}),
     ...(method === "get" || takesBytes
       ? {}
       : {
           async readBody() {
             const value = await readJsonBody(incoming, { limit: bodyLimit, memory, openLarge });
             // The token may have been revoked while the body arrived.
-            if (presence.watch.refused) throw presence.watch.refused;
+            if (callerWatch.watch.refused) throw callerWatch.watch.refused;
             return value;
           },
         }),
     get signal() {
-      return presence.signal;
+      return callerWatch.signal;
     },
   };
 }
 
 function renderReply(
   reply: unknown,
-  { incoming, outgoing }: Http,
-  presence: Presence,
-  server: Server,
+  { incoming, outgoing }: HttpExchange,
+  callerWatch: CallerWatch,
+  services: RequestServices,
 ): Promise<RenderedResponse> {
-  const { deps, tokenWatch } = server;
+  const { deps, tokenWatch } = services;
   const acceptEncoding = String(incoming.headers["accept-encoding"] ?? "");
   return render(reply, {
     outgoing,
     hub: deps.hub,
     acceptEncoding,
-    deflate: server.deflate,
+    deflate: services.deflate,
     stalledMs: deps.stalledMs,
     onDefect: deps.onDefect,
-    sendBackup: ({ making }) =>
-      sendBackup(making, {
+    sendBackup: ({ backup }) =>
+      sendBackup(backup, {
         outgoing,
         headers: securityHeaders,
         acceptEncoding,
         keepaliveMs: deps.keepaliveMs ?? defaultBackupKeepaliveMs,
         async assertAllowed() {
-          // The backup contains the signing key. Do not send it if the token was revoked meanwhile, on any coordinator.
+          // The backup contains the signing key. Recheck the token in the record first: another coordinator may have
+          // revoked it while the backup was made.
           await tokenWatch.recheck();
-          if (presence.watch.refused) throw presence.watch.refused;
-          presence.signal.throwIfAborted();
+          if (callerWatch.watch.refused) throw callerWatch.watch.refused;
+          callerWatch.signal.throwIfAborted();
         },
       }).catch((error: unknown) => {
         throw isDisconnect(error) ? callerDisconnected() : error;
@@ -307,8 +319,8 @@ function readQuery(url: string): Record<string, string> {
   return { ...parameters };
 }
 
-function refuseUnrouted(method: string, path: string, table: readonly Route<SystemDeps>[]): Refusal {
-  const methods = table.filter((row) => matches(row.path, path)).map((row) => row.method.toUpperCase());
+function refuseUnrouted(method: string, path: string, routeTable: readonly Route<SystemDeps>[]): Refusal {
+  const methods = routeTable.filter((route) => matches(route.path, path)).map((route) => route.method.toUpperCase());
   if (methods.length === 0) {
     return new Refusal(404, "DROVER-API-007", `There is no route ${path.slice(0, 200)}.`, {
       next: "GET /docs lists every route.",

@@ -26,8 +26,8 @@ export function createAttemptTokens(key: Uint8Array, restoredAt: string | null):
   };
 }
 
-/** The first line separates this from other uses of the same key. */
+/** The first line of the message separates this from other uses of the same key. */
 function computeMac(key: Uint8Array, run_id: string, attempt: number, restoredAt: string | null): Buffer {
-  const since = restoredAt === null ? "" : `\n${restoredAt}`;
-  return createHmac("sha256", key).update(`drover attempt token 1\n${run_id}\n${attempt}${since}`).digest();
+  const suffix = restoredAt === null ? "" : `\n${restoredAt}`;
+  return createHmac("sha256", key).update(`drover attempt token 1\n${run_id}\n${attempt}${suffix}`).digest();
 }

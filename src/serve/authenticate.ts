@@ -1,4 +1,4 @@
-import { tokenRejection, type Token } from "../model/token.ts";
+import { getTokenRejection, type Token } from "../model/token.ts";
 import type { ServeDeps } from "./deps.ts";
 import { Refusal } from "./refusal.ts";
 import { authOffId, type Principal } from "./rule.ts";
@@ -18,27 +18,27 @@ export async function authenticate(credential: string | undefined, deps: AuthDep
   // A browser token is valid only as a cookie, because only cookies get the Origin check. A sign-in link is not a token.
   const schemeFits = stored?.kind === "browser" ? scheme === "Cookie" : scheme !== "Cookie" && stored?.kind !== "link";
   if (stored === null || !schemeFits) throw unauthorized("This coordinator does not know this token.");
-  refuseStale(stored, deps.now());
+  refuseInvalid(stored, deps.now());
   const { kind, role, subject, label, token_id } = stored;
   return kind === "enrolment" ? { kind, subject, label, hash } : { kind: "token", role, subject, token_id };
 }
 
-/** Valid while the attempt is the current one of a run that has not ended. */
+/** Accepts the token while its attempt is the current one of a run that has not ended. */
 async function authenticateAttempt(token: string, deps: AuthDeps): Promise<Principal> {
-  const claim = deps.attemptTokens.verify(token);
-  if (claim === null) throw unauthorized("This coordinator does not know this token.");
-  const run = await deps.store.read.run_row(claim.run_id);
-  if (run === null || run.attempt !== claim.attempt || !activeStatuses.has(run.status))
+  const attempt = deps.attemptTokens.verify(token);
+  if (attempt === null) throw unauthorized("This coordinator does not know this token.");
+  const run = await deps.store.read.run_row(attempt.run_id);
+  if (run === null || run.attempt !== attempt.attempt || !activeStatuses.has(run.status))
     throw staleToken("The run attempt that this token belongs to has ended.");
   return { kind: "attempt", run };
 }
 
 const activeStatuses: ReadonlySet<string> = new Set(["claimed", "running", "waiting", "stopping"]);
 
-function refuseStale(token: Token, now: Date): void {
-  const end = tokenRejection(token, now.toISOString());
-  if (end === "revoked") throw staleToken("This token was revoked.");
-  if (end === "expired") throw staleToken(`This token expired at ${token.expires_at}.`);
+function refuseInvalid(token: Token, now: Date): void {
+  const rejection = getTokenRejection(token, now.toISOString());
+  if (rejection === "revoked") throw staleToken("This token was revoked.");
+  if (rejection === "expired") throw staleToken(`This token expired at ${token.expires_at}.`);
 }
 
 function staleToken(detail: string): Refusal {

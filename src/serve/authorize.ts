@@ -7,9 +7,9 @@ import {
   type Principal,
   type Rule,
   canSee,
-  visibleOwner,
-  tokenOwner,
-  webhookOwner,
+  getVisibleOwner,
+  getTokenOwner,
+  getWebhookOwner,
 } from "./rule.ts";
 
 /** Throws a Refusal if the rule does not admit this principal. */
@@ -23,7 +23,7 @@ export function authorize(rule: Rule, principal: Principal): void {
     case "token":
       if (!rule.roles.includes(principal.role))
         throw forbidden(`This needs the role ${rule.roles.join(" or ")}; this token has the role ${principal.role}.`);
-      if (rule.allOwners && visibleOwner(principal) !== null)
+      if (rule.allOwners && getVisibleOwner(principal) !== null)
         throw forbidden("This shows data of all users: a viewer needs a token with the subject *.");
       return;
     case "attempt":
@@ -46,7 +46,7 @@ export async function loadObject(
   if (!("roles" in rule) || rule.object === undefined) return undefined;
   const name = rule.object === "hook" || rule.object === "webhook" ? "name" : `${rule.object}_id`;
   const pathId = params[name] ?? "";
-  const id = rule.object === "token" && pathId === "self" ? ownTokenId(principal) : pathId;
+  const id = rule.object === "token" && pathId === "self" ? getOwnTokenId(principal) : pathId;
   const loaded = isId(id) ? await load(rule.object, id, deps) : null;
   if (loaded === null || loaded.owner === null || !canSee(principal, loaded.owner))
     throw notFound(rule.object, `path.${name}`);
@@ -62,8 +62,8 @@ function belongsToRun(run_id: string, object: Objects[ObjectKind]): boolean {
   );
 }
 
-/** `self` lets a caller address its own token without knowing the id. */
-function ownTokenId(principal: Principal): string {
+/** Resolves `self`, with which a caller addresses its own token without knowing the id. */
+function getOwnTokenId(principal: Principal): string {
   return principal.kind === "token" ? principal.token_id : "";
 }
 
@@ -102,7 +102,7 @@ async function load(
       // The list is read backwards, exclusive of `before`. "!" sorts after the id itself and before the ids derived from it,
       // which continue with a dot.
       const [token] = await read.tokens({ before: `${id}!`, limit: 1 });
-      return token?.token_id === id ? { object: token, owner: tokenOwner(token) } : null;
+      return token?.token_id === id ? { object: token, owner: getTokenOwner(token) } : null;
     }
     case "hook": {
       const stored = await read.hook(id);
@@ -110,13 +110,13 @@ async function load(
     }
     case "webhook": {
       const stored = await read.webhook(id);
-      return stored && { object: stored.webhook, owner: webhookOwner(stored.webhook) };
+      return stored && { object: stored.webhook, owner: getWebhookOwner(stored.webhook) };
     }
     case "delivery": {
       const stored = await read.delivery(id);
       if (stored === null) return null;
       const { created_by, everyones, ...delivery } = stored;
-      return { object: delivery, owner: webhookOwner({ created_by, everyones }) };
+      return { object: delivery, owner: getWebhookOwner({ created_by, everyones }) };
     }
   }
 }

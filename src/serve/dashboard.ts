@@ -10,7 +10,7 @@ export type ServeDashboard = (path: string, acceptEncoding: string | undefined) 
 /** Placeholder in index.html, replaced with a new nonce in each response. */
 const noncePlaceholder = "__NONCE__";
 
-const types = new Map([
+const contentTypes = new Map([
   ["js", "text/javascript; charset=utf-8"],
   ["css", "text/css; charset=utf-8"],
   ["svg", "image/svg+xml"],
@@ -37,8 +37,8 @@ export function createDashboard(directory: string | null): ServeDashboard {
     if (file === null)
       return renderRefusal(new Refusal(404, "DROVER-API-007", `There is no file /ui/${name.slice(0, 200)}.`));
     cache.set(name, file);
-    const gzipped = file.gzipped !== null && /\bgzip\b/.test(acceptEncoding ?? "");
-    return new Response(gzipped ? file.gzipped : file.bytes, {
+    const gzipped = /\bgzip\b/.test(acceptEncoding ?? "") ? file.gzipped : null;
+    return new Response(gzipped ?? file.bytes, {
       headers: {
         ...securityHeaders,
         "content-type": file.type,
@@ -60,7 +60,7 @@ function parseFileName(path: string): string | null {
 async function loadFile(directory: string, name: string): Promise<WebFile | null> {
   try {
     const bytes = new Uint8Array(await readFile(join(directory, name)));
-    const type = types.get(name.slice(name.lastIndexOf(".") + 1)) ?? "application/octet-stream";
+    const type = contentTypes.get(name.slice(name.lastIndexOf(".") + 1)) ?? "application/octet-stream";
     return { bytes, gzipped: type.startsWith("font/") ? null : new Uint8Array(gzipSync(bytes)), type };
   } catch (error) {
     if (error instanceof Error && Reflect.get(error, "code") === "ENOENT") return null;

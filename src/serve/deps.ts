@@ -104,10 +104,10 @@ export interface SystemDeps extends ApiDeps {
   hub: Pick<FeedHub, "setPartials">;
   /** Name of the session cookie. It differs per record, so two records on one host do not sign each other out. */
   cookieName: string;
-  /** A runner may give up a held poll after this long without a byte. */
+  /** A runner may give up a held poll that has received no byte for this long. */
   pollSilenceMs: number;
   /** The whole API as an OpenAPI document. */
-  document(): OpenApiDocument;
+  getOpenApiDocument(): OpenApiDocument;
   /** Handles a Model Context Protocol message. */
   handleMcp(
     principal: Principal,
@@ -118,7 +118,10 @@ export interface SystemDeps extends ApiDeps {
 }
 
 /** Everything the HTTP server needs. */
-export interface ServeDeps extends Omit<SystemDeps, "recheckTokens" | "pollSilenceMs" | "document" | "handleMcp"> {
+export interface ServeDeps extends Omit<
+  SystemDeps,
+  "recheckTokens" | "pollSilenceMs" | "getOpenApiDocument" | "handleMcp"
+> {
   attemptTokens: AttemptTokens;
   hub: FeedHub;
   authEnabled: boolean;

@@ -14,8 +14,8 @@ export async function ensureFleetAdminToken(
   newId: () => string,
 ): Promise<string> {
   const restoredAt = await store.restoredAt();
-  for (let no = 1; ; no += 1) {
-    const text = deriveToken(secret, no, restoredAt);
+  for (let number = 1; ; number += 1) {
+    const text = deriveToken(secret, number, restoredAt);
     const hash = hashToken(text);
     const stored = await store.read.token(hash);
     // A rotated token is still valid for its overlap, but will not be for long.
@@ -34,12 +34,12 @@ export async function ensureFleetAdminToken(
 }
 
 /**
- * Derives the token number `no`: 32 characters, 190 bits. The first line separates this from other uses of the secret. A
+ * Derives one token of the sequence: 32 characters, 190 bits. The first line separates this from other uses of the secret. A
  * restored record does not know which tokens were revoked after its backup, so a restore starts a new sequence.
  */
-function deriveToken(secret: Uint8Array, no: number, restoredAt: string | null): string {
-  const since = restoredAt === null ? "" : `\n${restoredAt}`;
-  const digest = createHmac("sha512", secret).update(`drover admin token 1\n${no}${since}`).digest();
+function deriveToken(secret: Uint8Array, number: number, restoredAt: string | null): string {
+  const suffix = restoredAt === null ? "" : `\n${restoredAt}`;
+  const digest = createHmac("sha512", secret).update(`drover admin token 1\n${number}${suffix}`).digest();
   // On average 62 of the 64 bytes yield a character.
   return `drv_${toBase62(digest).slice(0, 32)}`;
 }

@@ -34,15 +34,15 @@ export function createGuard(publicUrls: readonly string[]): Guard {
     if (origin !== undefined && !publicOrigins.has(origin) && origin !== `http://${host}`)
       return badOrigin("header.origin", origin);
     const site = headers["sec-fetch-site"];
-    const navigation = method === "GET" && headers["sec-fetch-mode"] === "navigate";
-    if (origin === undefined && site !== undefined && site !== "same-origin" && site !== "none" && !navigation) {
+    const isNavigation = method === "GET" && headers["sec-fetch-mode"] === "navigate";
+    if (origin === undefined && site !== undefined && site !== "same-origin" && site !== "none" && !isNavigation) {
       return badOrigin("header.sec-fetch-site", site);
     }
     return null;
   };
 }
 
-/** localhost, 127.0.0.0/8 and ::1, with any port. */
+/** Accepts localhost, 127.0.0.0/8 and ::1, with any port. */
 export function isLoopbackHost(host: string): boolean {
   const name = host.replace(/:\d{1,5}$/, "");
   return name === "localhost" || name === "[::1]" || isLoopbackAddress(name);

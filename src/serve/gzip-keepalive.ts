@@ -9,7 +9,7 @@ export const emptyDeflateBlock = Buffer.from([0, 0, 0, 0xff, 0xff]);
 type Chunks = AsyncIterable<Uint8Array>;
 
 /** The pipeline stages that produce the rest of the gzip stream. Optimized for speed, not size. */
-export function gzipBody(): [(plain: Chunks) => Chunks, DeflateRaw, (packed: Chunks) => Chunks] {
+export function createGzipBody(): [(plain: Chunks) => Chunks, DeflateRaw, (packed: Chunks) => Chunks] {
   let sum = 0;
   let size = 0;
   return [checksum, createDeflateRaw({ level: 1 }), appendTrailer];

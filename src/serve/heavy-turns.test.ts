@@ -7,16 +7,16 @@ const waitTurns = async (count: number): Promise<void> => {
 };
 
 test("runs heavy work at once while no light request is under way", async () => {
-  const { turn, enterLight } = createHeavyTurns(hour);
-  enterLight()();
-  await turn();
+  const { waitForTurn, startLightRequest } = createHeavyTurns(hour);
+  startLightRequest()();
+  await waitForTurn();
 });
 
 test("lets light requests pass first, and continues when the last of them is answered", async () => {
-  const { turn, enterLight } = createHeavyTurns(hour);
-  const [first, second] = [enterLight(), enterLight()];
+  const { waitForTurn, startLightRequest } = createHeavyTurns(hour);
+  const [first, second] = [startLightRequest(), startLightRequest()];
   let isRunning = false;
-  const running = turn().then(() => (isRunning = true));
+  const running = waitForTurn().then(() => (isRunning = true));
   await waitTurns(50);
   first();
   first(); // counts once
@@ -27,7 +27,7 @@ test("lets light requests pass first, and continues when the last of them is ans
 });
 
 test("light requests that never end do not starve heavy work", async () => {
-  const { turn, enterLight } = createHeavyTurns(1);
-  enterLight();
-  for (let piece = 0; piece < 5; piece += 1) await turn();
+  const { waitForTurn, startLightRequest } = createHeavyTurns(1);
+  startLightRequest();
+  for (let piece = 0; piece < 5; piece += 1) await waitForTurn();
 });

@@ -3,12 +3,12 @@ export type HeavyTurn = () => Promise<void>;
 
 /** Shares the event loop between light requests and work that takes many milliseconds. */
 export interface HeavyTurns {
-  turn: HeavyTurn;
+  waitForTurn: HeavyTurn;
   /**
    * Counts a light request, which heavy work yields to. Call the returned function when the request is done or turns
    * out to be heavy.
    */
-  enterLight(): () => void;
+  startLightRequest(): () => void;
 }
 
 /** The longest time that heavy work yields. A steady flow of light requests could otherwise starve it. */
@@ -21,30 +21,30 @@ const defaultMaxYieldMs = 8;
  */
 export function createHeavyTurns(maxYieldMs = defaultMaxYieldMs): HeavyTurns {
   const waiting: (() => void)[] = [];
-  let light = 0;
-  let since = 0;
-  const next = (): void => {
-    since = performance.now();
+  let lightRequests = 0;
+  let scheduledAt = 0;
+  const scheduleRound = (): void => {
+    scheduledAt = performance.now();
     setImmediate(round);
   };
   const round = (): void => {
-    if (light > 0 && performance.now() - since < maxYieldMs) {
+    if (lightRequests > 0 && performance.now() - scheduledAt < maxYieldMs) {
       setTimeout(round, 1);
       return;
     }
     waiting.shift()?.();
-    if (waiting.length > 0) next();
+    if (waiting.length > 0) scheduleRound();
   };
   return {
-    turn: () =>
+    waitForTurn: () =>
       new Promise((resolve) => {
-        if (waiting.push(resolve) === 1) next();
+        if (waiting.push(resolve) === 1) scheduleRound();
       }),
-    enterLight() {
+    startLightRequest() {
       let isCounted = true;
-      light += 1;
+      lightRequests += 1;
       return () => {
-        if (isCounted) light -= 1;
+        if (isCounted) lightRequests -= 1;
         isCounted = false;
       };
     },

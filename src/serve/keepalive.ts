@@ -10,7 +10,7 @@ export interface Keepalives {
    * the first one an error can no longer be reported: this rejects, and the caller must close the connection. A response
    * that is ready before the first keepalive is returned unchanged.
    */
-  during(outgoing: ServerResponse, work: () => Promise<RenderedResponse>): Promise<RenderedResponse>;
+  sendDuring(outgoing: ServerResponse, work: () => Promise<RenderedResponse>): Promise<RenderedResponse>;
 }
 
 export interface KeepaliveOptions {
@@ -29,9 +29,12 @@ export function createKeepalives({ everyMs, headers }: KeepaliveOptions): Keepal
   const pending = new Map<ServerResponse, number>();
   let timer: NodeJS.Timeout | null = null;
 
-  return { silenceMs: Math.ceil((everyMs * 5) / 3), during };
+  return { silenceMs: Math.ceil((everyMs * 5) / 3), sendDuring };
 
-  async function during(outgoing: ServerResponse, work: () => Promise<RenderedResponse>): Promise<RenderedResponse> {
+  async function sendDuring(
+    outgoing: ServerResponse,
+    work: () => Promise<RenderedResponse>,
+  ): Promise<RenderedResponse> {
     pending.set(outgoing, performance.now() + everyMs);
     timer ??= setInterval(tick, everyMs / ticksPerInterval).unref();
     try {

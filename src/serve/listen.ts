@@ -74,7 +74,7 @@ export async function listen(app: App, options: ListenOptions): Promise<HttpList
     await Promise.all([close(server, graceMs), socketListener?.close(graceMs)]);
   };
   return {
-    url: `http://${urlHost(options.host)}:${port}`,
+    url: `http://${toUrlHost(options.host)}:${port}`,
     port,
     socket: socketListener && options.socket ? options.socket : null,
     close: (graceMs) => (closing ??= closeAll(graceMs)),
@@ -94,7 +94,7 @@ async function tryListenOnSocket(
   }
 }
 
-/** Listens only on a Unix socket, for programs of this user. Only this user may be able to write to its directory. */
+/** Listens only on a Unix socket, for programs of this user. The directory must not be writable by others. */
 export async function listenOnSocket(
   app: App,
   path: string,
@@ -117,7 +117,7 @@ function createHttpServer(
   app: App,
   { stalledMs, maxConnections: limit = maxConnections }: Pick<ListenOptions, "stalledMs" | "maxConnections">,
 ): Server {
-  const handle = getRequestListener(app.fetch, { errorHandler: malformed });
+  const handle = getRequestListener(app.fetch, { errorHandler: refuseMalformed });
   const onRequest: RequestListener = (incoming, outgoing) => {
     // For every route: a response that is written but not read occupies memory.
     outgoing.once("prefinish", () => disconnectStalled(outgoing, stalledMs));
@@ -133,7 +133,7 @@ function createHttpServer(
 }
 
 /** Responds to a request that cannot be parsed, such as one whose Host header or path does not form a URL. */
-function malformed(): Response {
+function refuseMalformed(): Response {
   return renderRefusal(new Refusal(400, "DROVER-API-029", "The request line or its headers are malformed."));
 }
 
@@ -146,14 +146,14 @@ function bind(server: Server, { host, port }: ListenOptions): Promise<void> {
 
 function toListenError(cause: Error, host: string, port: number): HostError {
   const code: unknown = Reflect.get(cause, "code");
-  const taken = code === "EADDRINUSE";
+  const isTaken = code === "EADDRINUSE";
   return new HostError({
     code: "DROVER-API-026",
     field: "port",
-    message: taken
+    message: isTaken
       ? `Port ${port} on ${host} is used by another program.`
       : `Cannot listen on ${host} port ${port}: ${cause.message}`,
-    next: taken
+    next: isTaken
       ? "Stop that program, or use another port: --port 8766 (--port 0 takes a free one)."
       : "Use another --host or --port.",
     cause,
@@ -171,7 +171,7 @@ function close(server: Server, graceMs: number): Promise<void> {
   });
 }
 
-function urlHost(host: string): string {
+function toUrlHost(host: string): string {
   if (host === "0.0.0.0") return "127.0.0.1";
   if (host === "::") return "[::1]";
   return host.includes(":") ? `[${host}]` : host;

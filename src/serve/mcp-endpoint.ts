@@ -2,11 +2,11 @@ import { type ApiClient, createApiClient } from "../wire/api-client.ts";
 import { errorFromProblem } from "../wire/problem.ts";
 import type { Api } from "./api.ts";
 import type { ServeDeps, SystemDeps } from "./deps.ts";
-import { localTransport } from "./local-transport.ts";
+import { createInProcessTransport } from "./in-process-transport.ts";
 import { Refusal, toRefusal } from "./refusal.ts";
 import type { Principal } from "./rule.ts";
 
-/** Per caller and coordinator. A call that waits for a run stays open. */
+/** The limit for one caller at one coordinator. A call that waits for a run stays open. */
 const maxOpenCalls = 64;
 
 /** Handles MCP messages with the API on behalf of their sender, so every tool is subject to the sender's permissions. */
@@ -16,12 +16,12 @@ export function createMcpEndpoint(
 ): SystemDeps["handleMcp"] {
   const openCalls = new Map<string, number>();
   return async (principal, message, headers, signal) => {
-    const onEnd = acquire(openCalls, getCaller(principal));
+    const onEnd = acquire(openCalls, getCallerKey(principal));
     try {
       // The SDK is loaded with the first message.
       const { handleMcp } = await import("./mcp/handle-mcp.ts");
       const { version, onDefect } = deps;
-      const client = clientFor(api(), principal, deps);
+      const client = createClientFor(api(), principal, deps);
       return { response: await handleMcp(message, headers, signal, { client, version, onDefect }), onEnd };
     } catch (error) {
       onEnd();
@@ -30,16 +30,20 @@ export function createMcpEndpoint(
   };
 }
 
-function clientFor(api: Api, principal: Principal, { hub, onDefect }: Pick<ServeDeps, "hub" | "onDefect">): ApiClient {
+function createClientFor(
+  api: Api,
+  principal: Principal,
+  { hub, onDefect }: Pick<ServeDeps, "hub" | "onDefect">,
+): ApiClient {
   const convertError = (error: unknown): Error => {
     const { problem } = toRefusal(error);
     if (problem.status >= 500) onDefect(error, "POST /mcp");
     return errorFromProblem(problem);
   };
-  return createApiClient(localTransport(api, hub, { principal, convertError }));
+  return createApiClient(createInProcessTransport(api, hub, { principal, convertError }));
 }
 
-function getCaller(principal: Principal): string {
+function getCallerKey(principal: Principal): string {
   switch (principal.kind) {
     case "token":
       return principal.token_id;
@@ -66,12 +70,12 @@ function acquire(openCalls: Map<string, number>, caller: string): () => void {
       },
     );
   openCalls.set(caller, count + 1);
-  let released = false;
+  let isReleased = false;
   return () => {
-    if (released) return;
-    released = true;
-    const now = (openCalls.get(caller) ?? 1) - 1;
-    if (now === 0) openCalls.delete(caller);
-    else openCalls.set(caller, now);
+    if (isReleased) return;
+    isReleased = true;
+    const remaining = (openCalls.get(caller) ?? 1) - 1;
+    if (remaining === 0) openCalls.delete(caller);
+    else openCalls.set(caller, remaining);
   };
 }

@@ -1,7 +1,7 @@
 import type { ErrorCode } from "../model/errors.ts";
 
 /** The default next step for a refusal without one of its own. Every error response has one. */
-export function nextStep(code: ErrorCode): string {
+export function getDefaultNextStep(code: ErrorCode): string {
   return defaults[code] ?? "GET /docs describes each route.";
 }
 

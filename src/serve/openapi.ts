@@ -7,17 +7,17 @@ import type { JsonSchema, OpenApiDocument, Operation } from "./openapi-document.
 import type { Route } from "./route.ts";
 import { needsNoToken, type Rule } from "./rule.ts";
 
-type Row = Pick<Route, "name" | "method" | "path" | "rule">;
+type DocumentedRoute = Pick<Route, "name" | "method" | "path" | "rule">;
 
-/** Generates the document from the route table. OpenAPI 3.1 schemas are JSON Schemas, so zod converts them itself. */
+/** Generates the document from the route routes. OpenAPI 3.1 schemas are JSON Schemas, so zod converts them itself. */
 export function buildOpenApiDocument(
-  table: readonly Row[],
+  routes: readonly DocumentedRoute[],
   { version, publicUrls }: { version: string; publicUrls: readonly string[] },
 ): OpenApiDocument {
   const schemas = createSchemas();
   const paths: OpenApiDocument["paths"] = {};
-  for (const row of table)
-    (paths[fillPath(row.path, (name) => `{${name}}`)] ??= {})[row.method] = buildOperation(row, schemas);
+  for (const route of routes)
+    (paths[fillPath(route.path, (name) => `{${name}}`)] ??= {})[route.method] = buildOperation(route, schemas);
   schemas.toJsonSchema(problemSchema, "output");
   return {
     openapi: "3.1.0",
@@ -28,7 +28,7 @@ export function buildOpenApiDocument(
   };
 }
 
-function buildOperation({ name, path, rule }: Row, schemas: Schemas): Operation {
+function buildOperation({ name, path, rule }: DocumentedRoute, schemas: Schemas): Operation {
   const contract: Contract = contracts[name];
   return {
     operationId: contract.id,
@@ -65,7 +65,7 @@ function buildBody({ body, takesBytes }: Contract, schemas: Schemas): Pick<Opera
 function buildResponses({ responses }: Contract, schemas: Schemas): Operation["responses"] {
   return Object.fromEntries(
     Object.entries(responses).map(([status, { description, schema, media = "application/json" }]) => {
-      if (Number(status) >= 400) return [status, problemResponse(description)];
+      if (Number(status) >= 400) return [status, toProblemResponse(description)];
       const content = schema && { content: { [media]: { schema: schemas.toJsonSchema(schema, "output") } } };
       return [status, { description, ...content }];
     }),
@@ -85,19 +85,19 @@ function buildRefusals({ query, headers, body, takesBytes, responses }: Contract
     ...Object.fromEntries(
       Object.entries(refusals)
         .filter(([status]) => !(status in responses))
-        .map(([status, description]) => [status, problemResponse(description)]),
+        .map(([status, description]) => [status, toProblemResponse(description)]),
     ),
-    default: problemResponse("Refused, or temporarily unavailable"),
+    default: toProblemResponse("Refused, or temporarily unavailable"),
   };
 }
 
-function problemResponse(description: string): Operation["responses"][string] {
+function toProblemResponse(description: string): Operation["responses"][string] {
   return { description, content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } } };
 }
 
 function buildParameters(location: "query" | "header", schema: z.ZodObject | undefined, schemas: Schemas) {
   return Object.entries(schema?.shape ?? {}).map(([name, field]): Operation["parameters"][number] => {
-    // The parsed type: in a query string every value is text.
+    // Describe the parsed type, because in a query string every value is text.
     const { default: defaultValue, ...jsonSchema } = schemas.toJsonSchema(field as z.ZodType, "output");
     return {
       name,
@@ -112,7 +112,7 @@ function buildParameters(location: "query" | "header", schema: z.ZodObject | und
 interface Schemas {
   /** The schemas under `components`, by name. */
   named: Record<string, JsonSchema>;
-  /** Converts a schema to JSON Schema; the named schemas in it become references. */
+  /** Converts a schema to JSON Schema. The named schemas in it become references. */
   toJsonSchema(schema: z.ZodType, io: "input" | "output"): JsonSchema;
 }
 
@@ -148,7 +148,8 @@ function adaptForClients<T>(schema: T, io: "input" | "output"): T {
     const { default: defaultValue, ...rest } = value;
     return { ...rest, description: `Default: ${JSON.stringify(defaultValue)}` };
   });
-  return JSON.parse(text) as T; // parsing an object's JSON gives an object, here and below
+  // Parsing an object's JSON gives an object. The same applies in replaceReferences.
+  return JSON.parse(text) as T;
 }
 
 function replaceReferences(schema: object, names: ReadonlyMap<string, string>): JsonSchema {

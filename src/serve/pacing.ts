@@ -17,31 +17,31 @@ export function createPacing(max = maxPerRound): Pace {
   return (caller, weight) => {
     if (!isScheduled) setImmediate(nextRound);
     isScheduled = true;
-    const list = waiting.get(caller);
-    const used = (started.get(caller) ?? 0) + weight;
-    if (list === undefined && used <= max) {
-      started.set(caller, used);
+    const queue = waiting.get(caller);
+    const usedWeight = (started.get(caller) ?? 0) + weight;
+    if (queue === undefined && usedWeight <= max) {
+      started.set(caller, usedWeight);
       return undefined;
     }
     return new Promise((start) => {
-      if (list) list.push({ weight, start });
+      if (queue) queue.push({ weight, start });
       else waiting.set(caller, [{ weight, start }]);
     });
   };
 
   function nextRound(): void {
     started.clear();
-    for (const [caller, list] of waiting) {
-      let used = 0;
+    for (const [caller, queue] of waiting) {
+      let usedWeight = 0;
       let count = 0;
-      for (const { weight } of list) {
-        if (count > 0 && used + weight > max) break;
-        used += weight;
+      for (const { weight } of queue) {
+        if (count > 0 && usedWeight + weight > max) break;
+        usedWeight += weight;
         count += 1;
       }
-      started.set(caller, used);
-      for (const { start } of list.splice(0, count)) start();
-      if (list.length === 0) waiting.delete(caller);
+      started.set(caller, usedWeight);
+      for (const { start } of queue.splice(0, count)) start();
+      if (queue.length === 0) waiting.delete(caller);
     }
     isScheduled = started.size > 0;
     if (isScheduled) setImmediate(nextRound);

@@ -12,43 +12,44 @@ export async function* pipeFeed(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Uint8Array> {
   let chunks: Uint8Array[] = [];
-  let waiting = 0;
-  let ended = false;
+  let bufferedBytes = 0;
+  let hasEnded = false;
   let wake = (): void => undefined;
-  const drained: (() => void)[] = [];
+  const drainWaiters: (() => void)[] = [];
   const sink: Sink = {
     write(bytes) {
       chunks.push(bytes);
-      waiting += bytes.length;
+      bufferedBytes += bytes.length;
       wake();
-      return waiting < highWaterMark;
+      return bufferedBytes < highWaterMark;
     },
     get bufferedBytes() {
-      return waiting;
+      return bufferedBytes;
     },
-    drained: () => (waiting < highWaterMark ? Promise.resolve() : new Promise((resolve) => drained.push(resolve))),
+    drained: () =>
+      bufferedBytes < highWaterMark ? Promise.resolve() : new Promise((resolve) => drainWaiters.push(resolve)),
     end() {
-      ended = true;
+      hasEnded = true;
       wake();
     },
   };
-  const following = hub.follow(source, after, sink, partials);
+  const subscription = hub.follow(source, after, sink, partials);
   signal?.addEventListener("abort", sink.end);
   if (signal?.aborted) sink.end();
   try {
     for (;;) {
       const batch = chunks;
       chunks = [];
-      waiting = 0;
-      for (const resolve of drained.splice(0)) resolve();
+      bufferedBytes = 0;
+      for (const resolve of drainWaiters.splice(0)) resolve();
       yield* batch;
       if (chunks.length > 0) continue;
-      if (ended) return;
+      if (hasEnded) return;
       await new Promise<void>((resolve) => (wake = resolve));
     }
   } finally {
     signal?.removeEventListener("abort", sink.end);
-    following.stop();
-    for (const resolve of drained.splice(0)) resolve();
+    subscription.stop();
+    for (const resolve of drainWaiters.splice(0)) resolve();
   }
 }

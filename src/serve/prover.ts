@@ -15,7 +15,7 @@ interface ProverDeps {
 
 /** If the record does not respond within this time, tokens proved before are proved from memory. */
 const recordTimeoutMs = 2000;
-const maxRemembered = 1000;
+const maxRememberedTokens = 1000;
 
 /**
  * Proves to callers that this coordinator knows their token. It responds only for the address the connection arrived at, for
@@ -23,12 +23,12 @@ const maxRemembered = 1000;
  * a response of the same form, stable per request, so a caller cannot find out which tokens exist.
  */
 export function createProver({ read, attemptTokens, publicUrls, sockets }: ProverDeps): Prove {
-  const publicOrigins = new Set(publicUrls.flatMap(loopbackOrigins));
+  const publicOrigins = new Set(publicUrls.flatMap(toLoopbackOrigins));
   const remembered = new Map<string, string>();
   return async ({ nonce, key_id, origin }, localOrigin) => {
-    const isAddress = isLoopbackOrigin(origin) && (origin === localOrigin || publicOrigins.has(origin));
-    if (!isAddress && !sockets.has(origin)) return null;
-    const hash = (await findHash(key_id)) ?? decoyHash(key_id);
+    const isOwnAddress = isLoopbackOrigin(origin) && (origin === localOrigin || publicOrigins.has(origin));
+    if (!isOwnAddress && !sockets.has(origin)) return null;
+    const hash = (await findHash(key_id)) ?? computeDecoyHash(key_id);
     return computeProof(hash, nonce, origin).toString("hex");
   };
 
@@ -58,17 +58,17 @@ export function createProver({ read, attemptTokens, publicUrls, sockets }: Prove
     // Least recently used entries are evicted first.
     remembered.delete(key_id);
     remembered.set(key_id, hash);
-    if (remembered.size > maxRemembered) remembered.delete(remembered.keys().next().value!);
+    if (remembered.size > maxRememberedTokens) remembered.delete(remembered.keys().next().value!);
   }
 
-  /** No run has such an id, so the corresponding attempt token cannot be obtained. */
-  function decoyHash(key_id: string): string {
+  /** Returns a hash that belongs to no token: no run has such an id, so nobody can obtain this attempt token. */
+  function computeDecoyHash(key_id: string): string {
     return hashToken(attemptTokens.sign(`no token ${key_id}`, 0));
   }
 }
 
-/** The loopback origins under which local callers see a public URL. None for https, where TLS is the proof. */
-function loopbackOrigins(url: string): string[] {
+/** Returns the loopback origins under which local callers see a public URL. An https URL has none: TLS is its proof. */
+function toLoopbackOrigins(url: string): string[] {
   const { protocol, hostname, port } = new URL(url);
   if (protocol !== "http:") return [];
   const addresses = hostname === "localhost" ? ["127.0.0.1", "::1"] : [hostname.replace(/^\[(.*)\]$/, "$1")];

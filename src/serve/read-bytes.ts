@@ -24,7 +24,8 @@ async function* readChunks(incoming: IncomingMessage, signal: AbortSignal): Asyn
   const aborted = new Promise<never>((_, reject) => {
     onAbort = () => reject(signal.reason);
   });
-  aborted.catch(() => undefined); // it may reject when nothing waits for it any more
+  // The promise may reject when nothing waits for it any more.
+  aborted.catch(() => undefined);
   signal.addEventListener("abort", onAbort, { once: true });
   if (signal.aborted) onAbort();
   // Stopping early must not close the connection, because the response still has to be sent over it.
@@ -34,7 +35,8 @@ async function* readChunks(incoming: IncomingMessage, signal: AbortSignal): Asyn
       const { done, value } = await Promise.race([chunks.next(), aborted]);
       if (done) return;
       silenceTimer.refresh();
-      yield value as Uint8Array; // without an encoding, chunks are buffers
+      // Without an encoding, chunks are buffers.
+      yield value as Uint8Array;
     }
   } catch (error) {
     if (!incoming.destroyed) throw error;

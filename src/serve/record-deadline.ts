@@ -1,9 +1,9 @@
 import { HostError } from "../model/errors.ts";
 
 /**
- * Gives consecutive operations `ms` in total. When the time is up, it rejects with DROVER-STA-010. The operation itself
- * continues, so use it only for operations that are safe to repeat; `onLate` gets errors that occur afterwards. Without
- * `ms` there is no limit.
+ * Gives consecutive operations `ms` in total. When the time is up, the current one rejects with DROVER-STA-010. The work
+ * itself continues, so use this only for operations that are safe to repeat. `onLate` gets errors that occur afterwards.
+ * Without `ms` there is no limit.
  */
 export function createRecordDeadline(
   ms: number | undefined,
@@ -12,7 +12,7 @@ export function createRecordDeadline(
   if (ms === undefined) return (work) => work;
   let remainingMs = ms;
   return async (work) => {
-    const since = performance.now();
+    const startedAt = performance.now();
     let timer: NodeJS.Timeout | null = null;
     let isLate = false;
     const deadline = new Promise<never>((_, reject) => {
@@ -28,7 +28,7 @@ export function createRecordDeadline(
       return await Promise.race([work, deadline]);
     } finally {
       if (timer !== null) clearTimeout(timer);
-      remainingMs -= performance.now() - since;
+      remainingMs -= performance.now() - startedAt;
     }
   };
 }

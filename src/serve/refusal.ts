@@ -1,6 +1,6 @@
 import { type ErrorCode, errorCodes, HostError, RequestError } from "../model/errors.ts";
 import type { Problem, ProblemFault } from "../wire/problem.ts";
-import { nextStep } from "./next-step.ts";
+import { getDefaultNextStep } from "./next-step.ts";
 
 interface RequestFault {
   status: number;
@@ -17,7 +17,7 @@ interface RefusalOptions {
   headers?: Record<string, string>;
 }
 
-/** An error response that a handler intends. Any other thrown error becomes a 5xx, except a RequestError. */
+/** An error response that a handler intends. A RequestError becomes a 400; any other error becomes a 5xx. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
   readonly problem: Problem;
@@ -30,7 +30,7 @@ export class Refusal extends Error {
       code,
       detail,
       faults: options.faults ?? [],
-      next: options.next ?? nextStep(code),
+      next: options.next ?? getDefaultNextStep(code),
     };
     this.headers = options.headers ?? {};
   }
@@ -51,7 +51,7 @@ export function refusalFromFault({ status, code, message, faults, next, retry_af
   });
 }
 
-/** The caller has used up its share of the schema checker's time. */
+/** Refuses a caller that has used up its share of the schema checker's time. */
 export function tooManyChecks(retryAfterSeconds: number): Refusal {
   const detail = "The schema cannot be checked now: this caller has requested too many slow checks.";
   return new Refusal(429, "DROVER-LIM-002", detail, {

@@ -32,13 +32,13 @@ interface RenderTarget {
 }
 
 /** Converts a handler's return value to an HTTP response. Streams are written until they end. */
-export async function render(reply: unknown, to: RenderTarget): Promise<RenderedResponse> {
-  if (reply instanceof BytesReply) await sendBytes(reply, to);
-  else if (reply instanceof WebReply) await sendWeb(reply, to);
-  else if (reply instanceof BackupReply) await to.sendBackup(reply);
+export async function render(reply: unknown, target: RenderTarget): Promise<RenderedResponse> {
+  if (reply instanceof BytesReply) await sendBytes(reply, target);
+  else if (reply instanceof WebReply) await sendWeb(reply, target);
+  else if (reply instanceof BackupReply) await target.sendBackup(reply);
   else if (reply instanceof FeedReply) {
-    const sink = createSseSink(to.outgoing, to);
-    sink.whenClosed(to.hub.follow(reply.source, reply.after, sink, reply.partials).stop);
+    const sink = createSseSink(target.outgoing, target);
+    sink.whenClosed(target.hub.follow(reply.source, reply.after, sink, reply.partials).stop);
   } else if (reply instanceof TextReply)
     return { status: 200, headers: { ...securityHeaders, ...reply.headers }, body: reply.text };
   else if (reply instanceof Reply) return renderJson(reply.status, reply.body, reply.headers);
@@ -99,8 +99,8 @@ async function sendWeb({ mcp }: WebReply, { outgoing, stalledMs, onDefect }: Ren
     // The first byte of the stream may take a while; after that it carries keepalives.
     outgoing.flushHeaders();
     disconnectStalled(outgoing, stalledMs);
-    // The same stream; Node and the DOM have separate types for it.
     if (body === null) outgoing.end();
+    // Node and the DOM have separate types for the same stream.
     else await pipeline(Readable.fromWeb(body as ReadableStream<Uint8Array>), outgoing);
   } catch (error) {
     // A caller that disconnected is not a defect. Closing the body has cancelled the work.

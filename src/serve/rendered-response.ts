@@ -7,7 +7,7 @@ export interface RenderedResponse {
   body: string | null;
 }
 
-/** The response has been written to the socket, or will be. */
+/** Returned if the handler has written the response to the socket itself, or will. */
 export const alreadySent: RenderedResponse = { status: 200, headers: {}, body: null };
 
 export function toResponse(rendered: RenderedResponse): Response {

@@ -41,7 +41,7 @@ export class FeedReply {
 
 /** A copy of the record that is still being made. */
 export class BackupReply {
-  constructor(readonly making: Promise<BackupFile>) {}
+  constructor(readonly backup: Promise<BackupFile>) {}
 }
 
 /** A complete response that a library produced. */

@@ -1,11 +1,11 @@
 import { HostError } from "../model/errors.ts";
 
-export type Report = (error: unknown, where: string) => void;
+export type ReportError = (error: unknown, where: string) => void;
 
 interface Options {
-  report: Report;
+  report: ReportError;
   /** Whether the record can be used. */
-  isBack(): Promise<boolean>;
+  isAvailable(): Promise<boolean>;
   /** An outage is over after this long without a failure. */
   quietMs?: number;
   everyMs?: number;
@@ -15,12 +15,12 @@ interface Options {
  * While the record is unavailable, every operation that needs it fails, many times a second. Each error code is reported
  * once per outage. Other errors are always reported.
  */
-export function reportOutagesOnce({ report, isBack, quietMs = 3000, everyMs = 1000 }: Options): {
-  report: Report;
+export function reportOutagesOnce({ report, isAvailable, quietMs = 3000, everyMs = 1000 }: Options): {
+  report: ReportError;
   stop(): void;
 } {
-  const reported = new Set<string>();
-  let suppressed = 0;
+  const reportedCodes = new Set<string>();
+  let suppressedCount = 0;
   let lastAt = 0;
   let timer: NodeJS.Timeout | null = null;
   return {
@@ -28,9 +28,9 @@ export function reportOutagesOnce({ report, isBack, quietMs = 3000, everyMs = 10
       if (!(error instanceof HostError)) return report(error, where);
       lastAt = performance.now();
       timer ??= setInterval(() => void check(), everyMs).unref();
-      if (reported.has(error.code)) suppressed += 1;
+      if (reportedCodes.has(error.code)) suppressedCount += 1;
       else {
-        reported.add(error.code);
+        reportedCodes.add(error.code);
         report(error, where);
       }
     },
@@ -38,11 +38,14 @@ export function reportOutagesOnce({ report, isBack, quietMs = 3000, everyMs = 10
   };
 
   async function check(): Promise<void> {
-    if (performance.now() - lastAt < quietMs || !(await isBack()) || timer === null) return;
+    if (performance.now() - lastAt < quietMs || !(await isAvailable()) || timer === null) return;
     stop();
-    report(`The record is available again; ${suppressed} further errors during the outage were not logged.`, "record");
-    reported.clear();
-    suppressed = 0;
+    report(
+      `The record is available again; ${suppressedCount} further errors during the outage were not logged.`,
+      "record",
+    );
+    reportedCodes.clear();
+    suppressedCount = 0;
   }
 
   function stop(): void {

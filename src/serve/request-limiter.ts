@@ -19,13 +19,13 @@ const requestLimits: RequestLimits = { requests: 500, unreadBytes: 32 * 1024 * 1
 export const runnerLimits: RequestLimits = { requests: 7500, unreadBytes: Infinity, totalRequests: 9000 };
 
 /**
- * Refuses a request if its caller has too much open already. A request counts until its response is sent. Callers without a
- * token share one allowance, and so does every client before it sends its token. Their oldest request is closed to make
- * room, so none of them can lock the others out.
+ * Refuses a request if its caller has too many open requests or unread bytes. A request counts until its response is sent.
+ * Anonymous callers of one address share one allowance, as does every client there that has not signed in yet. Their
+ * oldest request is closed to make room, so none of them can lock the others out.
  */
-export type AdmitRequest = (caller: string, outgoing: ServerResponse, options?: { isStranger: boolean }) => void;
+export type AdmitRequest = (caller: string, outgoing: ServerResponse, options?: { isAnonymous: boolean }) => void;
 
-/** Up to this many requests cannot hold much. Above it, the caller's unread bytes are counted. */
+/** This many requests cannot occupy much memory. Above it, the caller's unread bytes are counted. */
 const alwaysAllowedRequests = 8;
 
 export function createRequestLimiter(limits: RequestLimits = requestLimits): AdmitRequest {
@@ -33,15 +33,15 @@ export function createRequestLimiter(limits: RequestLimits = requestLimits): Adm
   let totalRequests = 0;
   return (caller, outgoing, options) => {
     const requests = callers.get(caller) ?? new Set();
-    if (options?.isStranger) makeRoom(requests, limits);
+    if (options?.isAnonymous) makeRoom(requests, limits);
     if (requests.size >= limits.requests) throw tooMany(`This caller already has ${limits.requests} open requests`);
     if (
       requests.size >= alwaysAllowedRequests &&
       limits.unreadBytes < Infinity &&
-      unread(requests) > limits.unreadBytes
+      countUnreadBytes(requests) > limits.unreadBytes
     )
       throw tooMany(`This caller has more than ${limits.unreadBytes / 1024 / 1024} MB of unread responses`);
-    if (totalRequests >= limits.totalRequests) throw full();
+    if (totalRequests >= limits.totalRequests) throw tooManyInTotal();
     callers.set(caller, requests.add(outgoing));
     totalRequests += 1;
     whenClosed(outgoing, () => {
@@ -56,7 +56,7 @@ function makeRoom(requests: Set<ServerResponse>, limits: RequestLimits): void {
   for (const oldest of requests) {
     if (
       requests.size < limits.requests &&
-      (requests.size < alwaysAllowedRequests || unread(requests) <= limits.unreadBytes)
+      (requests.size < alwaysAllowedRequests || countUnreadBytes(requests) <= limits.unreadBytes)
     )
       return;
     requests.delete(oldest);
@@ -64,7 +64,7 @@ function makeRoom(requests: Set<ServerResponse>, limits: RequestLimits): void {
   }
 }
 
-function unread(responses: Iterable<ServerResponse>): number {
+function countUnreadBytes(responses: Iterable<ServerResponse>): number {
   let bytes = 0;
   for (const { writableLength } of responses) bytes += writableLength;
   return bytes;
@@ -77,7 +77,7 @@ function tooMany(what: string): Refusal {
   });
 }
 
-function full(): Refusal {
+function tooManyInTotal(): Refusal {
   return new Refusal(503, "DROVER-LIM-001", "This coordinator has too many open requests.", {
     headers: { "retry-after": "5" },
     next: "Try again in a moment.",

@@ -14,8 +14,8 @@ export interface Route<Deps = never> {
   bodyLimit?: number;
   /** How long the record may take before the request fails. Only for requests that are safe to repeat. */
   recordMs?: number;
-  /** The response may take long: over HTTP, keepalives are sent until it is ready. */
-  held?: true;
+  /** Over HTTP, sends keepalives until the response is ready, because that may take long. */
+  sendsKeepalives?: true;
   handle(call: AnyCall<Deps>): Promise<unknown>;
 }
 
@@ -44,9 +44,9 @@ type AnyCall<Deps> = Omit<Call<Deps, RouteName, ObjectKind | undefined>, "query"
   body: unknown;
 };
 
-type RouteRow<Deps, R extends RouteName, Object extends ObjectKind | undefined> = Pick<
+type RouteDefinition<Deps, R extends RouteName, Object extends ObjectKind | undefined> = Pick<
   Route,
-  "bodyLimit" | "recordMs" | "held"
+  "bodyLimit" | "recordMs" | "sendsKeepalives"
 > & {
   rule: Exclude<Rule, { roles: unknown }> | (Omit<Extract<Rule, { roles: unknown }>, "object"> & { object?: Object });
   handle(call: Call<Deps, R, Object>): Promise<Output<R> | Reply<Output<R>> | SpecialReply>;
@@ -56,10 +56,10 @@ type RouteRow<Deps, R extends RouteName, Object extends ObjectKind | undefined> 
 export function routeWith<Deps extends RecordDeps>() {
   return function route<R extends RouteName, const Object extends ObjectKind | undefined = undefined>(
     name: R,
-    row: RouteRow<Deps, R, Object>,
+    definition: RouteDefinition<Deps, R, Object>,
   ): Route<Deps> {
     const [method = "", path = ""] = name.split(" ");
     // The API passes every handler the input that its own contract and rule produced.
-    return { name, method: method.toLowerCase(), path, ...row } as unknown as Route<Deps>;
+    return { name, method: method.toLowerCase(), path, ...definition } as unknown as Route<Deps>;
   };
 }

@@ -9,7 +9,7 @@ import { runnerPortRoutes } from "./routes/runners.ts";
 import { signInRoutes } from "./routes/sign-in.ts";
 import { systemRoutes } from "./routes/system.ts";
 
-const order = Object.keys(contracts);
+const namesInOrder = Object.keys(contracts);
 
 /** Every route, in the order of the contracts. */
 export const routes: readonly Route<SystemDeps>[] = [
@@ -20,4 +20,4 @@ export const routes: readonly Route<SystemDeps>[] = [
   ...signInRoutes,
   ...mcpRoutes,
   ...systemRoutes,
-].toSorted((a, b) => order.indexOf(a.name) - order.indexOf(b.name));
+].toSorted((a, b) => namesInOrder.indexOf(a.name) - namesInOrder.indexOf(b.name));

@@ -12,7 +12,7 @@ export type Principal =
   | { kind: "token"; role: TokenRole; subject: string; token_id: string }
   /** A process inside a run, with its attempt token. Acts for the run's owner, but only on that run and its children. */
   | { kind: "attempt"; run: RunRow }
-  /** A runner that may only enroll. */
+  /** A machine that may only exchange its enrolment token for a runner's token. */
   | { kind: "enrolment"; subject: string; label: string | null; hash: string };
 
 /**
@@ -75,14 +75,14 @@ export function getSubject(principal: Principal): string {
 }
 
 /** The owner whose objects the principal can see; null means all owners. A viewer with the subject `*` sees everything. */
-export function visibleOwner(principal: Principal): string | null {
+export function getVisibleOwner(principal: Principal): string | null {
   if (principal.kind !== "token") return getSubject(principal);
   if (principal.role === "admin") return null;
   return principal.role === "viewer" && principal.subject === "*" ? null : principal.subject;
 }
 
 export function canSee(principal: Principal, owner: string): boolean {
-  const visible = visibleOwner(principal);
+  const visible = getVisibleOwner(principal);
   return visible === null || visible === owner;
 }
 
@@ -90,7 +90,7 @@ export function canSee(principal: Principal, owner: string): boolean {
  * Tokens of users and viewers belong to their subject. Others belong to admins: otherwise a user token could rotate an
  * admin or runner token of the same subject and obtain it.
  */
-export function tokenOwner({ role, subject }: Pick<Token, "role" | "subject">): string {
+export function getTokenOwner({ role, subject }: Pick<Token, "role" | "subject">): string {
   return role === "user" || role === "viewer" ? subject : adminsOnly;
 }
 
@@ -98,7 +98,7 @@ export function tokenOwner({ role, subject }: Pick<Token, "role" | "subject">): 
  * A webhook that covers the runs of all users belongs to admins: otherwise a user token of the same subject could point
  * it at an address of its own.
  */
-export function webhookOwner({ everyones, created_by }: Pick<StoredWebhook, "everyones" | "created_by">): string {
+export function getWebhookOwner({ everyones, created_by }: Pick<StoredWebhook, "everyones" | "created_by">): string {
   return everyones ? adminsOnly : created_by;
 }
 

@@ -4,7 +4,7 @@ import type { ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { disconnectStalled } from "./disconnect-stalled.ts";
 import type { BackupFile } from "./deps.ts";
-import { gzipHeader, emptyDeflateBlock, gzipBody } from "./gzip-keepalive.ts";
+import { gzipHeader, emptyDeflateBlock, createGzipBody } from "./gzip-keepalive.ts";
 
 interface BackupTarget {
   outgoing: ServerResponse;
@@ -19,25 +19,25 @@ interface BackupTarget {
 /**
  * Sends a copy that is ready soon uncompressed with its length, and errors as ordinary responses. If it takes longer,
  * the headers are sent before the copy is ready, so that no proxy times out. If the client accepts gzip, empty deflate
- * blocks follow as keepalives. From then on, an error can only break off the response.
+ * blocks follow as keepalives. From then on, an error can only be signalled by closing the connection.
  */
-export async function sendBackup(making: Promise<BackupFile>, target: BackupTarget): Promise<void> {
+export async function sendBackup(pendingBackup: Promise<BackupFile>, target: BackupTarget): Promise<void> {
   const { outgoing, keepaliveMs, assertAllowed } = target;
   let keepalives: NodeJS.Timeout | null = null;
-  let gzip = false;
-  const begin = setTimeout(() => {
-    gzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?(?:,|$))/i.test(target.acceptEncoding);
-    outgoing.writeHead(200, buildHeaders(target, gzip ? { "content-encoding": "gzip" } : {}));
-    if (!gzip) return outgoing.flushHeaders();
+  let usesGzip = false;
+  const beginTimer = setTimeout(() => {
+    usesGzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?(?:,|$))/i.test(target.acceptEncoding);
+    outgoing.writeHead(200, buildHeaders(target, usesGzip ? { "content-encoding": "gzip" } : {}));
+    if (!usesGzip) return outgoing.flushHeaders();
     outgoing.write(gzipHeader);
     keepalives = setInterval(() => void outgoing.write(emptyDeflateBlock), keepaliveMs);
   }, keepaliveMs);
   const stopKeepalives = (): void => {
-    clearTimeout(begin);
+    clearTimeout(beginTimer);
     if (keepalives !== null) clearInterval(keepalives);
   };
   try {
-    const { file, dispose } = await making;
+    const { file, dispose } = await pendingBackup;
     try {
       await assertAllowed();
       stopKeepalives();
@@ -45,7 +45,7 @@ export async function sendBackup(making: Promise<BackupFile>, target: BackupTarg
       disconnectStalled(outgoing);
       if (!outgoing.headersSent)
         outgoing.writeHead(200, buildHeaders(target, { "content-length": String((await stat(file)).size) }));
-      if (gzip) await pipeline(createReadStream(file), ...gzipBody(), outgoing);
+      if (usesGzip) await pipeline(createReadStream(file), ...createGzipBody(), outgoing);
       else await pipeline(createReadStream(file), outgoing);
     } finally {
       await dispose();
@@ -55,7 +55,7 @@ export async function sendBackup(making: Promise<BackupFile>, target: BackupTarg
   }
 }
 
-function buildHeaders({ headers }: BackupTarget, more: Record<string, string>): Record<string, string> {
+function buildHeaders({ headers }: BackupTarget, extraHeaders: Record<string, string>): Record<string, string> {
   return {
     "content-type": "application/vnd.sqlite3",
     "cache-control": "no-store, no-transform",
@@ -63,6 +63,6 @@ function buildHeaders({ headers }: BackupTarget, more: Record<string, string>): 
     "x-accel-buffering": "no",
     vary: "accept-encoding",
     ...headers,
-    ...more,
+    ...extraHeaders,
   };
 }

@@ -7,39 +7,39 @@ import type { Route } from "./route.ts";
 /** Serves a request without creating a web `Request` and `Response`. Returns false if the router must serve it. */
 export type ServeDirectly = (incoming: IncomingMessage, outgoing: ServerResponse) => boolean;
 
-/** Submitting, claiming and reporting: nearly all requests of a busy coordinator. */
+/** The routes that submit, claim and report. They get nearly all requests of a busy coordinator. */
 const directRoutes: ReadonlySet<string> = new Set(["POST /runs", "POST /runner/poll", "POST /runner/report"]);
 
 /** How many different Host headers to remember as valid. */
 const maxHosts = 100;
 
 /**
- * Creating the router's objects would take a tenth of the time of such a request. `respond` is the function that the
- * router calls too, and makes the same checks. Requests for other routes, and those that the guard refuses, go to the
+ * Creating the router's objects would take a tenth of the time of such a request. The router calls the same `respond`,
+ * so the checks are the same. Requests for other routes, and those that the guard refuses, go to the
  * router, which builds the response.
  */
 export function createServeDirectly<R extends Pick<Route, "name" | "path">>(
-  table: readonly R[],
+  routes: readonly R[],
   guard: Guard,
-  respond: (row: R, incoming: IncomingMessage, outgoing: ServerResponse) => Promise<RenderedResponse>,
+  respond: (route: R, incoming: IncomingMessage, outgoing: ServerResponse) => Promise<RenderedResponse>,
   onDefect: (error: unknown, where: string) => void,
 ): ServeDirectly {
-  const rows = new Map(table.filter(({ name }) => directRoutes.has(name)).map((row) => [row.path, row]));
+  const routesByPath = new Map(routes.filter(({ name }) => directRoutes.has(name)).map((route) => [route.path, route]));
   const validHosts = new Set<string>();
   return (incoming, outgoing) => {
-    // A path with a query matches no row.
-    const row = incoming.method === "POST" ? rows.get(incoming.url ?? "") : undefined;
-    if (row === undefined || !isValidHost(incoming.headers.host) || guard("POST", incoming.headers) !== null)
+    // A path with a query matches no route here.
+    const route = incoming.method === "POST" ? routesByPath.get(incoming.url ?? "") : undefined;
+    if (route === undefined || !isValidHost(incoming.headers.host) || guard("POST", incoming.headers) !== null)
       return false;
-    serve(row, incoming, outgoing).catch((error: unknown) => {
-      onDefect(error, row.name);
+    serve(route, incoming, outgoing).catch((error: unknown) => {
+      onDefect(error, route.name);
       outgoing.destroy();
     });
     return true;
   };
 
-  async function serve(row: R, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-    const rendered = await respond(row, incoming, outgoing);
+  async function serve(route: R, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const rendered = await respond(route, incoming, outgoing);
     if (rendered.status >= 400) await discardBody(incoming);
     if (rendered === alreadySent || outgoing.destroyed) return;
     // The rest of the body would be taken for the next request.

@@ -13,13 +13,13 @@ import { dirname } from "node:path";
 import { HostError } from "../model/errors.ts";
 import { checkOwner, checkSecretFile } from "../model/ownership.ts";
 import { tokenFile, type TokenFileName } from "../model/state-layout.ts";
-import { tokenRejection, type Token } from "../model/token.ts";
+import { getTokenRejection, type Token } from "../model/token.ts";
 import type { Store } from "../model/store.ts";
 import { hashToken, newTokenText } from "./token-text.ts";
 
 const tokenPattern = /^drv_[0-9A-Za-z]{32}$/;
 
-/** Returns the admin token of this state directory. Created at the first start; only its user can read it. */
+/** Returns the admin token of this state directory. The first start creates its file, which only this user can read. */
 export async function ensureAdminToken(
   directory: string,
   store: Pick<Store, "apply" | "read">,
@@ -30,7 +30,7 @@ export async function ensureAdminToken(
   const text = readTokenFile(file) ?? createTokenFile(file);
   const hash = hashToken(text);
   const stored = await store.read.token(hash);
-  const rejection = stored && tokenRejection(stored, now().toISOString());
+  const rejection = stored && getTokenRejection(stored, now().toISOString());
   if (rejection)
     throw tokenFileError(
       file,

@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import { tokenRejection } from "../model/token.ts";
+import { getTokenRejection } from "../model/token.ts";
 import { authenticate } from "./authenticate.ts";
 import type { ServeDeps } from "./deps.ts";
 import { Refusal } from "./refusal.ts";
@@ -25,8 +25,8 @@ export interface Watch {
 type TokenWatchDeps = Parameters<typeof authenticate>[1] & Pick<ServeDeps, "onDefect">;
 
 /** A revoked token is noticed within a second, which includes the time of the check itself. */
-const everyMs = 750;
-/** Checked concurrently. Between two batches the event loop gets a turn. */
+const checkIntervalMs = 750;
+/** The number of credentials that are checked concurrently. Between two batches the event loop gets a turn. */
 const batchSize = 100;
 const pageSize = 1000;
 
@@ -43,7 +43,7 @@ interface WatchedCredential {
 export function createTokenWatch(deps: TokenWatchDeps): TokenWatch {
   const credentials = new Map<string, WatchedCredential>();
   let timer: NodeJS.Timeout | null = null;
-  let checking: Promise<void> | null = null;
+  let currentCheck: Promise<void> | null = null;
   let isCheckRequested = false;
 
   return { watch, recheck };
@@ -53,25 +53,25 @@ export function createTokenWatch(deps: TokenWatchDeps): TokenWatch {
     if (header === undefined) return { refused: null, whenRefused: () => undefined, stop: () => undefined };
     const credential = credentials.get(header) ?? { token_id: getTokenId(principal), watches: new Set() };
     credentials.set(header, credential);
-    const opened = createWatch(() => {
-      credential.watches.delete(opened);
+    const openWatch = createWatch(() => {
+      credential.watches.delete(openWatch);
       if (credential.watches.size === 0 && credentials.get(header) === credential) credentials.delete(header);
     });
-    credential.watches.add(opened);
+    credential.watches.add(openWatch);
     // One timer serves all requests. It stops when there is nothing to check; most requests finish before the first check.
-    timer ??= setTimeout(() => void tick(), everyMs).unref();
-    return opened;
+    timer ??= setTimeout(() => void tick(), checkIntervalMs).unref();
+    return openWatch;
   }
 
   async function tick(): Promise<void> {
     await recheck();
-    timer = credentials.size === 0 ? null : setTimeout(() => void tick(), everyMs).unref();
+    timer = credentials.size === 0 ? null : setTimeout(() => void tick(), checkIntervalMs).unref();
   }
 
   function recheck(): Promise<void> {
     // A check in progress may already have passed a token that was revoked since, so another round follows.
     isCheckRequested = true;
-    return (checking ??= checkAll().finally(() => (checking = null)));
+    return (currentCheck ??= checkAll().finally(() => (currentCheck = null)));
   }
 
   async function checkAll(): Promise<void> {
@@ -105,7 +105,7 @@ export function createTokenWatch(deps: TokenWatchDeps): TokenWatch {
     for (let read = 0; read < maxTokens; read += pageSize) {
       const tokens = await deps.store.read.tokens({ limit: pageSize, ...(before === undefined ? {} : { before }) });
       for (const token of tokens)
-        if (tokenRejection(token, now) === null) unconfirmed.delete(headers.get(token.token_id) ?? "");
+        if (getTokenRejection(token, now) === null) unconfirmed.delete(headers.get(token.token_id) ?? "");
       before = tokens.at(-1)?.token_id;
       if (tokens.length < pageSize) break;
       await setImmediate();

@@ -10,16 +10,16 @@ export function whenClosed(outgoing: ServerResponse, callback: () => void): () =
     callback();
     return () => undefined;
   }
-  const closed = (): void => {
+  const onClose = (): void => {
     unsubscribe();
     callback();
   };
   const unsubscribe = (): void => {
-    outgoing.off("close", closed);
-    socket.off("close", closed);
+    outgoing.off("close", onClose);
+    socket.off("close", onClose);
   };
-  outgoing.once("close", closed);
+  outgoing.once("close", onClose);
   // Every pipelined request of a connection adds a listener.
-  socket.setMaxListeners(0).once("close", closed);
+  socket.setMaxListeners(0).once("close", onClose);
   return unsubscribe;
 }

@@ -10,5 +10,5 @@ export type BodyMessage =
   | { type: "end"; id: number; route: RouteName }
   | { type: "drop"; id: number };
 
-/** Sent by the thread, once for each `end`. `error` is a defect. */
+/** Sent by the thread, once for each `end`. `error` describes a defect. */
 export type BodyReply = { id: number } & ({ value: unknown } | { problem: Problem } | { error: string });

@@ -47,9 +47,9 @@ function reply(id: number, route: RouteName, chunks: Uint8Array[]): BodyReply {
 }
 
 /**
- * Refuses a body that does not match the route's contract. Cuts a report to the part that is processed at once, because
- * the event loop needs more time to receive a larger value. Returns any other value as it was sent, because the API
- * checks it again.
+ * Refuses a body that does not match the route's contract. Truncates a report to the part that is processed at once,
+ * because the event loop needs more time to receive a larger value. Returns any other value as it was sent, because the
+ * API checks it again.
  */
 function readBody(route: RouteName, bytes: Uint8Array): unknown {
   const value = parseBody(bytes);

@@ -40,13 +40,13 @@ export function createLargeBodies(startThread: () => Promise<Worker>, idleMs = d
   let isStopped = false;
 
   const start = (): Promise<Worker> => {
-    const starting = startThread();
+    const started = startThread();
     const discard = (error: Error): void => {
-      if (thread === starting) thread = null;
+      if (thread === started) thread = null;
       for (const { reject } of pending.values()) reject(error);
       pending.clear();
     };
-    starting.then((worker) => {
+    started.then((worker) => {
       worker.on("message", onReply).on("error", discard);
       worker.on("exit", () => {
         endedThreads.add(worker);
@@ -55,7 +55,7 @@ export function createLargeBodies(startThread: () => Promise<Worker>, idleMs = d
       // The thread need not keep the process alive, because the requests that wait for it do.
       worker.unref();
     }, discard);
-    return starting;
+    return started;
   };
   const onReply = (reply: BodyReply): void => {
     const body = pending.get(reply.id);
@@ -79,10 +79,10 @@ export function createLargeBodies(startThread: () => Promise<Worker>, idleMs = d
         ? Promise.reject<Worker>(new Error("the coordinator has stopped"))
         : (thread ??= start());
       const send = (message: BodyMessage, transfer: ArrayBuffer[] = []): Promise<void> =>
-        worker.then((to) => {
+        worker.then((target) => {
           // A thread that has ended accepts messages but never responds.
-          if (endedThreads.has(to)) throw threadEnded();
-          to.postMessage(message, transfer);
+          if (endedThreads.has(target)) throw threadEnded();
+          target.postMessage(message, transfer);
         });
       const close = (): void => {
         openBodies -= 1;
@@ -98,9 +98,9 @@ export function createLargeBodies(startThread: () => Promise<Worker>, idleMs = d
         });
       return {
         push(bytes) {
-          const own = ownBuffer(bytes);
+          const transferable = toOwnBuffer(bytes);
           // `end` reports why the thread is not available.
-          send({ type: "chunk", id, bytes: own }, [own.buffer]).catch(() => undefined);
+          send({ type: "chunk", id, bytes: transferable }, [transferable.buffer]).catch(() => undefined);
         },
         end() {
           const turn = (queues.get(caller) ?? Promise.resolve()).then(read, read);
@@ -129,7 +129,7 @@ function threadEnded(): Error {
 }
 
 /** Only a whole buffer can be transferred. Node gives each chunk of a body a buffer of its own. */
-function ownBuffer(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+function toOwnBuffer(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   const { buffer } = bytes;
   if (buffer instanceof ArrayBuffer && buffer.byteLength === bytes.byteLength) return new Uint8Array(buffer);
   return new Uint8Array(bytes);

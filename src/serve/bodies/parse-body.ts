@@ -4,7 +4,7 @@ import { findExceededLimit } from "../../model/json-limits.ts";
 import { Refusal } from "../refusal.ts";
 import { forbiddenKey, inexactNumber, isForbidden, notUtf8, tooComplex } from "./json-refusals.ts";
 
-/** Parses a body. Throws a Refusal also for forbidden keys, and for numbers that JSON.parse would alter. */
+/** Parses a body. In addition to parseJson, refuses forbidden keys and numbers that JSON.parse would alter. */
 export function parseBody(bytes: Uint8Array): unknown {
   const { text, value } = parseJson(bytes);
   refuseForbiddenKeys(value);
@@ -15,7 +15,7 @@ export function parseBody(bytes: Uint8Array): unknown {
 
 /** Throws a Refusal if the bytes are not UTF-8, not JSON, too deep or too large. */
 export function parseJson(bytes: Uint8Array): { text: string; value: unknown } {
-  // Checked before parsing: JSON.parse takes most of a second for a megabyte of brackets.
+  // Check the limits before parsing: JSON.parse takes most of a second for a megabyte of brackets.
   const excess = findExceededLimit(bytes);
   if (excess !== null) throw tooComplex(excess);
   if (!isUtf8(bytes)) throw notUtf8();
@@ -35,12 +35,12 @@ function parse(text: string): unknown {
 }
 
 function refuseForbiddenKeys(root: unknown): void {
-  const waiting: Node[] = isBranch(root) ? [{ value: root, parent: null, key: "" }] : [];
-  for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {
+  const unvisited: Node[] = isBranch(root) ? [{ value: root, parent: null, key: "" }] : [];
+  for (let node = unvisited.pop(); node !== undefined; node = unvisited.pop()) {
     for (const key of Object.keys(node.value)) {
       if (isForbidden(key)) throw forbiddenKey([...getPath(node), key]);
       const value: unknown = Reflect.get(node.value, key);
-      if (isBranch(value)) waiting.push({ value, parent: node, key });
+      if (isBranch(value)) unvisited.push({ value, parent: node, key });
     }
   }
 }

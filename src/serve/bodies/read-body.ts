@@ -13,10 +13,10 @@ export interface ReadBodyOptions {
 
 /** JSON.parse handles bodies up to this size quickly, whatever they contain. */
 const maxSmallBytes = 64 * 1024;
-/** Time for a body to arrive. Enough for a few megabytes. */
+/** How long a body may take to arrive. This is enough for a few megabytes. */
 const maxBodyMs = 120_000;
 
-/** Parses the body as JSON; undefined if it is empty. Never holds more than `limit` bytes. */
+/** Parses the body as JSON. Returns undefined if it is empty. Never holds more than `limit` bytes. */
 export async function readJsonBody(incoming: IncomingMessage, options: ReadBodyOptions): Promise<unknown> {
   const { "content-length": length, "content-type": type } = incoming.headers;
   if (length !== undefined && Number(length) > options.limit) throw tooLarge(options.limit);

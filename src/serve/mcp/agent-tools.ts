@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { FlatAgent, Submission } from "../../wire/client.ts";
-import { toolName } from "./tool-name.ts";
+import { toToolName } from "./tool-name.ts";
 
 type Schema = Record<string, unknown>;
 
@@ -14,10 +14,10 @@ export interface AgentTool {
 }
 
 /** Returns a tool for each agent with `expose: tool`. Expects the agents in order of precedence, as GET /agents lists them. */
-export function agentTools(agents: readonly FlatAgent[]): AgentTool[] {
+export function buildAgentTools(agents: readonly FlatAgent[]): AgentTool[] {
   const tools = new Map<string, AgentTool>();
-  for (const { agent_name, agent } of addressableAgents(agents)) {
-    const name = toolName(agent_name);
+  for (const { agent_name, agent } of listAddressableAgents(agents)) {
+    const name = toToolName(agent_name);
     // A tool name must never mean two agents, even if someone picks an agent name that matches another's hash.
     if (agent.expose !== "tool" || tools.has(name)) continue;
     tools.set(name, { name, agent_name, agent, inputSchema: buildInputSchema(agent) });
@@ -26,7 +26,7 @@ export function agentTools(agents: readonly FlatAgent[]): AgentTool[] {
 }
 
 /** The agents a request can name. An agent from a file or the API hides runners' agents with the same name. */
-export function addressableAgents(agents: readonly FlatAgent[]): { agent_name: string; agent: FlatAgent }[] {
+export function listAddressableAgents(agents: readonly FlatAgent[]): { agent_name: string; agent: FlatAgent }[] {
   const byName = new Map<string, FlatAgent[]>();
   for (const agent of agents) byName.set(agent.name, [...(byName.get(agent.name) ?? []), agent]);
   return [...byName].flatMap(([name, [first, ...more]]) => {

@@ -1,8 +1,8 @@
 import type { RunEvent } from "../../model/event.ts";
 
-/** Throttles notifications: within this time only the newest message is sent. */
+/** At most one notification is sent in this time, with the newest message. */
 const throttleMs = 250;
-/** Repeats the last message, for clients that extend their timeout with each notification. */
+/** The last message is repeated at this interval, for clients that extend their timeout with each notification. */
 const repeatMs = 10_000;
 const maxLength = 300;
 
@@ -15,17 +15,17 @@ export const noProgress: Progress = { report: () => undefined, stop: () => undef
 
 /** Sends notifications with an increasing number, as MCP requires. There is no total, because it is unknown. */
 export function createProgress(notify: (progress: number, message: string) => Promise<void>): Progress {
-  let sent = 0;
+  let sentCount = 0;
   let message = "";
   let isPending = false;
-  let stopped = false;
+  let isStopped = false;
   let throttle: NodeJS.Timeout | null = null;
   const repeat = setInterval(send, repeatMs);
   return { report, stop };
 
   function report(text: string): void {
     const line = text.trim().split("\n", 1)[0] ?? "";
-    if (line === "" || stopped) return;
+    if (line === "" || isStopped) return;
     message = line.length > maxLength ? `${line.slice(0, maxLength)}...` : line;
     isPending = true;
     if (throttle === null) send();
@@ -39,11 +39,11 @@ export function createProgress(notify: (progress: number, message: string) => Pr
       if (isPending) send();
     }, throttleMs);
     // The client may have disconnected. The call itself notices that and ends.
-    notify(++sent, message).catch(stop);
+    notify(++sentCount, message).catch(stop);
   }
 
   function stop(): void {
-    stopped = true;
+    isStopped = true;
     clearInterval(repeat);
     if (throttle !== null) clearTimeout(throttle);
   }

@@ -2,8 +2,8 @@ import type { CallToolResult } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import type { StoredEvent } from "../../model/event.ts";
 import type { ApiClient, Submission } from "../../wire/client.ts";
-import { addressableAgents, agentTools } from "./agent-tools.ts";
-import { dataResult } from "./tool-result.ts";
+import { listAddressableAgents, buildAgentTools } from "./agent-tools.ts";
+import { toDataResult } from "./tool-result.ts";
 import { toModelView } from "./run-view.ts";
 import { fetchRun, waitForRun } from "./wait-for-run.ts";
 
@@ -26,34 +26,34 @@ export interface RunTool {
 const run_id = z.string().min(1).max(200).describe("The id that start_run returned");
 /** Below 60 s, the timeout of many clients. */
 const defaultWaitSeconds = 50;
-const maxListedDescription = 200;
+const maxDescriptionLength = 200;
 
 /** The tools that exist regardless of the agents. */
 export const runTools: Readonly<Record<string, RunTool>> = {
-  list_agents: tool({
+  list_agents: defineTool({
     description: "List the agents that can be run. With `agent`, describe one of them with its parameters.",
     input: z.strictObject({ agent: z.string().min(1).max(400).optional() }),
     readOnly: true,
     async run({ client }, { agent }) {
       if (agent !== undefined) {
         const { name, type, title, description, parameters_schema, output_schema } = await client.agents.get(agent);
-        return dataResult({ name, type, title, description, parameters_schema, output_schema });
+        return toDataResult({ name, type, title, description, parameters_schema, output_schema });
       }
       const { items } = await client.agents.list();
-      const tools = new Map(agentTools(items).map(({ agent_name, name }) => [agent_name, name]));
-      const agents = addressableAgents(items).map(
+      const tools = new Map(buildAgentTools(items).map(({ agent_name, name }) => [agent_name, name]));
+      const agents = listAddressableAgents(items).map(
         ({ agent_name, agent: { type, title, description, parameters_schema } }) => ({
           name: agent_name,
           type,
-          description: (description ?? title ?? "").slice(0, maxListedDescription),
+          description: (description ?? title ?? "").slice(0, maxDescriptionLength),
           parameters: Object.keys((parameters_schema?.["properties"] as object | undefined) ?? {}),
           ...(tools.has(agent_name) ? { tool: tools.get(agent_name) } : {}),
         }),
       );
-      return dataResult({ agents });
+      return toDataResult({ agents });
     },
   }),
-  start_run: tool({
+  start_run: defineTool({
     description:
       "Start a run of an agent and return its run_id at once. The run continues even if this connection is lost; wait_run returns its result.",
     input: z.strictObject({
@@ -67,16 +67,16 @@ export const runTools: Readonly<Record<string, RunTool>> = {
     readOnly: false,
     async run({ client, submit }, { agent, session_id, ...rest }) {
       const session = session_id === undefined ? {} : ({ mode: "resume", session_id } as const);
-      const { run_id: started } = await submit({ agent_name: agent, ...session, ...rest });
-      return dataResult(toModelView(await fetchRun(client, started)));
+      const { run_id: startedId } = await submit({ agent_name: agent, ...session, ...rest });
+      return toDataResult(toModelView(await fetchRun(client, startedId)));
     },
   }),
-  get_run: tool({
+  get_run: defineTool({
     description: "Show the status and result of a run. Without run_id, list your newest runs.",
     input: z.strictObject({ run_id: run_id.optional() }),
     readOnly: true,
     async run({ client }, input) {
-      if (input.run_id !== undefined) return dataResult(toModelView(await fetchRun(client, input.run_id)));
+      if (input.run_id !== undefined) return toDataResult(toModelView(await fetchRun(client, input.run_id)));
       const { items } = await client.runs.list({ limit: 20 });
       const runs = items.map((row) => ({
         run_id: row.run_id,
@@ -84,10 +84,10 @@ export const runTools: Readonly<Record<string, RunTool>> = {
         status: row.status,
         created_at: row.created_at,
       }));
-      return dataResult({ runs });
+      return toDataResult({ runs });
     },
   }),
-  wait_run: tool({
+  wait_run: defineTool({
     description:
       "Wait until a run ends, is parked or asks a question, and show it. Returns after timeout_seconds at the latest; the run continues.",
     input: z.strictObject({
@@ -95,28 +95,28 @@ export const runTools: Readonly<Record<string, RunTool>> = {
       timeout_seconds: z.number().positive().max(86_400).default(defaultWaitSeconds),
     }),
     readOnly: true,
-    async run({ client, signal, onEvent }, { run_id: waited, timeout_seconds }) {
+    async run({ client, signal, onEvent }, { run_id: waitedId, timeout_seconds }) {
       const wait = new AbortController();
       const end = (): void => wait.abort(signal.reason);
       const timer = setTimeout(end, timeout_seconds * 1000);
       signal.addEventListener("abort", end);
       try {
-        return dataResult(toModelView(await waitForRun(client, waited, { signal: wait.signal, onEvent })));
+        return toDataResult(toModelView(await waitForRun(client, waitedId, { signal: wait.signal, onEvent })));
       } finally {
         clearTimeout(timer);
         signal.removeEventListener("abort", end);
       }
     },
   }),
-  stop_run: tool({
+  stop_run: defineTool({
     description: "Stop a run. Has no effect on a run that has ended.",
     input: z.strictObject({ run_id }),
     readOnly: false,
-    async run({ client }, { run_id: stopped }) {
-      return dataResult(toModelView({ run: await client.runs.stop(stopped), questions: [] }));
+    async run({ client }, { run_id: stoppedId }) {
+      return toDataResult(toModelView({ run: await client.runs.stop(stoppedId), questions: [] }));
     },
   }),
-  answer_question: tool({
+  answer_question: defineTool({
     description:
       "Answer a waiting run's question about whether it may use a tool. wait_run and get_run show the open questions.",
     input: z.strictObject({
@@ -127,26 +127,26 @@ export const runTools: Readonly<Record<string, RunTool>> = {
       message: z.string().min(1).max(10_000).optional().describe("With deny or stop: the reason"),
     }),
     readOnly: false,
-    async run({ client }, { run_id: asking, request_id, ...answer }) {
-      const { decision, answered_by, answered_at } = await client.questions.answer(asking, request_id, answer);
-      return dataResult({
-        run_id: asking,
+    async run({ client }, { run_id: askingId, request_id, ...answer }) {
+      const { decision, answered_by, answered_at } = await client.questions.answer(askingId, request_id, answer);
+      return toDataResult({
+        run_id: askingId,
         request_id,
         decision,
         answered_by,
         answered_at,
-        next: `Call wait_run with ${asking}.`,
+        next: `Call wait_run with ${askingId}.`,
       });
     },
   }),
 };
 
-/** Types each tool's input by its schema. */
-function tool<Input extends z.ZodObject>(
-  row: Omit<RunTool, "input" | "run"> & {
+/** Types a tool's input by its schema. */
+function defineTool<Input extends z.ZodObject>(
+  definition: Omit<RunTool, "input" | "run"> & {
     input: Input;
     run(call: ToolCall, input: z.output<Input>): Promise<CallToolResult>;
   },
 ): RunTool {
-  return { ...row, run: (call, input) => row.run(call, row.input.parse(input)) };
+  return { ...definition, run: (call, input) => definition.run(call, definition.input.parse(input)) };
 }

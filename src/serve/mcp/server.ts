@@ -5,8 +5,8 @@ import { RequestError } from "../../model/errors.ts";
 import { estimateJsonSize } from "../../model/event-size.ts";
 import { suggest } from "../../model/suggest.ts";
 import type { ApiClient, Submission } from "../../wire/client.ts";
-import { agentTools, type AgentTool, toSubmission } from "./agent-tools.ts";
-import { runResult, errorResult } from "./tool-result.ts";
+import { buildAgentTools, type AgentTool, toSubmission } from "./agent-tools.ts";
+import { toRunResult, toErrorResult } from "./tool-result.ts";
 import { createProgress, describeEvent, type Progress, noProgress } from "./progress.ts";
 import { runTools, type ToolCall } from "./run-tools.ts";
 import { waitForRun } from "./wait-for-run.ts";
@@ -33,13 +33,15 @@ export function createDroverMcpServer(options: McpServerOptions): Server {
   const { client, version } = options;
   const server = new Server({ name: "drover", version }, { capabilities: { tools: {} }, instructions });
   server.setRequestHandler("tools/list", async () => {
-    const fixed = Object.entries(runTools).map(([name, { description, input, readOnly }]) => ({
+    const builtInTools = Object.entries(runTools).map(([name, { description, input, readOnly }]) => ({
       name,
       description,
       inputSchema: toInputSchema(input),
       annotations: { readOnlyHint: readOnly, destructiveHint: name === "stop_run", openWorldHint: false },
     }));
-    return { tools: [...fixed, ...limitSize(agentTools((await client.agents.list()).items).map(describeTool))] };
+    return {
+      tools: [...builtInTools, ...limitSize(buildAgentTools((await client.agents.list()).items).map(describeTool))],
+    };
   });
   server.setRequestHandler("tools/call", async ({ params: { name, arguments: input = {} } }, { mcpReq }) => {
     const progress = createProgressFor(mcpReq);
@@ -59,11 +61,11 @@ export function createDroverMcpServer(options: McpServerOptions): Server {
       },
     };
     try {
-      const fixed = Object.hasOwn(runTools, name) ? runTools[name] : undefined;
-      return fixed ? await fixed.run(call, input) : await runAgentTool(call, name, input);
+      const builtIn = Object.hasOwn(runTools, name) ? runTools[name] : undefined;
+      return builtIn ? await builtIn.run(call, input) : await runAgentTool(call, name, input);
     } catch (error) {
       const cause = error instanceof z.ZodError ? invalidArguments(error) : error;
-      return errorResult(cause, run_id === undefined ? {} : { run_id }, options.onDefect);
+      return toErrorResult(cause, run_id === undefined ? {} : { run_id }, options.onDefect);
     } finally {
       progress.stop();
     }
@@ -85,11 +87,11 @@ function toInputSchema(input: z.ZodObject): Record<string, unknown> & { type: "o
 }
 
 async function runAgentTool(call: ToolCall, name: string, input: Record<string, unknown>): Promise<CallToolResult> {
-  const tools = agentTools((await call.client.agents.list()).items);
+  const tools = buildAgentTools((await call.client.agents.list()).items);
   const tool = tools.find((candidate) => candidate.name === name);
   if (tool === undefined) throw unknownTool(name, tools);
   const { run_id } = await call.submit(toSubmission(tool, input));
-  return runResult(await waitForRun(call.client, run_id, call));
+  return toRunResult(await waitForRun(call.client, run_id, call));
 }
 
 function submit({ client, parent_run_id }: McpServerOptions, request: Submission) {

@@ -8,7 +8,7 @@ const prefix = "run_";
  * Names the tool that runs an agent. A name that model APIs would reject is rewritten and gets a hash of the original, so
  * an agent's tool name does not depend on which other agents exist.
  */
-export function toolName(agent: string): string {
+export function toToolName(agent: string): string {
   if (/^[\w-]+$/.test(agent) && prefix.length + agent.length <= maxLength) return `${prefix}${agent}`;
   const hash = createHash("sha256").update(agent).digest("hex").slice(0, 6);
   const slug = agent

@@ -26,21 +26,21 @@ export function toRunResult(snapshot: RunSnapshot): CallToolResult {
 /** Returns an error as a tool result, which the model reads. */
 export function toErrorResult(
   error: unknown,
-  about: Record<string, unknown>,
+  details: Record<string, unknown>,
   onDefect: (error: unknown, where: string) => void,
 ): CallToolResult {
   if (!(error instanceof RequestError || error instanceof HostError)) {
     onDefect(error, "MCP");
     const message = "Internal error. The coordinator's log has the details.";
-    return { ...toDataResult({ ...about, code: "DROVER-BUG-001", message }), isError: true };
+    return { ...toDataResult({ ...details, code: "DROVER-BUG-001", message }), isError: true };
   }
   const { code, message, next, cause } = error;
   const faults: unknown = typeof cause === "object" && cause !== null ? Reflect.get(cause, "faults") : undefined;
-  const fault = { ...about, code, message, ...(Array.isArray(faults) ? { faults } : {}), ...(next ? { next } : {}) };
+  const fault = { ...details, code, message, ...(Array.isArray(faults) ? { faults } : {}), ...(next ? { next } : {}) };
   return { ...toDataResult(fault), isError: true };
 }
 
-/** Protocol versions before 2026 allow only objects. */
+/** Puts other values into an object, because protocol versions before 2026 allow only objects. */
 function asObject(value: unknown): Record<string, unknown> {
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   return isObject ? (value as Record<string, unknown>) : { result: value };

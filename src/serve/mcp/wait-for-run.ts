@@ -22,8 +22,8 @@ export async function waitForRun(
   for await (const stored of client.runs.follow(run_id, { signal })) {
     onEvent(stored);
     if (!maySettle(stored)) continue;
-    const now = await fetchRun(client, run_id);
-    if (isSettled(now)) return now;
+    const current = await fetchRun(client, run_id);
+    if (isSettled(current)) return current;
   }
   return fetchRun(client, run_id);
 }

@@ -85,10 +85,10 @@ function invalidAgent(faults: readonly DefinitionFault[]): Refusal {
 }
 
 async function refuseFileAgent(
-  finding: Promise<ListedAgent | { candidates: ListedAgent[] } | null>,
+  lookup: Promise<ListedAgent | { candidates: ListedAgent[] } | null>,
   name: string,
 ): Promise<void> {
-  const match = await finding;
+  const match = await lookup;
   if (match === null || "candidates" in match || match.source !== "file") return;
   throw new Refusal(
     409,

@@ -6,7 +6,7 @@ import { omitUndefined } from "../omit-undefined.ts";
 import { parsePage } from "../page.ts";
 import { notFound, Refusal, tooManyChecks } from "../refusal.ts";
 import { routeWith } from "../route.ts";
-import { people, visibleOwner, getSubject, submitters } from "../rule.ts";
+import { people, getVisibleOwner, getSubject, submitters } from "../rule.ts";
 import { toCursor } from "../../show/cursor.ts";
 
 const route = routeWith<AnswerDeps>();
@@ -17,7 +17,7 @@ export const questionRoutes = [
     rule: { roles: people },
     async handle({ deps, principal, query: { limit, cursor, ...filter } }) {
       const { before: after } = parsePage("questions", limit, cursor);
-      const owner = visibleOwner(principal);
+      const owner = getVisibleOwner(principal);
       const page = await deps.store.read.questions(
         omitUndefined({ ...filter, created_by: owner ?? undefined }),
         omitUndefined({ limit, after }),
@@ -33,12 +33,14 @@ export const questionRoutes = [
       const run = await deps.store.read.run(run_id);
       if (run === null || (!resumed.ok && resumed.conflict === "not_found")) throw notFound("run", "path.run_id");
       if (resumed.ok) return run;
-      const waits = resumed.conflict === "wrong_state" && resumed.waits_for === "answer";
+      const waitsForAnswer = resumed.conflict === "wrong_state" && resumed.waits_for === "answer";
       throw new Refusal(
         409,
         "DROVER-API-030",
-        waits ? "The run is waiting for an answer." : `The run is ${run.status}; only a parked run can be resumed.`,
-        waits ? { next: "Answer its question; `drover questions` lists it." } : {},
+        waitsForAnswer
+          ? "The run is waiting for an answer."
+          : `The run is ${run.status}; only a parked run can be resumed.`,
+        waitsForAnswer ? { next: "Answer its question; `drover questions` lists it." } : {},
       );
     },
   }),
@@ -52,18 +54,18 @@ export const questionRoutes = [
       if (sent.conflict === "not_found") throw notFound("run", "path.run_id");
       if (sent.conflict === "no_input")
         throw new Refusal(409, "DROVER-API-033", `The executor ${sent.executor} cannot read messages while it works.`, {
-          next: "Send it after the run has ended: a new run with mode resume continues the session.",
+          next: "Wait until the run has ended, then submit the message as a new run with mode resume.",
         });
       const status = sent.conflict === "wrong_state" ? sent.status : object.status;
       throw new Refusal(409, "DROVER-API-030", `The run is ${status}; only a running run accepts input.`, {
-        next: "Continue its session with a new run with mode resume.",
+        next: "To continue its session, submit a new run with mode resume.",
       });
     },
   }),
   route("GET /usage", {
     rule: { roles: people },
     async handle({ deps, principal, query: { limit, ...filter } }) {
-      const owner = visibleOwner(principal);
+      const owner = getVisibleOwner(principal);
       return {
         items: await deps.store.read.usage(omitUndefined({ ...filter, created_by: owner ?? undefined }), limit),
       };

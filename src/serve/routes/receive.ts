@@ -14,13 +14,14 @@ export const receiveRoutes = [
     rule: { signed: true },
     async handle({ deps, params: { name = "" }, headers, bytes, signal }) {
       const { receiver } = deps.triggers;
-      const waiting = new AbortController();
-      const leave = receiver.startBody(() =>
-        waiting.abort(tooMany(1, "Too many deliveries are being received at once.")),
+      const bodyAborter = new AbortController();
+      const endBody = receiver.startBody(() =>
+        bodyAborter.abort(tooMany(1, "Too many deliveries are being received at once.")),
       );
       try {
-        const body = bytes === undefined ? Buffer.alloc(0) : await collect(bytes, waiting.signal);
-        leave(); // the body is in memory; only reading bodies is limited
+        const body = bytes === undefined ? Buffer.alloc(0) : await collect(bytes, bodyAborter.signal);
+        // The body is in memory. Only the number of bodies being read is limited.
+        endBody();
         signal.throwIfAborted();
         const parse = (content: Uint8Array): unknown => parseJson(content).value;
         const received = await receiver.receive({ name, headers, body, parse });
@@ -32,7 +33,7 @@ export const receiveRoutes = [
           throw tooMany(received.retry_after_seconds, received.fault.message);
         throw refusalFromFault(received.fault);
       } finally {
-        leave();
+        endBody();
       }
     },
   }),
@@ -40,18 +41,19 @@ export const receiveRoutes = [
 
 async function collect(
   { size, bytes }: { size: number | null; bytes: AsyncIterable<Uint8Array> },
-  aborted: AbortSignal,
+  signal: AbortSignal,
 ): Promise<Buffer> {
   if (size !== null && size > maxBytes) throw tooLarge(maxBytes);
   const chunks: Uint8Array[] = [];
   let length = 0;
   const cancelled = new Promise<never>((_, reject) => {
-    aborted.addEventListener("abort", () => reject(aborted.reason as Error), { once: true });
+    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
   });
-  cancelled.catch(() => undefined); // it may reject when nothing waits for it any more
-  const reading = bytes[Symbol.asyncIterator]();
+  // The promise may reject when nothing waits for it any more.
+  cancelled.catch(() => undefined);
+  const chunkIterator = bytes[Symbol.asyncIterator]();
   for (;;) {
-    const { done, value } = await Promise.race([reading.next(), cancelled]);
+    const { done, value } = await Promise.race([chunkIterator.next(), cancelled]);
     if (done) return Buffer.concat(chunks);
     length += value.length;
     if (length > maxBytes) throw tooLarge(maxBytes);

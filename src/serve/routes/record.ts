@@ -51,20 +51,24 @@ export const recordRoutes = [
     async handle({ deps, principal, query }) {
       const until = query.until ?? new Date().toISOString();
       const since = query.since ?? new Date(Date.parse(until) - 86_400_000).toISOString();
-      return deps.store.read.stats(omitUndefined({ since, until, created_by: getVisibleOwner(principal) ?? undefined }));
+      return deps.store.read.stats(
+        omitUndefined({ since, until, created_by: getVisibleOwner(principal) ?? undefined }),
+      );
     },
   }),
   route("POST /runs/stop", {
     rule: { roles: submitters },
     async handle({ deps, principal, body: { all: _all, ...filter } }) {
       const stopped = { cancelled: [] as string[], stopping: [] as string[], untouched: [] as string[] };
-      const open = (filter.status ?? runStatuses).filter((status) => !hasEnded(status) && status !== "stopping");
-      if (open.length === 0) return stopped;
+      const unfinishedStatuses = (filter.status ?? runStatuses).filter(
+        (status) => !hasEnded(status) && status !== "stopping",
+      );
+      if (unfinishedStatuses.length === 0) return stopped;
       for (let before: string | undefined; ;) {
         const page = { limit: 1000, ...(before === undefined ? {} : { before }) };
         const { items } = await listRuns(
           deps.store.read,
-          { ...omitUndefined(filter), status: open },
+          { ...omitUndefined(filter), status: unfinishedStatuses },
           page,
           getVisibleOwner(principal),
         );

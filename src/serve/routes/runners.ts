@@ -27,11 +27,11 @@ export const runnerRoutes = [
   route("POST /runner/enroll", {
     rule: { enrolment: true },
     async handle({ deps, principal }) {
-      // The rule admits nobody else.
+      // The rule admits only enrolment tokens; this check tells the compiler.
       if (principal.kind !== "enrolment")
         throw new Refusal(403, "DROVER-API-011", "Only an enrolment token can be used here.");
       const text = newTokenText("drv_");
-      const at = deps.now().toISOString();
+      const now = deps.now().toISOString();
       const token_id = deps.newId();
       const token = {
         token_id,
@@ -40,13 +40,13 @@ export const runnerRoutes = [
         subject: principal.subject,
         label: principal.label ?? "enrolled runner",
         created_by: principal.subject,
-        created_at: at,
+        created_at: now,
         expires_at: null,
         revoked_at: null,
         used_at: null,
       } as const;
       const [result] = await deps.store.apply([
-        { op: "use_enrolment", hash: principal.hash, at, token, token_hash: hashToken(text) },
+        { op: "use_enrolment", hash: principal.hash, at: now, token, token_hash: hashToken(text) },
       ]);
       if (result.ok) return created({ token: text, token_id, subject: result.subject });
       throw new Refusal(409, "DROVER-API-019", `This enrolment token cannot be used: ${result.conflict}.`, {
@@ -70,7 +70,7 @@ export const runnerPortRoutes = [
   }),
   portRoute("POST /runner/poll", {
     rule: { roles: runners },
-    held: true,
+    sendsKeepalives: true,
     handle: (call) => callPort(call, (port) => port.poll(call.body, call.signal)),
   }),
   portRoute("POST /runner/report", {

@@ -17,7 +17,7 @@ const route = routeWith<ApiDeps>();
 
 const batchLimit = 20 * 1024 * 1024;
 /** Keeps the response to a thousand invalid runs small and quick to build. */
-const maxFaultsOfItem = 5;
+const maxFaultsPerItem = 5;
 
 export const runRoutes = [
   route("POST /runs", {
@@ -79,7 +79,7 @@ async function submitBatch(call: {
   for (const [index, item] of body.runs.entries()) {
     await pause();
     try {
-      const { idempotency_key, ...request } = check(batchItemSchema, item, "body", maxFaultsOfItem);
+      const { idempotency_key, ...request } = check(batchItemSchema, item, "body", maxFaultsPerItem);
       requests.set(index, {
         ...request,
         ...(await resolveParent(principal, request.parent_run_id, deps)),

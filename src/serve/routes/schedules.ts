@@ -5,7 +5,7 @@ import { parsePage } from "../page.ts";
 import { refusalFromFault } from "../refusal.ts";
 import { Reply } from "../reply.ts";
 import { routeWith } from "../route.ts";
-import { people, visibleOwner, getSubject, submitters } from "../rule.ts";
+import { people, getVisibleOwner, getSubject, submitters } from "../rule.ts";
 
 const route = routeWith<ApiDeps>();
 
@@ -14,7 +14,7 @@ export const scheduleRoutes = [
     rule: { roles: people },
     async handle({ deps, principal, query: { limit, cursor, ...filter } }) {
       const { before: after } = parsePage("schedules", limit, cursor);
-      const owner = visibleOwner(principal);
+      const owner = getVisibleOwner(principal);
       const ownFilter = omitUndefined({ ...filter, created_by: owner ?? undefined });
       const items = await deps.store.read.schedules(ownFilter, omitUndefined({ limit, after }));
       const last = items.at(-1)?.schedule_id;
@@ -68,9 +68,9 @@ export const scheduleRoutes = [
   route("POST /schedules/{schedule_id}/run", {
     rule: { roles: submitters, object: "schedule" },
     async handle({ deps, object }) {
-      const fired = await deps.schedules.run(object);
-      if (!fired.ok) throw refusalFromFault(fired.fault);
-      return new Reply(201, fired.run, { location: `/runs/${fired.run.run_id}` });
+      const started = await deps.schedules.run(object);
+      if (!started.ok) throw refusalFromFault(started.fault);
+      return new Reply(201, started.run, { location: `/runs/${started.run.run_id}` });
     },
   }),
   route("GET /schedules/{schedule_id}/history", {

@@ -5,7 +5,7 @@ import { omitUndefined } from "../omit-undefined.ts";
 import { parsePage } from "../page.ts";
 import { notFound, Refusal } from "../refusal.ts";
 import { routeWith } from "../route.ts";
-import { people, visibleOwner, submitters } from "../rule.ts";
+import { people, getVisibleOwner, submitters } from "../rule.ts";
 
 const route = routeWith<RecordDeps>();
 
@@ -17,7 +17,7 @@ export const sessionRoutes = [
         deps.store.read,
         omitUndefined(filter),
         parsePage("sessions", limit, cursor),
-        visibleOwner(principal),
+        getVisibleOwner(principal),
       ),
   }),
   route("GET /sessions/{session_id}", {
@@ -25,7 +25,7 @@ export const sessionRoutes = [
     handle: async ({ deps, object, principal }) => ({
       ...object,
       versions: await deps.store.read.versions(object.session_id),
-      ...(await readSessionTree(deps.store.read, object, visibleOwner(principal))),
+      ...(await readSessionTree(deps.store.read, object, getVisibleOwner(principal))),
     }),
   }),
   route("POST /sessions/{session_id}/bind", {

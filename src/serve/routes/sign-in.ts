@@ -1,4 +1,4 @@
-import { derivedTokenId, rootTokenId, type Token } from "../../model/token.ts";
+import { createDerivedTokenId, getRootTokenId, type Token } from "../../model/token.ts";
 import type { SystemDeps } from "../deps.ts";
 import { Refusal } from "../refusal.ts";
 import { created, Reply } from "../reply.ts";
@@ -8,8 +8,8 @@ import { hashToken, newTokenText } from "../token-text.ts";
 
 const route = routeWith<SystemDeps>();
 
-const linkMs = 10 * 60_000;
-const sessionMs = 30 * 86_400_000;
+const linkLifetimeMs = 10 * 60_000;
+const sessionLifetimeMs = 30 * 86_400_000;
 
 export const signInRoutes = [
   route("GET /me", {
@@ -32,10 +32,10 @@ export const signInRoutes = [
         });
       const text = newTokenText("drvl_");
       const now = deps.now();
-      const expires_at = new Date(now.getTime() + linkMs).toISOString();
+      const expires_at = new Date(now.getTime() + linkLifetimeMs).toISOString();
       const link: Token = {
-        ...newToken("link", "sign-in link", subject, now),
-        token_id: derivedTokenId(token_id, deps.newId()),
+        ...buildToken("link", "sign-in link", subject, now),
+        token_id: createDerivedTokenId(token_id, deps.newId()),
         role,
         subject,
         expires_at,
@@ -57,15 +57,16 @@ export const signInRoutes = [
           at: now.toISOString(),
           id: deps.newId(),
           token: {
-            ...newToken("browser", "browser", "sign-in link", now),
-            expires_at: new Date(now.getTime() + sessionMs).toISOString(),
+            ...buildToken("browser", "browser", "sign-in link", now),
+            expires_at: new Date(now.getTime() + sessionLifetimeMs).toISOString(),
           },
           token_hash: hashToken(text),
         },
       ]);
       // A browser on TLS must not send the cookie over plain HTTP. Loopback has no TLS.
-      const secure = origin?.startsWith("https:") ? "; Secure" : "";
-      if (used.ok) return withCookie(`${deps.cookieName}=${text}; Max-Age=${sessionMs / 1000}`, secure);
+      const secureAttribute = origin?.startsWith("https:") ? "; Secure" : "";
+      if (used.ok)
+        return withCookie(`${deps.cookieName}=${text}; Max-Age=${sessionLifetimeMs / 1000}`, secureAttribute);
       const problem = used.conflict === "not_found" ? "is unknown to this coordinator" : conflictTexts[used.conflict];
       throw new Refusal(409, "DROVER-WEB-001", `This sign-in link ${problem}.`, {
         faults: [{ path: "body.code", message: used.conflict }],
@@ -93,13 +94,13 @@ const conflictTexts = {
   exists: "cannot be used",
 };
 
-/** Hidden from scripts and other sites; without a Domain attribute, also from other hosts. */
-function withCookie(cookie: string, secure = ""): Reply<undefined> {
-  return new Reply(204, undefined, { "set-cookie": `${cookie}; Path=/; HttpOnly; SameSite=Strict${secure}` });
+/** Scripts and other sites cannot read the cookie. Without a Domain attribute, other hosts cannot either. */
+function withCookie(cookie: string, secureAttribute = ""): Reply<undefined> {
+  return new Reply(204, undefined, { "set-cookie": `${cookie}; Path=/; HttpOnly; SameSite=Strict${secureAttribute}` });
 }
 
 function isBrowserToken(token_id: string): boolean {
-  return rootTokenId(token_id) !== token_id;
+  return getRootTokenId(token_id) !== token_id;
 }
 
 /** The rules above admit only tokens with a role. */
@@ -108,6 +109,6 @@ function requireTokenPrincipal(principal: Principal): Extract<Principal, { kind:
   throw new Refusal(403, "DROVER-API-011", "This needs a user's token.");
 }
 
-function newToken(kind: Token["kind"], label: string, created_by: string, now: Date) {
+function buildToken(kind: Token["kind"], label: string, created_by: string, now: Date) {
   return { kind, label, created_by, created_at: now.toISOString(), revoked_at: null, used_at: null };
 }

@@ -34,25 +34,25 @@ export const systemRoutes = [
   route("GET /audit", { rule: { roles: admins }, handle: ({ deps }) => deps.audit.state() }),
   route("POST /audit/verify", {
     rule: { roles: admins },
-    held: true,
+    sendsKeepalives: true,
     handle: ({ deps, signal }) => deps.audit.verify(signal),
   }),
   route("POST /backup", {
     rule: { roles: admins },
     async handle({ deps, signal }) {
-      const making = deps.backup(signal);
-      if (making === null) throw backupInProgress();
-      return new BackupReply(making);
+      const backup = deps.backup(signal);
+      if (backup === null) throw backupInProgress();
+      return new BackupReply(backup);
     },
   }),
   route("GET /openapi.json", {
     rule: { open: true },
-    handle: async ({ deps }) => ({ ...deps.document() }),
+    handle: async ({ deps }) => ({ ...deps.getOpenApiDocument() }),
   }),
   route("GET /docs", {
     rule: { open: true },
     async handle({ deps }) {
-      const { html, contentSecurityPolicy } = renderDocsPage(deps.document());
+      const { html, contentSecurityPolicy } = renderDocsPage(deps.getOpenApiDocument());
       return new TextReply(html, {
         "content-type": "text/html; charset=utf-8",
         "content-security-policy": contentSecurityPolicy,
@@ -73,7 +73,7 @@ function foreignOrigin(origin: string): Refusal {
 }
 
 function backupInProgress(): Refusal {
-  return new Refusal(409, "DROVER-API-030", "This coordinator is already making or sending a backup.", {
+  return new Refusal(409, "DROVER-API-030", "This coordinator is already backup or sending a backup.", {
     next: "Try again when it has finished.",
   });
 }

@@ -1,11 +1,11 @@
-import { rootTokenId, type Token, tokenRoles } from "../../model/token.ts";
+import { getRootTokenId, type Token, tokenRoles } from "../../model/token.ts";
 import { listTokens } from "../../show/pages.ts";
 import type { ApiDeps } from "../deps.ts";
 import { parsePage } from "../page.ts";
 import { notFound, Refusal } from "../refusal.ts";
 import { created } from "../reply.ts";
 import { routeWith } from "../route.ts";
-import { admins, type Principal, canSee, getSubject, submitters, tokenOwner } from "../rule.ts";
+import { admins, type Principal, canSee, getSubject, submitters, getTokenOwner } from "../rule.ts";
 import { hashToken, newTokenText } from "../token-text.ts";
 
 const route = routeWith<ApiDeps>();
@@ -18,7 +18,7 @@ export const tokenRoutes = [
       return listTokens(
         deps.store.read,
         page,
-        (token) => token.kind !== "link" && canSee(principal, tokenOwner(token)),
+        (token) => token.kind !== "link" && canSee(principal, getTokenOwner(token)),
       );
     },
   }),
@@ -56,7 +56,7 @@ export const tokenRoutes = [
     rule: { roles: submitters, object: "token" },
     async handle({ deps, principal, object: old, body }) {
       // Otherwise a stolen cookie could be turned into a token that outlives it.
-      if (principal.kind === "token" && rootTokenId(principal.token_id) !== principal.token_id)
+      if (principal.kind === "token" && getRootTokenId(principal.token_id) !== principal.token_id)
         throw new Refusal(403, "DROVER-API-011", "A browser session cannot rotate tokens.", {
           next: "Run `drover tokens rotate` on the machine that has the token.",
         });
@@ -75,7 +75,7 @@ export const tokenRoutes = [
         token_id: deps.newId(),
         created_by: getSubject(principal),
         created_at: at,
-        expires_at: newExpiry(old, principal, now),
+        expires_at: computeNewExpiry(old, principal, now),
         revoked_at: null,
       };
       const ends_at = new Date(now.getTime() + body.overlap_seconds * 1000).toISOString();
@@ -94,7 +94,7 @@ export const tokenRoutes = [
     rule: { roles: submitters },
     async handle({ deps, principal, body: { subject } }) {
       // Done in one write, because a token could be rotated at the same moment, even at another coordinator.
-      const roles = tokenRoles.filter((role) => canSee(principal, tokenOwner({ role, subject })));
+      const roles = tokenRoles.filter((role) => canSee(principal, getTokenOwner({ role, subject })));
       const at = deps.now().toISOString();
       const [revoked] = await deps.store.apply([{ op: "revoke_subject", subject, roles, at }]);
       if (!revoked.ok) throw new Error(`the tokens of a subject were ${revoked.conflict}`);
@@ -117,7 +117,7 @@ export const tokenRoutes = [
  * A token rotated by an admin gets the old one's lifetime again. Other callers keep the old expiry: otherwise a stolen token
  * could be extended forever.
  */
-function newExpiry(old: Token, principal: Principal, now: Date): string | null {
+function computeNewExpiry(old: Token, principal: Principal, now: Date): string | null {
   if (old.expires_at === null) return null;
   if (principal.kind !== "token" || principal.role !== "admin") return old.expires_at;
   const lifetime = Date.parse(old.expires_at) - Date.parse(old.created_at);

@@ -11,20 +11,20 @@ import { parsePage } from "../page.ts";
 import { notFound, Refusal } from "../refusal.ts";
 import { created } from "../reply.ts";
 import { routeWith } from "../route.ts";
-import { people, type Principal, visibleOwner, getSubject, submitters } from "../rule.ts";
+import { people, type Principal, getVisibleOwner, getSubject, submitters } from "../rule.ts";
 
 const route = routeWith<ApiDeps>();
 
-/** Limit for a hook's definition, because a page of hooks is read and sent in one piece. */
+/** The size limit of a hook's definition, because a page of hooks is read and sent in one piece. */
 const maxHookBytes = 64 * 1024;
 
-/** Managing hooks, webhooks and deliveries. ./receive.ts handles incoming deliveries. */
+/** Routes that manage hooks, webhooks and deliveries. ./receive.ts handles incoming deliveries. */
 export const triggerRoutes = [
   route("GET /hooks", {
     rule: { roles: people },
     async handle({ deps, principal, query: { limit, cursor } }) {
       const { before: after } = parsePage("hooks", limit, cursor);
-      const owner = visibleOwner(principal) ?? undefined;
+      const owner = getVisibleOwner(principal) ?? undefined;
       const { items, more } = await deps.store.read.hooks(omitUndefined({ limit, after, owner }));
       const last = more ? items.at(-1) : undefined;
       return { items: items.map(withoutSealed), next_cursor: last === undefined ? null : toCursor("hooks", last.name) };
@@ -58,7 +58,7 @@ export const triggerRoutes = [
       const secret = requestedSecret ?? (rotate_secret === true ? createSecret() : undefined);
       const sealed = secret === undefined ? {} : { secret: deps.triggers.secrets.seal(`hook ${hook.name}`, secret) };
       const sealedHook = changesTemplate ? await sealSecrets(deps, hook) : hook;
-      if (wouldExposeSecrets(object, sealedHook, omitUndefined(changes))) throw sealedFor(object.agent_name);
+      if (wouldExposeSecrets(object, sealedHook, omitUndefined(changes))) throw secretsBelongTo(object.agent_name);
       const [put] = await deps.store.apply([{ op: "put_hook", hook: sealedHook, ...sealed, create: false }]);
       if (!put.ok) throw notFound("hook", "path.name");
       return { ...withoutSealed(sealedHook), ...omitUndefined({ secret }) };
@@ -76,7 +76,7 @@ export const triggerRoutes = [
     rule: { roles: people },
     async handle({ deps, principal, query: { limit, cursor } }) {
       const { before: after } = parsePage("webhooks", limit, cursor);
-      const owner = visibleOwner(principal) ?? undefined;
+      const owner = getVisibleOwner(principal) ?? undefined;
       const { items, more } = await deps.store.read.webhooks(omitUndefined({ limit, after, owner }));
       const last = more ? items.at(-1) : undefined;
       return {
@@ -97,10 +97,12 @@ export const triggerRoutes = [
         created_at: deps.now().toISOString(),
       };
       const sealed = deps.triggers.secrets.seal(`webhook ${webhook.name}`, secret);
-      const kept = sealWebhook(webhook, deps.triggers.vault);
-      const [put] = await deps.store.apply([{ op: "put_webhook", webhook: kept, secret: sealed, create: true }]);
+      const sealedWebhook = sealWebhook(webhook, deps.triggers.vault);
+      const [put] = await deps.store.apply([
+        { op: "put_webhook", webhook: sealedWebhook, secret: sealed, create: true },
+      ]);
       if (!put.ok) throw notCreated("webhook", webhook.name, put.conflict);
-      return created({ ...toShownWebhook(kept), secret });
+      return created({ ...toShownWebhook(sealedWebhook), secret });
     },
   }),
   route("PATCH /webhooks/{name}", {
@@ -112,10 +114,10 @@ export const triggerRoutes = [
       const webhook = webhookSchema.parse({ ...object, ...original, ...omitUndefined(changes) });
       const secret = requestedSecret ?? (rotate_secret === true ? createSecret() : undefined);
       const sealed = secret === undefined ? {} : { secret: secrets.seal(`webhook ${webhook.name}`, secret) };
-      const kept = sealWebhook(webhook, vault);
-      const [put] = await deps.store.apply([{ op: "put_webhook", webhook: kept, ...sealed, create: false }]);
+      const sealedWebhook = sealWebhook(webhook, vault);
+      const [put] = await deps.store.apply([{ op: "put_webhook", webhook: sealedWebhook, ...sealed, create: false }]);
       if (!put.ok) throw notFound("webhook", "path.name");
-      return { ...toShownWebhook(kept), ...omitUndefined({ secret }) };
+      return { ...toShownWebhook(sealedWebhook), ...omitUndefined({ secret }) };
     },
   }),
   route("DELETE /webhooks/{name}", {
@@ -129,7 +131,7 @@ export const triggerRoutes = [
   route("GET /deliveries", {
     rule: { roles: people },
     async handle({ deps, principal, query: { limit, cursor, ...filter } }) {
-      const owner = visibleOwner(principal) ?? undefined;
+      const owner = getVisibleOwner(principal) ?? undefined;
       const page = parsePage("deliveries", limit, cursor);
       const { items, next } = await deps.store.read.deliveries(omitUndefined({ ...filter, owner }), page);
       return { items, next_cursor: next === null ? null : toCursor("deliveries", next) };
@@ -167,14 +169,14 @@ function checkUrl({ triggers }: ApiDeps, url: string): void {
   });
 }
 
-function sealedFor(agent_name: string): Refusal {
+function secretsBelongTo(agent_name: string): Refusal {
   return new Refusal(409, "DROVER-API-030", `The secret values of this hook belong to the agent ${agent_name}.`, {
     faults: [{ path: "body.parameters", message: "must be passed again" }],
     next: "Send the parameters again with this change, and the prompt if the hook has one.",
   });
 }
 
-/** Does not count the encrypted copy of its secrets, which the owner does not see. */
+/** Does not count the encrypted copy of the hook's secrets, which the owner does not see. */
 function measureBytes(hook: Hook): number {
   return Buffer.byteLength(JSON.stringify(withoutSealed(hook)));
 }

@@ -9,18 +9,22 @@ import { BytesReply, FeedReply, Reply } from "./reply.ts";
 import type { Principal } from "./rule.ts";
 
 /** A process that can open the record has full access to it anyway. */
-const localAdmin: Principal = { kind: "token", role: "admin", subject: "admin", token_id: "in-process" };
+const inProcessAdmin: Principal = { kind: "token", role: "admin", subject: "admin", token_id: "in-process" };
 
-interface LocalOptions {
-  /** Defaults to the local admin. */
+interface InProcessTransportOptions {
+  /** Defaults to an admin. */
   principal?: Principal;
   /** Converts errors before they are thrown. By default, refusals become the same errors as over HTTP. */
   convertError?: (error: unknown) => unknown;
 }
 
 /** Calls the API in this process, without HTTP. Following events needs a `hub`. */
-export function localTransport(api: Api, hub: FeedHub | null, options: LocalOptions = {}): Transport {
-  const { principal = localAdmin, convertError = toClientError } = options;
+export function createInProcessTransport(
+  api: Api,
+  hub: FeedHub | null,
+  options: InProcessTransportOptions = {},
+): Transport {
+  const { principal = inProcessAdmin, convertError = toClientError } = options;
   return {
     url: inProcessUrl,
     async json(route, input) {

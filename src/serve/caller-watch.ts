@@ -4,7 +4,7 @@ import type { Watch } from "./token-watch.ts";
 import { whenClosed } from "./when-closed.ts";
 
 /** Tracks whether the caller is still connected and its token still valid. */
-export class Presence {
+export class CallerWatch {
   readonly watch: Watch;
   readonly #outgoing: ServerResponse;
   #controller: AbortController | null = null;
@@ -20,7 +20,7 @@ export class Presence {
     });
   }
 
-  /** Created on first use, because most handlers do not wait for anything. */
+  /** Aborted when the caller disconnects or its token is refused. Created on first use, because few handlers wait. */
   get signal(): AbortSignal {
     if (this.#controller === null) {
       const controller = (this.#controller = new AbortController());
@@ -30,7 +30,7 @@ export class Presence {
     return this.#controller.signal;
   }
 
-  end(): void {
+  stop(): void {
     this.#stopWatching?.();
   }
 }
