@@ -4,7 +4,7 @@ import { findPackageDirectory } from "./define/package-directory.ts";
 import { isUnchangedSince, isTrustUnchangedSince } from "./define/unchanged-since.ts";
 import { readPlaceId } from "./execute/claim/runner-lock.ts";
 import { newShortLivedName, type NestedRuns, openNestedRuns } from "./compose/open-nested-runs.ts";
-import type { Local } from "./local.ts";
+import type { Project } from "./local.ts";
 import type { DefinitionFault } from "./model/definition-fault.ts";
 import { HostError, RequestError } from "./model/errors.ts";
 import type { InProcessOptions } from "./model/in-process-options.ts";
@@ -21,7 +21,7 @@ import { listAbsent, openProfiles, findProfileDirectories } from "./compose/open
 import { type Runner, type RunnerProfile, startRunner } from "./runner.ts";
 import { checkSubmit } from "./serve/check-submit.ts";
 import { findDeadRunners } from "./compose/short-lived-runners.ts";
-import { sweepShortLived } from "./compose/sweep-short-lived.ts";
+import { sweepShortLived } from "./compose/sweep-short-lived-runner.ts";
 import type { ApiClient } from "./wire/client.ts";
 import { findSession } from "./cli/find-id.ts";
 import { describeUntrusted, findUntrusted } from "./cli/resolve-trust.ts";
@@ -36,7 +36,7 @@ export interface Target {
 }
 
 export interface EmbeddedOptions {
-  local: Local;
+  project: Project;
   env: Environment;
   cwd: string;
   /** A directory of agent files, or a fleet file. */
@@ -76,9 +76,9 @@ const leaseMs = 30_000;
  * socket, and a second runner executes their runs, so that no run waits for a slot that its parent occupies.
  */
 export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWork<T>): Promise<T> {
-  const { local, target, onNotice, onDefect } = options;
-  const { stateDirectory } = local.locations;
-  const { execution, provider } = local.config;
+  const { project, target, onNotice, onDefect } = options;
+  const { stateDirectory } = project.locations;
+  const { execution, provider } = project.config;
   const startedAt = Date.now() - clockStepMs;
   const unchangedSince = (since: number | undefined) => (directory: string) => {
     const isUnchanged =
@@ -94,12 +94,12 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
   const createdRunIds: string[] = [];
   const coordinator = await openCoordinator({
     stateDirectory,
-    headCopy: local.locations.headCopy,
+    headCopy: project.locations.headCopy,
     agentsDirectory,
     // Definitions that appear while this command runs apply to the next one.
     agentGate: agentsDirectory === null ? null : createAgentGate(agentsDirectory, null),
     leaseMs,
-    maxFileBytes: local.config.files.max_file_mb * 1024 * 1024,
+    maxFileBytes: project.config.files.max_file_mb * 1024 * 1024,
     variables: options.env,
     onDefect: options.onDefect,
     onAgentFaults: options.onAgentFaults,
@@ -128,15 +128,16 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
     const cwd = target.spec?.workspace ?? session?.runner_dir ?? options.cwd;
     const context = { cwd, env: options.env, options: {} };
     if (cwd !== options.cwd && !target.spec)
-      describeUntrusted(findUntrusted(context, { ...local, ignoredKeys: [] }, { profiles: true }), options.env).forEach(
-        onNotice,
-      );
+      describeUntrusted(
+        findUntrusted(context, { ...project, ignoredKeys: [] }, { profiles: true }),
+        options.env,
+      ).forEach(onNotice);
     const open = (since: number | undefined) =>
       openProfiles({
         names: null,
-        directories: findProfileDirectories(cwd, local.config, true, options.env).filter(unchangedSince(since)),
+        directories: findProfileDirectories(cwd, project.config, true, options.env).filter(unchangedSince(since)),
         acceptsAgents: unchangedSince(since),
-        isolation: local.config.isolation,
+        isolation: project.config.isolation,
         env: options.env,
         onNotice,
         skipSchemaChecks: true,
@@ -145,7 +146,7 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
     const offered = profiles?.profiles ?? [target.spec!.profile];
     const agents = offered.flatMap((profile) => profile.agents);
     // An agent given by its file takes precedence over other agents of the same name.
-    if (target.spec) coordinator.agents.setFiles(agents);
+    if (target.spec) coordinator.agents.setFileAgents(agents);
     else coordinator.agents.setLocal(agents);
     if (options.detach) {
       pin = (op) => pinToHost(op, offered, stateDirectory);
@@ -156,7 +157,7 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
         projectDir: cwd,
         shortLived: true,
         defaultTimeoutSeconds: execution.default_timeout_seconds,
-        keepLogsDays: Math.min(local.config.retention.runs_days, local.config.retention.events_days),
+        keepLogsDays: Math.min(project.config.retention.runs_days, project.config.retention.events_days),
       };
       const pinDirect = (op: CreateRun): Demands => (runner ? pinTo(runner, offered)(op) : {});
       nested = openNestedRuns({

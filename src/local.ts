@@ -14,8 +14,8 @@ import type { Environment } from "./model/environment.ts";
 import { mismatchWarning } from "./record/audit/head-mismatch.ts";
 import { openStore, type SqliteStore } from "./record/open.ts";
 
-/** The locations and configuration of a Drover without a coordinator, whose state this process opens itself. */
-export interface Local {
+/** Where Drover keeps its state for a directory, and with which configuration. Outside of projects, this is the user's own state. */
+export interface Project {
   locations: Locations;
   config: Config;
   /** Whether drover.yaml is trusted or, if there is none, the repository or the working directory. */
@@ -24,7 +24,7 @@ export interface Local {
   ignoredKeys: readonly string[];
 }
 
-export async function findLocal(env: Environment, cwd: string): Promise<Local> {
+export async function findProject(env: Environment, cwd: string): Promise<Project> {
   const locations = findLocations(env, cwd);
   // Inside a run, the outer Drover owns the record.
   const isNested = Boolean(env["DROVER_NESTED_LOG"]);
@@ -52,7 +52,7 @@ function isTrustedProject(configFile: string, env: Parameters<typeof isTrusted>[
   return existsSync(configFile) ? isEntryTrusted(configFile, env) : isTrusted(dirname(configFile), env);
 }
 
-export function openLocalStore({ locations }: Local): Promise<SqliteStore> {
+export function openLocalStore({ locations }: Project): Promise<SqliteStore> {
   const directory = recordDirectory(locations.stateDirectory);
   return openStore({
     directory,
@@ -85,15 +85,15 @@ export function createLocalIds(): NewId {
   return createIds(Date.now, fillRandom);
 }
 
-/** Creates the token for commands inside an `exec`. It looks like an attempt token but is not signed; only this process accepts it. */
+/** Creates the token for commands inside an `exec`. It looks like an attempt token but is not signed. Only this process accepts it. */
 export function createExecToken(): string {
   const bytes = Buffer.alloc(32);
   fillRandom(bytes);
   return `drva_exec.1.${bytes.toString("hex")}`;
 }
 
-/** Returns the name that belongs to the user id. Environment variables such as USER cannot fake it. */
-export function localUser(): string {
+/** Finds the name that belongs to the user id. Environment variables such as USER cannot fake it. */
+export function findLocalUser(): string {
   try {
     return userInfo().username;
   } catch (error) {
@@ -103,7 +103,7 @@ export function localUser(): string {
   }
 }
 
-/** Reads from the kernel, because loading node:crypto takes a tenth of the time of a cold `exec`. */
+/** Reads random bytes from the kernel, because loading node:crypto takes a tenth of the time of a cold `exec`. */
 function fillRandom(bytes: Uint8Array): void {
   const fd = openSync("/dev/urandom", "r");
   try {

@@ -40,7 +40,7 @@ async function setUp(config: Record<string, unknown>) {
   const host = await openHost({ rescueEveryMs: 50 });
   await host.dispatcher.start();
   closing.push(host.dispose, host.close);
-  host.agents.setFiles([
+  host.agents.setFileAgents([
     sampleAgent({ name: "coder", type: "autonomous", command: null, executor: "model", model: "m" }),
   ]);
   const profiles = newFolder();

@@ -57,7 +57,7 @@ export interface RunnerOptions {
   name?: string;
   /**
    * For a runner that serves a single command. It takes only runs that are pinned to it, does not offer its agents to
-   * others, and removes its directory at the end. compose/sweep-short-lived.ts cleans up after a killed one.
+   * others, and removes its directory at the end. compose/sweep-short-lived-runner.ts cleans up after a killed one.
    */
   shortLived?: boolean;
   /** The coordinator's URL for Drover commands inside runs. Without it, they get no URL and no token. */

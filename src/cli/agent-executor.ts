@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { findLocal } from "../local.ts";
+import { findProject } from "../local.ts";
 import { followRun } from "./follow-run.ts";
 import { isTerminal, tryWrite } from "./io.ts";
 import { loadSpec } from "./load-spec.ts";
@@ -44,8 +44,8 @@ async function runSpec(input: CommandInput): Promise<number> {
   if (session !== undefined && options["new"])
     throw usageError("SESSION and --new cannot be used together.", "agent-executor", "--new");
   const workspace = checkWorkspace(resolve(cwd, directory));
-  const local = await resolveTrust(input, await findLocal(env, cwd), { profiles: true });
-  const { agent, ...profile } = await loadSpec(resolve(cwd, spec), readText(options, "provider"), input, local);
+  const project = await resolveTrust(input, await findProject(env, cwd), { profiles: true });
+  const { agent, ...profile } = await loadSpec(resolve(cwd, spec), readText(options, "provider"), input, project);
   const parameters = isTerminal(0) ? {} : await readStdinParameters(process.stdin);
   const savedId = session === undefined && !options["new"] ? readSessionFile(workspace) : null;
   const namedSession =
@@ -55,7 +55,7 @@ async function runSpec(input: CommandInput): Promise<number> {
   const { withLocalRunner } = await import("./with-local-runner.ts");
   return withLocalRunner(
     input,
-    local,
+    project,
     { spec: { profile, workspace } },
     async (client) => {
       const use = { agent: agent.name, profile: profile.loaded.name, workspace };

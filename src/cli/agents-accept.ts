@@ -10,7 +10,7 @@ import {
   listHeld,
 } from "../define/agent-gate.ts";
 import { requireErrorCode } from "../define/error-code.ts";
-import { findLocal, type Local } from "../local.ts";
+import { findProject, type Project } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
 import { connect } from "./connect.ts";
 import { tryWrite, write } from "./io.ts";
@@ -41,7 +41,7 @@ export const agentsAccept: CommandSpec = {
 
 async function accept(input: CommandInput): Promise<number> {
   const [name] = input.positionals;
-  const { locations } = await findLocal(input.env, input.cwd);
+  const { locations } = await findProject(input.env, input.cwd);
   const heldDefinitions = listHeld(locations.stateDirectory).filter(
     (definition) => name === undefined || definition.name === name,
   );
@@ -82,7 +82,7 @@ async function waitUntilInUse(stateDirectory: string, definition: HeldAgent, inp
 
 /** Prints the agent definitions held in this state directory, with the command that accepts each. */
 export async function printHeldAgents({ env, cwd }: CommandInput): Promise<void> {
-  const { locations } = await findLocal(env, cwd);
+  const { locations } = await findProject(env, cwd);
   for (const { name, file } of listHeld(locations.stateDirectory))
     tryWrite(
       2,
@@ -96,7 +96,7 @@ export async function printHeldAgents({ env, cwd }: CommandInput): Promise<void>
  */
 export function createGateFor(
   { options }: Pick<CommandInput, "options">,
-  { locations, config }: Pick<Local, "locations" | "config">,
+  { locations, config }: Pick<Project, "locations" | "config">,
 ): (directory: string) => AgentGate | null {
   const acceptsAll = options["accept-agents"] === true || config.agents_auto_accept;
   return (directory) =>

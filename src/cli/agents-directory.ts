@@ -2,21 +2,21 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { findPackageDirectory } from "../define/package-directory.ts";
 import { isEntryTrusted } from "../define/trust.ts";
-import type { Local } from "../local.ts";
+import type { Project } from "../local.ts";
 import { type CommandInput, readText } from "./options.ts";
 
 /** The configured directory of agent files, or else `agents` next to drover.yaml or in the working directory, if trusted. */
-export function findAgentsDirectory(input: CommandInput, local: Local): string | null {
-  const configured = readText(input.options, "agents") ?? local.config.agents;
+export function findAgentsDirectory(input: CommandInput, project: Project): string | null {
+  const configured = readText(input.options, "agents") ?? project.config.agents;
   if (configured) return configured;
-  const directory = defaultAgentsDirectory(input, local);
+  const directory = defaultAgentsDirectory(input, project);
   return directory !== null && isEntryTrusted(directory, input.env) ? directory : null;
 }
 
 /** The `agents` directory at the default location, trusted or not; null if it does not exist. */
 export function defaultAgentsDirectory(
   { cwd }: Pick<CommandInput, "cwd">,
-  { locations }: Pick<Local, "locations">,
+  { locations }: Pick<Project, "locations">,
 ): string | null {
   const directory = join(locations.configFile ? dirname(locations.configFile) : cwd, "agents");
   return existsSync(directory) && directory !== join(findPackageDirectory("examples") ?? "", "agents")

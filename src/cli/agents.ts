@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { loadAgents, loadAgentFiles } from "../define/load-agents.ts";
 import { openSchemaChecker } from "../define/json-schema/checker.ts";
 import { findProfiles } from "../define/profiles.ts";
-import { findLocal } from "../local.ts";
+import { findProject } from "../local.ts";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
 import { builtInExecutors } from "../compose/create-executor.ts";
@@ -59,7 +59,7 @@ export const agentsCheck: CommandSpec = {
 async function listAgents(input: CommandInput): Promise<number> {
   const tag = readText(input.options, "tag");
   const source = await findAgentSource(input);
-  const all = "local" in source ? source.local : (await source.agents.list()).items;
+  const all = "localAgents" in source ? source.localAgents : (await source.agents.list()).items;
   const items = tag === undefined ? all : all.filter(({ tags }) => tags?.includes(tag));
   if (input.options["json"]) {
     for (const agent of items) write(1, jsonLine(agent));
@@ -84,13 +84,13 @@ async function listAgents(input: CommandInput): Promise<number> {
 }
 
 /** Returns the coordinator's client or, without a coordinator, the agents that `drover run` would find. */
-async function findAgentSource(input: CommandInput): Promise<ApiClient | { local: LocalAgent[] }> {
-  const { client, local } = await connect(input);
+async function findAgentSource(input: CommandInput): Promise<ApiClient | { localAgents: LocalAgent[] }> {
+  const { client, project } = await connect(input);
   // With DATABASE_URL the agents are in the fleet's database, so a coordinator is required.
   if (client !== null || input.env["DATABASE_URL"]) return client ?? connectOrFail(input);
   const { listLocalAgents } = await import("./local-agents.ts");
-  const trusted = await resolveTrust(input, local, { profiles: true, agents: true });
-  return { local: await listLocalAgents(input, trusted) };
+  const trusted = await resolveTrust(input, project, { profiles: true, agents: true });
+  return { localAgents: await listLocalAgents(input, trusted) };
 }
 
 async function showAgent(input: CommandInput): Promise<number> {
@@ -103,7 +103,9 @@ async function showAgent(input: CommandInput): Promise<number> {
 export async function findAgent(input: CommandInput, name: string): Promise<FlatAgent | LocalAgent> {
   const source = await findAgentSource(input);
   const agent =
-    "local" in source ? source.local.find((candidate) => candidate.name === name) : await source.agents.get(name);
+    "localAgents" in source
+      ? source.localAgents.find((candidate) => candidate.name === name)
+      : await source.agents.get(name);
   if (agent === undefined)
     throw new RequestError({
       code: "DROVER-API-014",
@@ -115,15 +117,16 @@ export async function findAgent(input: CommandInput, name: string): Promise<Flat
 }
 
 async function checkAgents(input: CommandInput): Promise<number> {
-  const project = input.positionals.length === 0 ? await findProject(input) : null;
+  const definitions = input.positionals.length === 0 ? await findProjectDefinitions(input) : null;
   const schemas = openSchemaChecker();
   const checks = { ...schemas, checkAgent: findModelAgentFaults };
-  const faults: DefinitionFault[] = [...(project?.faults ?? [])];
+  const faults: DefinitionFault[] = [...(definitions?.faults ?? [])];
   const names: string[] = [];
   const warnings: string[] = [];
   const skipped: string[] = [];
   const paths =
-    project?.directories ?? input.positionals.map((argument) => checkExists(resolve(input.cwd, argument), argument));
+    definitions?.directories ??
+    input.positionals.map((argument) => checkExists(resolve(input.cwd, argument), argument));
   let files = 0;
   for (const path of paths) {
     const loaded = statSync(path, { throwIfNoEntry: false })?.isFile()
@@ -131,7 +134,7 @@ async function checkAgents(input: CommandInput): Promise<number> {
       : await loadAgents(path, checks);
     faults.push(...loaded.faults);
     names.push(...loaded.agents.map(({ agent }) => agent.name));
-    const directories = [input.cwd, ...(project?.runnerDirectories ?? [])];
+    const directories = [input.cwd, ...(definitions?.runnerDirectories ?? [])];
     warnings.push(...loaded.agents.flatMap((agent) => findProgramWarning(agent, directories, input.env) ?? []));
     skipped.push(...loaded.subdirectories.filter((directory) => !paths.includes(directory)));
     files += loaded.files;
@@ -152,17 +155,17 @@ async function checkAgents(input: CommandInput): Promise<number> {
 }
 
 /** The agent directories of this project, and the faults of its profiles. */
-async function findProject(
+async function findProjectDefinitions(
   input: CommandInput,
 ): Promise<{ directories: string[]; runnerDirectories: string[]; faults: DefinitionFault[] }> {
   // Checks untrusted files too: this runs nothing, and users should be able to check before they trust.
   const scope = { profiles: true, agents: true };
-  const local = await resolveTrust(input, await findLocal(input.env, input.cwd), scope, { mayPrompt: false });
+  const project = await resolveTrust(input, await findProject(input.env, input.cwd), scope, { mayPrompt: false });
   const host = { builtIn: builtInExecutors, hasCommand: () => true };
-  const loaded = findProfiles([local.config.profiles ?? join(input.cwd, "profiles")], host);
+  const loaded = findProfiles([project.config.profiles ?? join(input.cwd, "profiles")], host);
   const { profiles } = loaded;
   const faults = [...loaded.faults, ...(await Promise.all(profiles.map(findModelProfileFaults))).flat()];
-  const mainDirectories = findAgentsDirectory(input, local) ?? defaultAgentsDirectory(input, local) ?? [];
+  const mainDirectories = findAgentsDirectory(input, project) ?? defaultAgentsDirectory(input, project) ?? [];
   const profileDirectories = profiles.flatMap(({ agentsDirectory }) => agentsDirectory ?? []);
   const runnerDirectories = [...new Set(profiles.map(({ directory }) => directory))];
   const directories = [...new Set([mainDirectories, profileDirectories].flat())];

@@ -1,6 +1,6 @@
 import { recordDirectory } from "../model/state-layout.ts";
 import { readDatabaseSettings } from "../define/database-settings.ts";
-import { findLocal } from "../local.ts";
+import { findProject } from "../local.ts";
 import { exportAudit } from "../record/audit/export.ts";
 import { write } from "./io.ts";
 import { escapeControlCharacters } from "./json-line.ts";
@@ -37,7 +37,7 @@ async function exportEntries(input: CommandInput): Promise<number> {
     await exportPostgres(database.url, range, writeLine);
     return 0;
   }
-  const { locations } = await findLocal(input.env, input.cwd);
+  const { locations } = await findProject(input.env, input.cwd);
   await exportAudit({ directory: recordDirectory(locations.stateDirectory), ...range }, writeLine);
   return 0;
 }

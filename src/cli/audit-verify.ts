@@ -1,6 +1,6 @@
 import { recordDirectory } from "../model/state-layout.ts";
 import { type DatabaseSettings, readDatabaseSettings } from "../define/database-settings.ts";
-import { findLocal } from "../local.ts";
+import { findProject } from "../local.ts";
 import { type VerifyResult, verifyAudit } from "../record/audit/verify.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
@@ -28,7 +28,7 @@ async function verify(input: CommandInput): Promise<number> {
 }
 
 async function verifyLocal(input: CommandInput, head: string | undefined): Promise<VerifyResult> {
-  const { locations } = await findLocal(input.env, input.cwd);
+  const { locations } = await findProject(input.env, input.cwd);
   return verifyAudit({ directory: recordDirectory(locations.stateDirectory), headCopy: locations.headCopy, head });
 }
 

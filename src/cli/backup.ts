@@ -4,7 +4,7 @@ import { constants } from "node:os";
 import { resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { readDatabaseSettings } from "../define/database-settings.ts";
-import { findLocal } from "../local.ts";
+import { findProject } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
 import { auditHeadFile, databaseFile, recordDirectory } from "../model/state-layout.ts";
 import { readHead, replaceHeadCopy } from "../record/audit/head.ts";
@@ -72,9 +72,9 @@ async function backup(input: CommandInput): Promise<number> {
 async function backUp(input: CommandInput, file: string): Promise<void> {
   const database = input.env["DROVER_API_URL"] ? null : readDatabaseSettings(input.env);
   if (database !== null) return void (await backupRecord(database, file, new Date()));
-  const { client, local } = await connect(input);
+  const { client, project } = await connect(input);
   if (client !== null) return fetchBackup(client, file);
-  const { stateDirectory } = local.locations;
+  const { stateDirectory } = project.locations;
   const directory = recordDirectory(stateDirectory);
   if (!existsSync(databaseFile(directory))) throw usageError(`${stateDirectory} has no record to back up.`, "backup");
   await backupRecord({ directory }, file, new Date());
@@ -99,7 +99,7 @@ function removePartialOnSignal(file: string): void {
 
 async function restore(input: CommandInput): Promise<number> {
   const file = resolve(input.cwd, input.positionals[0]!);
-  const { locations } = await findLocal(input.env, input.cwd);
+  const { locations } = await findProject(input.env, input.cwd);
   const database = readDatabaseSettings(input.env);
   const keepTokens = input.options["keep-tokens"] === true;
   const record = recordDirectory(locations.stateDirectory);

@@ -42,11 +42,11 @@ async function runChat(input: CommandInput): Promise<number> {
 }
 
 async function chatAtTerminal(input: CommandInput, agent_name: string): Promise<number> {
-  const { findLocal } = await import("../local.ts");
+  const { findProject } = await import("../local.ts");
   const { resolveTrust } = await import("./resolve-trust.ts");
   // Asks about trust before the chat takes over the terminal. The chat itself reports the files that are left out.
   const scope = { profiles: true, agents: true };
-  await resolveTrust(input, await findLocal(input.env, input.cwd), scope, { print: () => undefined });
+  await resolveTrust(input, await findProject(input.env, input.cwd), scope, { print: () => undefined });
   const { openTerminalChat } = await import("./chat/terminal-chat.ts");
   const style = createStyleFor(1, input.env);
   const chat = openTerminalChat(agent_name, style);
@@ -96,13 +96,13 @@ async function withAgent(
   work: (context: ChatContext, stateDirectory: string) => Promise<number>,
 ): Promise<number> {
   const { reportOnStderr, withCoordinator } = await import("./with-coordinator.ts");
-  const { findLocal } = await import("../local.ts");
+  const { findProject } = await import("../local.ts");
   const { createConversation } = await import("./chat/conversation.ts");
   const { readParameters } = await import("./run-parameters.ts");
   const { findSession } = await import("./find-id.ts");
   const sessionArgument = readText(input.options, "session");
-  const { locations } = await findLocal(input.env, input.cwd);
-  const project = readText(input.options, "project-dir");
+  const { locations } = await findProject(input.env, input.cwd);
+  const projectDirectory = readText(input.options, "project-dir");
   const runnerScope = sessionArgument === undefined ? { agent: agent_name } : { session: sessionArgument };
   const startConversation = async (client: ApiClient): Promise<number> => {
     const agent = await findAgent(client, agent_name);
@@ -110,7 +110,7 @@ async function withAgent(
     const conversation = createConversation(client, {
       agent,
       attended: input.options["no-attended"] !== true && (reportInChat !== null || input.options["attended"] === true),
-      project_dir: project === undefined ? undefined : resolve(input.cwd, project),
+      project_dir: projectDirectory === undefined ? undefined : resolve(input.cwd, projectDirectory),
       parameters: readParameters(input.extraOptions, undefined, agent.parameters_schema),
       parent_run_id: input.env["DROVER_RUN_ID"] || undefined,
     });

@@ -19,7 +19,7 @@ import { proving } from "../../test/proving.ts";
 import { HostError } from "../model/errors.ts";
 import { announcementFile, recordDirectory, tokenFile } from "../model/state-layout.ts";
 import { toRefusal } from "../serve/refusal.ts";
-import { findLocal } from "../local.ts";
+import { findProject } from "../local.ts";
 import { connect } from "./connect.ts";
 import type { CommandInput } from "./options.ts";
 import { serveStateDirectory } from "./serve-state-directory.ts";
@@ -103,7 +103,10 @@ test("does not trust a port without a token", async () => {
 test("a coordinator creates a private socket that commands try first, and removes it when it stops", async () => {
   const cwd = folder();
   const input = inputFor(cwd);
-  const coordinator = await serveStateDirectory(input, await findLocal(input.env, cwd), { host: "127.0.0.1", port: 0 });
+  const coordinator = await serveStateDirectory(input, await findProject(input.env, cwd), {
+    host: "127.0.0.1",
+    port: 0,
+  });
   coordinator.announce();
   const socket = join(recordDirectory(cwd), "sock");
   expect(lstatSync(socket).mode & 0o777).toBe(0o600);
@@ -128,7 +131,10 @@ test("replaces the socket of a killed coordinator", async () => {
   await new Promise((resolve) => child.once("close", resolve));
   expect(existsSync(socket)).toBe(true);
   const input = inputFor(cwd);
-  const coordinator = await serveStateDirectory(input, await findLocal(input.env, cwd), { host: "127.0.0.1", port: 0 });
+  const coordinator = await serveStateDirectory(input, await findProject(input.env, cwd), {
+    host: "127.0.0.1",
+    port: 0,
+  });
   closing.push(() => coordinator.stop());
   coordinator.announce();
   expect((await connect(input)).target?.url).toBe(`unix:${socket}`);
@@ -139,7 +145,10 @@ test("puts the socket into the user's runtime directory if the path is too long"
   const cwd = join(folder(), "long-".repeat(25));
   mkdirSync(cwd, { mode: 0o700 });
   const input = inputFor(cwd, { XDG_RUNTIME_DIR: runtime });
-  const coordinator = await serveStateDirectory(input, await findLocal(input.env, cwd), { host: "127.0.0.1", port: 0 });
+  const coordinator = await serveStateDirectory(input, await findProject(input.env, cwd), {
+    host: "127.0.0.1",
+    port: 0,
+  });
   closing.push(() => coordinator.stop());
   coordinator.announce();
   expect(coordinator.socket).toMatch(new RegExp(`^${runtime}/drover/[0-9a-f]{12}\\.sock$`));

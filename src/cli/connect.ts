@@ -1,4 +1,4 @@
-import { findLocal, type Local } from "../local.ts";
+import { findProject, type Project } from "../local.ts";
 import { HostError, RequestError } from "../model/errors.ts";
 import { type ApiClient, createClient } from "../wire/client.ts";
 import type { Target } from "../wire/http-transport.ts";
@@ -11,7 +11,7 @@ interface Connection {
   client: ApiClient | null;
   /** The address and token that the client uses. */
   target: Target | null;
-  local: Local;
+  project: Project;
 }
 
 /**
@@ -19,28 +19,28 @@ interface Connection {
  * A named coordinator that does not answer is an error. A stale announcement in the state directory is not.
  */
 export async function connect(input: CommandInput): Promise<Connection> {
-  const local = await findLocal(input.env, input.cwd);
+  const project = await findProject(input.env, input.cwd);
   const url = input.env["DROVER_API_URL"];
   const token = input.env["DROVER_API_KEY"] || null;
   if (url?.startsWith("unix:") && input.env["DROVER_NESTED_LOG"]) {
     const { waitForSocket } = await import("../wire/wait-for-socket.ts");
     await waitForSocket(url.slice("unix:".length));
   }
-  if (url) return createConnection({ url, token, allowHttp: allowsHttp(input, url) }, local);
-  const { stateDirectory } = local.locations;
+  if (url) return createConnection({ url, token, allowHttp: allowsHttp(input, url) }, project);
+  const { stateDirectory } = project.locations;
   const announcement = readAnnouncement(stateDirectory);
   if (announcement && isAlive(announcement.pid)) {
     const knownToken = token ?? readStoredToken(stateDirectory, announcement.token_file);
     for (const target of listTargets(announcement, knownToken)) {
-      const candidate = createConnection(target, local);
+      const candidate = createConnection(target, project);
       if (await isAnswering(candidate.client)) return candidate;
     }
   }
-  return { client: null, target: null, local };
+  return { client: null, target: null, project };
 }
 
-function createConnection(target: Target, local: Local): Connection & { client: ApiClient } {
-  return { client: createClient(target), target, local };
+function createConnection(target: Target, project: Project): Connection & { client: ApiClient } {
+  return { client: createClient(target), target, project };
 }
 
 /** The socket comes first. Without a token the port is not used, because it may belong to another program by now. */
@@ -60,11 +60,11 @@ function allowsHttp({ env, options }: CommandInput, url: string): boolean {
 }
 
 export async function connectOrFail(input: CommandInput): Promise<ApiClient> {
-  const { client, local } = await connect(input);
+  const { client, project } = await connect(input);
   if (client) return client;
   throw new HostError({
     code: "DROVER-API-023",
-    message: `No coordinator is running for ${local.locations.stateDirectory}.`,
+    message: `No coordinator is running for ${project.locations.stateDirectory}.`,
     next: "Start one with `drover up`, or set DROVER_API_URL and DROVER_API_KEY.",
   });
 }

@@ -1,4 +1,4 @@
-import type { Local } from "../local.ts";
+import type { Project } from "../local.ts";
 import { type Agent, getSessionTimeoutSeconds } from "../model/agent.ts";
 import { isProcedural, type Session } from "../model/session.ts";
 import { hasEnded } from "../model/states.ts";
@@ -55,10 +55,10 @@ async function findLastRun({ runs }: ApiClient, session_id: string): Promise<Con
 }
 
 /** The agents that `drover sessions resume` would find without a coordinator. null for the record of a fleet. */
-export async function listAgentsHere(input: CommandInput, local: Local): Promise<readonly Agent[] | null> {
+export async function listAgentsHere(input: CommandInput, project: Project): Promise<readonly Agent[] | null> {
   if (input.env["DATABASE_URL"]) return null;
   const { listLocalAgents } = await import("./local-agents.ts");
-  return listLocalAgents({ ...input, options: { ...input.options, quiet: true } }, local);
+  return listLocalAgents({ ...input, options: { ...input.options, quiet: true } }, project);
 }
 
 /** Adds to each session whether it can be continued. */

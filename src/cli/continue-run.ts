@@ -1,5 +1,5 @@
 import type { Run } from "../model/run.ts";
-import { parseShortLivedName } from "../model/short-lived.ts";
+import { parseShortLivedName } from "../model/short-lived-runner.ts";
 import { followRun } from "./follow-run.ts";
 import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";

@@ -1,4 +1,4 @@
-import { findLocal } from "../local.ts";
+import { findProject } from "../local.ts";
 import { write } from "./io.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { readListenAddress, serveStateDirectory, serveOptions } from "./serve-state-directory.ts";
@@ -19,8 +19,8 @@ export const coordinatorCommand: CommandSpec = {
 };
 
 async function serve(input: CommandInput): Promise<number> {
-  const local = await resolveTrust(input, await findLocal(input.env, input.cwd), { agents: true });
-  const coordinator = await serveStateDirectory(input, local, readListenAddress(input, "coordinator"));
+  const project = await resolveTrust(input, await findProject(input.env, input.cwd), { agents: true });
+  const coordinator = await serveStateDirectory(input, project, readListenAddress(input, "coordinator"));
   coordinator.announce();
   let isForced = false;
   // Handle signals before the message below is printed: a program that reads it may send a signal at once.

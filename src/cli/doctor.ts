@@ -1,5 +1,5 @@
 import type { Locations } from "../define/locations.ts";
-import { findLocal } from "../local.ts";
+import { findProject } from "../local.ts";
 import { type Finding, type HostReport, probeHost } from "../process/probe-host.ts";
 import { findProfileDirectories } from "../compose/open-profiles.ts";
 import { type FoundClient, findAgentSdk, findClients } from "./find-clients.ts";
@@ -23,9 +23,9 @@ export const doctor: CommandSpec = {
 
 async function examine(input: CommandInput): Promise<number> {
   // Reports a broken drover.yaml like every other command.
-  const local = await findLocal(input.env, input.cwd);
-  const { locations, config } = local;
-  const untrusted = findUntrusted(input, local, { profiles: true, agents: true });
+  const project = await findProject(input.env, input.cwd);
+  const { locations, config } = project;
+  const untrusted = findUntrusted(input, project, { profiles: true, agents: true });
   const [host, programs] = await Promise.all([probeHost(), findClients(input.env)]);
   const profileDirectories = findProfileDirectories(input.cwd, config, true, input.env);
   const clients = { ...programs, "claude-sdk": findAgentSdk(profileDirectories, input) };
@@ -37,7 +37,7 @@ async function examine(input: CommandInput): Promise<number> {
         node: process.version,
         state_directory: stateDirectory,
         config_file: configFile,
-        trusted: local.trusted,
+        trusted: project.trusted,
         ...host,
         clients,
       }),
@@ -48,7 +48,7 @@ async function examine(input: CommandInput): Promise<number> {
     ["platform", `${host.platform}, Node ${process.version}`],
     ["state directory", stateLine(locations, input.env)],
     ["configuration", locations.configFile ?? "none (defaults)"],
-    ["trusted", local.trusted ? "yes" : "no"],
+    ["trusted", project.trusted ? "yes" : "no"],
     ["isolation auto", host.auto ?? "none available"],
     ...section("isolation", host.isolation),
     ...section("limit", byOption(host.limits)),

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { findCheckout } from "../define/checkout.ts";
 import type { ExecRecord, ExecRequest } from "../execute/exec.ts";
 import { openExecRecording } from "../compose/exec-recording.ts";
-import { findLocal, type Local } from "../local.ts";
+import { findProject, type Project } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
 import { logsDirectory, recordDirectory } from "../model/state-layout.ts";
 import { checkCommand } from "../process/check-command.ts";
@@ -38,11 +38,11 @@ export function main(argv: readonly string[]): Promise<never> {
 async function runExec(input: CommandInput): Promise<number> {
   const { options } = input;
   const json = options["json"] === true;
-  const local = await findTrustedLocal(input);
-  const request = readRequest(input, local);
+  const project = await findTrustedProject(input);
+  const request = readRequest(input, project);
   // Check before anything is written to the state directory, so that a bad request leaves nothing behind.
   checkCommand(request.command);
-  const recording = await openExecRecording(request, input, local);
+  const recording = await openExecRecording(request, input, project);
   let closedStream: "stdout" | "stderr" | null = null;
   const execute = (signal: AbortSignal, stop: () => void, wasInterrupted: () => boolean): Promise<ExecRecord> => {
     if (!json)
@@ -66,11 +66,11 @@ async function runExec(input: CommandInput): Promise<number> {
 }
 
 /** Loads the trust prompt only if the directory has untrusted settings. */
-async function findTrustedLocal(input: CommandInput): Promise<Local> {
-  const local = await findLocal(input.env, input.cwd);
-  if (local.ignoredKeys.length === 0) return local;
+async function findTrustedProject(input: CommandInput): Promise<Project> {
+  const project = await findProject(input.env, input.cwd);
+  if (project.ignoredKeys.length === 0) return project;
   const { resolveTrust } = await import("./resolve-trust.ts");
-  return resolveTrust(input, local, {});
+  return resolveTrust(input, project, {});
 }
 
 /**
@@ -82,9 +82,9 @@ function commandToShowRun({ env }: CommandInput): string {
   return `${unset.length > 0 ? `env ${unset.join("")}` : ""}${droverCommand()} runs show`;
 }
 
-function readRequest(input: CommandInput, local: Local): ExecRequest {
+function readRequest(input: CommandInput, project: Project): ExecRequest {
   const { options, env } = input;
-  const { config, locations } = local;
+  const { config, locations } = project;
   const { argv, display } = readCommand(input, read.readUseShell(options, config));
   const { run_id, ...correlation } = read.readCorrelation(options, env);
   const capture = read.readCapture(options, config);

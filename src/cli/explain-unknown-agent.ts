@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { listHeld } from "../define/agent-gate.ts";
-import { findLocal } from "../local.ts";
+import { findProject } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
 import type { CommandInput } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
@@ -18,7 +18,7 @@ export async function explainUnknownAgent(
   coordinator: string | null,
 ): Promise<unknown> {
   if (!(error instanceof RequestError) || error.code !== "DROVER-SUB-001") return error;
-  const { locations, config } = await findLocal(env, cwd);
+  const { locations, config } = await findProject(env, cwd);
   const held = listHeld(locations.stateDirectory).find((definition) => definition.name === name);
   const isEmpty = coordinator === null && config.profiles === null && !existsSync(join(cwd, "profiles"));
   const hint = held

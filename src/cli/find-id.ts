@@ -1,4 +1,4 @@
-import { localUser } from "../local.ts";
+import { findLocalUser } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
 import { toCursor } from "../show/cursor.ts";
 import type { ApiClient } from "../wire/client.ts";
@@ -57,7 +57,7 @@ async function findNewest(client: ApiClient, list: ListIds): Promise<string | un
  * record that this process has opened itself: everything in it belongs to the caller.
  */
 export async function findCallerNames(client: ApiClient): Promise<string[] | null> {
-  return client.url === inProcessUrl ? null : [...new Set([(await client.me()).subject, localUser()])];
+  return client.url === inProcessUrl ? null : [...new Set([(await client.me()).subject, findLocalUser()])];
 }
 
 export function isPartOfId(query: string): boolean {

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { readDatabaseUrl } from "../define/database-settings.ts";
-import { type Local, openLocalStore } from "../local.ts";
+import { type Project, openLocalStore } from "../local.ts";
 import { HostError } from "../model/errors.ts";
 import type { StoredEvent } from "../model/event.ts";
 import { databaseFile, recordDirectory } from "../model/state-layout.ts";
@@ -20,10 +20,10 @@ type Work<T> = (client: ApiClient, isLive: boolean) => Promise<T>;
  * there is no record yet, prints a hint to stderr and returns null.
  */
 export async function withHistory<T>(input: CommandInput, work: Work<T>): Promise<T | null> {
-  const { client, local } = await connect(input);
+  const { client, project } = await connect(input);
   if (client) return work(client, true);
   const database = readDatabaseUrl(input.env);
-  return database === null ? withDirectory(input, local, work) : withDatabase(database, work);
+  return database === null ? withDirectory(input, project, work) : withDatabase(database, work);
 }
 
 async function withDatabase<T>(url: string, work: Work<T>): Promise<T> {
@@ -47,23 +47,23 @@ async function refuseToWrite(): Promise<never> {
   });
 }
 
-async function withDirectory<T>(input: CommandInput, local: Local, work: Work<T>): Promise<T | null> {
-  if (!existsSync(databaseFile(recordDirectory(local.locations.stateDirectory)))) {
-    if (!input.options["quiet"]) write(2, describeMissingRecord(local));
+async function withDirectory<T>(input: CommandInput, project: Project, work: Work<T>): Promise<T | null> {
+  if (!existsSync(databaseFile(recordDirectory(project.locations.stateDirectory)))) {
+    if (!input.options["quiet"]) write(2, describeMissingRecord(project));
     return null;
   }
   const { createRecordClient } = await import("../compose/record-client.ts");
-  const store = await openLocalStore(local);
+  const store = await openLocalStore(project);
   try {
     // Finishes runs whose Drover process was killed.
-    await sweepInterrupted(store, local.locations.stateDirectory);
+    await sweepInterrupted(store, project.locations.stateDirectory);
     return await work(createRecordClient(store), false);
   } finally {
     await store.close();
   }
 }
 
-function describeMissingRecord({ locations: { stateDirectory, headCopy } }: Local): string {
+function describeMissingRecord({ locations: { stateDirectory, headCopy } }: Project): string {
   const head = headCopy === undefined ? null : readHeadCopy(headCopy);
   return head !== null && head.count > 0
     ? `The record in ${stateDirectory} is missing; it had ${head.count} audit rows. Restore it from a backup. For details: ${droverCommand()} audit verify\n`

@@ -3,7 +3,7 @@ import { isAgentFile, loadAgentFiles } from "../define/load-agents.ts";
 import { openSchemaChecker } from "../define/json-schema/checker.ts";
 import { type LoadedProfile, loadProfile } from "../define/profiles.ts";
 import { chooseProvider, openProvider } from "../llm/providers.ts";
-import { type Local, createLocalIds } from "../local.ts";
+import { type Project, createLocalIds } from "../local.ts";
 import type { Agent } from "../model/agent.ts";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import { BugError, RequestError } from "../model/errors.ts";
@@ -21,17 +21,17 @@ export async function loadSpec(
   file: string,
   provider: string | undefined,
   { env, cwd }: Pick<CommandInput, "env" | "cwd">,
-  local: Local,
+  project: Project,
 ): Promise<RunnerProfile & { agent: Agent }> {
   const agent = await readSpec(file);
-  const loaded = loadModelProfile({ cwd, env }, local, provider);
+  const loaded = loadModelProfile({ cwd, env }, project, provider);
   const text = (key: string): string | undefined => {
     const value = loaded.profile.config[key];
     return typeof value === "string" ? value : undefined;
   };
   const location = { env, directory: loaded.directory };
   const candidates = { option: provider, agent: agent.provider, profile: text("provider") };
-  const providerName = await chooseProvider({ ...candidates, config: local.config.provider ?? undefined }, location);
+  const providerName = await chooseProvider({ ...candidates, config: project.config.provider ?? undefined }, location);
   const base_url = text("base_url");
   const script = agent.script ?? text("script");
   const openedProvider = await openProvider(providerName, {
@@ -85,7 +85,7 @@ async function readSpec(file: string): Promise<Agent> {
 /** The project's profile `model`, or else one without settings. Its base_url is used only with its own provider. */
 function loadModelProfile(
   { cwd, env }: Pick<CommandInput, "env" | "cwd">,
-  { config: { profiles, isolation } }: Local,
+  { config: { profiles, isolation } }: Project,
   provider?: string,
 ): LoadedProfile {
   const host = { builtIn: ["model"], hasCommand: () => true };

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { loadAgents } from "../define/load-agents.ts";
 import { openSchemaChecker } from "../define/json-schema/checker.ts";
-import { type Local, openLocalStore } from "../local.ts";
+import { type Project, openLocalStore } from "../local.ts";
 import type { Agent } from "../model/agent.ts";
 import { type AgentPosition, toAgentPosition } from "../model/agent-position.ts";
 import { describeFault } from "../model/definition-fault.ts";
@@ -14,13 +14,13 @@ import { findAgentsDirectory } from "./agents-directory.ts";
 export type LocalAgent = Agent & { source: "file" | "api" | "runner"; runner_id: null; fault?: string };
 
 /** The agents that `drover run` finds without a coordinator, by name. If a name occurs twice, `drover run` uses the first. */
-export async function listLocalAgents(input: CommandInput, local: Local): Promise<LocalAgent[]> {
+export async function listLocalAgents(input: CommandInput, project: Project): Promise<LocalAgent[]> {
   const onNotice = (message: string): void => {
     if (!input.options["quiet"]) write(2, `drover: ${message}\n`);
   };
   const { profiles, stop } = await openProfiles({
     names: null,
-    directories: findProfileDirectories(input.cwd, local.config, true, input.env),
+    directories: findProfileDirectories(input.cwd, project.config, true, input.env),
     env: input.env,
     onNotice,
     skipSchemaChecks: true,
@@ -29,8 +29,8 @@ export async function listLocalAgents(input: CommandInput, local: Local): Promis
   const withSource = (source: LocalAgent["source"], agents: readonly Agent[]): LocalAgent[] =>
     agents.map((agent) => ({ ...agent, source, runner_id: null }));
   const all = [
-    ...withSource("file", await readAgentFiles(findAgentsDirectory(input, local), onNotice)),
-    ...withSource("api", await readStoredAgents(local)),
+    ...withSource("file", await readAgentFiles(findAgentsDirectory(input, project), onNotice)),
+    ...withSource("api", await readStoredAgents(project)),
     ...withSource(
       "runner",
       profiles.flatMap(({ agents }) => agents),
@@ -49,9 +49,9 @@ async function readAgentFiles(directory: string | null, onNotice: (message: stri
 }
 
 /** The agents created over the API. Agents that a runner offered are not available without the coordinator. */
-async function readStoredAgents(local: Local): Promise<Agent[]> {
-  if (!existsSync(databaseFile(recordDirectory(local.locations.stateDirectory)))) return [];
-  const store = await openLocalStore(local);
+async function readStoredAgents(project: Project): Promise<Agent[]> {
+  if (!existsSync(databaseFile(recordDirectory(project.locations.stateDirectory)))) return [];
+  const store = await openLocalStore(project);
   try {
     const agents: Agent[] = [];
     for (let after: AgentPosition | undefined; ;) {

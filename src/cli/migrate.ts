@@ -60,8 +60,8 @@ function readUrl(input: CommandInput): string {
 /** A running coordinator would keep writing to the old record after the copy. */
 async function requireStoppedRecord(input: CommandInput): Promise<string> {
   const { DROVER_API_URL: _, ...env } = input.env;
-  const { client, local } = await connect({ ...input, env });
-  const { stateDirectory } = local.locations;
+  const { client, project } = await connect({ ...input, env });
+  const { stateDirectory } = project.locations;
   if (client === null) return recordDirectory(stateDirectory);
   throw new RequestError({
     code: "DROVER-USE-001",

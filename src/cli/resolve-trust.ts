@@ -3,7 +3,7 @@ import { dirname, extname, join } from "node:path";
 import { isAgentFile } from "../define/load-agents.ts";
 import { requireErrorCode } from "../define/error-code.ts";
 import { declineTrust, isDecided, isEntryTrusted, isTrusted, trustDirectory, trustProblem } from "../define/trust.ts";
-import { findLocal, type Local } from "../local.ts";
+import { findProject, type Project } from "../local.ts";
 import { defaultAgentsDirectory } from "./agents-directory.ts";
 import { canAsk } from "./can-ask.ts";
 import { isTerminal, tryWrite } from "./io.ts";
@@ -37,15 +37,15 @@ export interface TrustReporting {
  */
 export async function resolveTrust(
   input: CommandInput,
-  local: Local,
+  project: Project,
   scope: TrustScope,
   { print = (line) => tryWrite(2, `drover: ${line}\n`), mayPrompt = true }: TrustReporting = {},
-): Promise<Local> {
-  let current = local;
+): Promise<Project> {
+  let current = project;
   if (mayPrompt && canAsk(input))
-    for (const [directory, contents] of findUntrusted(input, local, scope)) {
+    for (const [directory, contents] of findUntrusted(input, project, scope)) {
       if (isDecided(directory, input.env) || !ask(directory, contents, input)) continue;
-      current = await findLocal(input.env, input.cwd);
+      current = await findProject(input.env, input.cwd);
     }
   if (!input.options["quiet"]) describeUntrusted(findUntrusted(input, current, scope), input.env).forEach(print);
   return current;
@@ -53,18 +53,18 @@ export async function resolveTrust(
 
 export function findUntrusted(
   input: Pick<CommandInput, "cwd" | "env" | "options">,
-  local: Local,
+  project: Project,
   scope: TrustScope,
 ): Untrusted {
   const untrusted: Untrusted = new Map();
   const add = (directory: string, contents: readonly string[]): void => {
     if (contents.length > 0) untrusted.set(directory, [...(untrusted.get(directory) ?? []), ...contents]);
   };
-  const { configFile } = local.locations;
+  const { configFile } = project.locations;
   if (configFile) {
     const isTargetTrusted = isTrusted(configFile, input.env);
     const directory = isTargetTrusted ? realPathOrSame(dirname(configFile)) : dirname(realPathOrSame(configFile));
-    add(directory, local.ignoredKeys);
+    add(directory, project.ignoredKeys);
   }
   const check = (directory: string, kind: string, matches: (name: string) => boolean): void => {
     const names = listNames(directory).filter(matches);
@@ -75,10 +75,10 @@ export function findUntrusted(
     const isTargetTrusted = isTrusted(directory, input.env);
     add(isTargetTrusted || realPath === join(parent, kind) ? parent : realPath, [`${kind}/ (${names.length})`]);
   };
-  if (scope.profiles && local.config.profiles === null)
+  if (scope.profiles && project.config.profiles === null)
     check(join(input.cwd, "profiles"), "profiles", (name) => [".json", ".yaml", ".yml"].includes(extname(name)));
-  const agents = defaultAgentsDirectory(input, local);
-  const configured = readText(input.options, "agents") ?? local.config.agents;
+  const agents = defaultAgentsDirectory(input, project);
+  const configured = readText(input.options, "agents") ?? project.config.agents;
   if (scope.agents && agents !== null && !configured) check(agents, "agents", isAgentFile);
   return untrusted;
 }

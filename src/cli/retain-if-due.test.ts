@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { recordDirectory, retentionStampFile } from "../model/state-layout.ts";
 import { execOnRecord } from "../execute/exec.ts";
-import { type Local, createLocalIds } from "../local.ts";
+import { type Project, createLocalIds } from "../local.ts";
 import { defaultConfig } from "../model/config.ts";
 import { noCorrelation } from "../model/new-run.ts";
 import { currentOwner } from "../record/audit/owner.ts";
@@ -53,7 +53,7 @@ async function exec(at: Date): Promise<string> {
 }
 
 it("deletes expired records at most once a day, and the rest still verifies", async () => {
-  const local: Local = {
+  const project: Project = {
     locations: { stateDirectory: directory, configFile: null, repository: null },
     config: { ...defaultConfig, retention: { ...defaultConfig.retention, runs_days: 1e-9 } },
     trusted: false,
@@ -61,15 +61,15 @@ it("deletes expired records at most once a day, and the rest still verifies", as
   };
   const now = new Date();
   const stamp = retentionStampFile(recordDirectory(directory));
-  await retainIfDue(store, local, new Date(now.getTime() - 2 * day));
+  await retainIfDue(store, project, new Date(now.getTime() - 2 * day));
   const old = await exec(new Date(now.getTime() - 40 * day));
   const recent = await exec(now);
   utimesSync(stamp, now, now);
-  await retainIfDue(store, local, now);
+  await retainIfDue(store, project, now);
   expect(await store.read.run(old)).not.toBeNull();
   utimesSync(stamp, new Date(now.getTime() - 2 * day), new Date(now.getTime() - 2 * day));
   clock = new Date(now.getTime() + day);
-  await retainIfDue(store, local, now);
+  await retainIfDue(store, project, now);
   expect(await store.read.run(old)).toBeNull();
   expect(await store.read.run(recent)).not.toBeNull();
   expect(await verifyAudit({ directory: recordDirectory(directory) })).toMatchObject({ ok: true, pruned: { rows: 2 } });

@@ -1,12 +1,12 @@
 import { statSync, utimesSync, writeFileSync } from "node:fs";
 import { recordDirectory, retentionStampFile } from "../model/state-layout.ts";
-import type { Local } from "../local.ts";
+import type { Project } from "../local.ts";
 import type { SqliteStore } from "../record/open.ts";
 
 const dayMs = 86_400_000;
 
 /** Deletes records that are older than the configured retention, at most once a day. */
-export async function retainIfDue(store: SqliteStore, { locations, config }: Local, now: Date): Promise<void> {
+export async function retainIfDue(store: SqliteStore, { locations, config }: Project, now: Date): Promise<void> {
   const stamp = retentionStampFile(recordDirectory(locations.stateDirectory));
   const lastRun = statSync(stamp, { throwIfNoEntry: false });
   if (lastRun && now.getTime() - lastRun.mtimeMs < dayMs) return;

@@ -1,6 +1,6 @@
 import { createHttpPort } from "../wire/http-port.ts";
 import type { Target } from "../wire/http-transport.ts";
-import { findLocal } from "../local.ts";
+import { findProject } from "../local.ts";
 import { HostError, RequestError } from "../model/errors.ts";
 import { PortError } from "../model/port-error.ts";
 import { recordDirectory, runnerTokenFile } from "../model/state-layout.ts";
@@ -67,8 +67,8 @@ async function runRunner(input: CommandInput): Promise<number> {
   };
   // `drover up` has already resolved trust for the runner that it starts.
   const scope = { profiles: searchesForProfiles(profileNames) };
-  const local = await findLocal(env, cwd);
-  const { locations, config } = options["while-stdin"] ? local : await resolveTrust(input, local, scope);
+  const project = await findProject(env, cwd);
+  const { locations, config } = options["while-stdin"] ? project : await resolveTrust(input, project, scope);
   const directories = findProfileDirectories(cwd, config, options["examples"] === true, env);
   const profiles = await openProfiles({
     names: profileNames.length > 0 ? profileNames : null,

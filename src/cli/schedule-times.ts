@@ -30,5 +30,5 @@ export function slotLines(slots: readonly string[], timezone: string): string[] 
   const localZone = localTimezone();
   if (localZone === timezone) return slots.map((time) => `  ${formatTime(time, timezone)}`);
   const rows = slots.map((time): [string, string] => [formatTime(time, timezone), formatTime(time, localZone)]);
-  return columns([[timezone, `${localZone} (local)`], ...rows]);
+  return columns([[timezone, `${localZone} (project)`], ...rows]);
 }

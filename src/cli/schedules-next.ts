@@ -1,4 +1,4 @@
-import { createFireTimes } from "../define/fire-times.ts";
+import { createSlotTimes } from "../define/slot-times.ts";
 import { checkTiming } from "../define/check-timing.ts";
 import { RequestError } from "../model/errors.ts";
 import type { Timing } from "../model/schedule.ts";
@@ -45,7 +45,7 @@ async function showNext(input: CommandInput): Promise<number> {
 function preview(timing: Timing): { next: string[]; timezone: string } {
   requireTiming(timing, "schedules next");
   const now = Date.now();
-  const times = createFireTimes()(timing, now);
+  const times = createSlotTimes()(timing, now);
   const next: string[] = [];
   for (let time = times.next(now); time !== null && next.length < 5; time = times.next(time))
     next.push(new Date(time).toISOString());

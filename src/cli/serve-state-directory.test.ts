@@ -7,7 +7,7 @@ import { registration } from "../../test/coordinator.ts";
 import { rawCall } from "../../test/http-call.ts";
 import { recordRuns } from "../../test/fixtures/record/sample.ts";
 import { openStore } from "../record/open.ts";
-import { findLocal } from "../local.ts";
+import { findProject } from "../local.ts";
 import { openProfiles, findProfileDirectories } from "../compose/open-profiles.ts";
 import { createHttpPort } from "../wire/http-port.ts";
 import { connect } from "./connect.ts";
@@ -25,7 +25,7 @@ function createInput(cwd: string) {
 
 async function serveIn(cwd: string) {
   const input = createInput(cwd);
-  return serveStateDirectory(input, await findLocal(input.env, cwd), { host: "127.0.0.1", port: 0 });
+  return serveStateDirectory(input, await findProject(input.env, cwd), { host: "127.0.0.1", port: 0 });
 }
 
 function folder(): string {
@@ -73,7 +73,7 @@ it("uses the agents, public URLs and profiles that drover.yaml names", async () 
   expect(status).toBe(200);
   expect(text).toContain('"configured"');
 
-  const { config } = await findLocal({ DROVER_TRUST: cwd }, join(cwd, "below"));
+  const { config } = await findProject({ DROVER_TRUST: cwd }, join(cwd, "below"));
   const directories = findProfileDirectories(join(cwd, "below"), config, false, {});
   expect(directories[0]).toBe(join(cwd, "offers"));
   const found = await openProfiles({

@@ -1,7 +1,7 @@
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { type Coordinator, startCoordinator } from "../coordinator.ts";
 import { readDatabaseSettings } from "../define/database-settings.ts";
-import type { Local } from "../local.ts";
+import type { Project } from "../local.ts";
 import { describeFault } from "../model/definition-fault.ts";
 import type { RunnerPort } from "../model/runner-port.ts";
 import { HostError } from "../model/errors.ts";
@@ -49,14 +49,14 @@ interface ListenAddress {
  */
 export async function serveStateDirectory(
   input: CommandInput,
-  local: Local,
+  project: Project,
   listen: ListenAddress,
 ): Promise<ServedCoordinator> {
-  const { stateDirectory } = local.locations;
+  const { stateDirectory } = project.locations;
   const lock = lockCoordinator(recordDirectory(stateDirectory));
   if (lock === null) throw alreadyServed(stateDirectory);
   try {
-    return await serveLocked(input, local, listen, lock);
+    return await serveLocked(input, project, listen, lock);
   } catch (error) {
     lock.release();
     throw error;
@@ -65,17 +65,17 @@ export async function serveStateDirectory(
 
 async function serveLocked(
   input: CommandInput,
-  local: Local,
+  project: Project,
   listen: ListenAddress,
   lock: CoordinatorLock,
 ): Promise<ServedCoordinator> {
-  const { stateDirectory } = local.locations;
+  const { stateDirectory } = project.locations;
   const database = readDatabaseSettings(input.env);
-  const agents = findAgentsDirectory(input, local);
-  const publicUrls = [...readList(input.options, "public-url"), ...local.config.public_urls];
+  const agents = findAgentsDirectory(input, project);
+  const publicUrls = [...readList(input.options, "public-url"), ...project.config.public_urls];
   const coordinator = await startCoordinator({
     stateDirectory,
-    headCopy: local.locations.headCopy,
+    headCopy: project.locations.headCopy,
     database,
     databaseWaitMs,
     onDatabaseUnreachable: ({ message }) =>
@@ -83,13 +83,13 @@ async function serveLocked(
     ...listen,
     socket: chooseSocketPath(recordDirectory(stateDirectory), input.env),
     agentsDirectory: agents,
-    agentGate: agents === null ? null : createGateFor(input, local)(agents),
+    agentGate: agents === null ? null : createGateFor(input, project)(agents),
     authEnabled: input.env["AUTH_ENABLED"] !== "false",
     publicUrls,
     variables: input.env,
-    webhookAllow: local.config.webhooks.allow,
-    retention: toRetentionDays(local.config),
-    maxFileBytes: local.config.files.max_file_mb * 1024 * 1024,
+    webhookAllow: project.config.webhooks.allow,
+    retention: toRetentionDays(project.config),
+    maxFileBytes: project.config.files.max_file_mb * 1024 * 1024,
     onDefect: (error, where) =>
       write(2, `drover: ${where}: ${error instanceof Error ? error.message : String(error)}${describeNext(error)}\n`),
     onAgentFaults: (faults) => faults.forEach((fault) => write(2, `drover: ${describeFault(fault)} [${fault.code}]\n`)),
@@ -99,7 +99,7 @@ async function serveLocked(
   const record = recordDirectory(stateDirectory);
   if (database) replaceTokenFile(record, coordinator.adminToken, tokenFileName);
   // With a database, neither the record nor short-lived runners are in this directory.
-  const sweepTimer = database ? null : startSweeping(input, local, coordinator.port);
+  const sweepTimer = database ? null : startSweeping(input, project, coordinator.port);
   let removeAnnouncement: (() => void) | null = null;
   let stopResult: Promise<void> | null = null;
   const stop = async (): Promise<void> => {
@@ -134,15 +134,21 @@ function describeNext(error: unknown): string {
 const sweepEveryMs = 5000;
 
 /** Finishes the runs of killed commands, now and at regular intervals. */
-function startSweeping(input: CommandInput, local: Local, port: RunnerPort): NodeJS.Timeout {
-  const { stateDirectory } = local.locations;
+function startSweeping(input: CommandInput, project: Project, port: RunnerPort): NodeJS.Timeout {
+  const { stateDirectory } = project.locations;
   const onNotice = (message: string): void => write(2, `drover: ${message}\n`);
-  const options = { port, stateDirectory, env: input.env, maxOutputKb: local.config.execution.max_output_kb, onNotice };
+  const options = {
+    port,
+    stateDirectory,
+    env: input.env,
+    maxOutputKb: project.config.execution.max_output_kb,
+    onNotice,
+  };
   const sweep = async (): Promise<void> => {
     const deadRunners = findDeadRunners(stateDirectory);
     // Loaded late: a coordinator does not otherwise need the code that executes runs.
     if (deadRunners.length > 0)
-      await (await import("../compose/sweep-short-lived.ts")).sweepShortLived(deadRunners, options);
+      await (await import("../compose/sweep-short-lived-runner.ts")).sweepShortLived(deadRunners, options);
   };
   const startSweep = (): void =>
     void sweep().catch((error: unknown) => onNotice(error instanceof Error ? error.message : String(error)));

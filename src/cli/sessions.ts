@@ -65,7 +65,7 @@ async function listSessions(input: CommandInput): Promise<number> {
   const query = { agent_name: agent, limit, cursor: readText(options, "cursor") };
   const page = await withHistory(input, (client, isLive) => readSessionPage(client, isLive, query));
   if (!page) return 0;
-  const agents = page.agents ?? (await listAgentsHere(input, (await connect(input)).local));
+  const agents = page.agents ?? (await listAgentsHere(input, (await connect(input)).project));
   const now = new Date();
   const sessions = judgeSessions({ ...page, agents }, now);
   if (options["json"]) for (const session of sessions) write(1, jsonLine(session));

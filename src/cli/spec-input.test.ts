@@ -212,9 +212,9 @@ describe("a spec", () => {
       writeFileSync(join(folder, "profiles", "model.json"), JSON.stringify({ type: "model", config: options.profile }));
     }
     const locations = { stateDirectory: folder, configFile: null, repository: null };
-    const local = { locations, config: defaultConfig, trusted: true, ignoredKeys: [] };
+    const project = { locations, config: defaultConfig, trusted: true, ignoredKeys: [] };
     const env = { DROVER_TRUST: folder, ...options.env };
-    return loadSpec(join(folder, "dev.md"), options.provider, { env, cwd: folder }, local);
+    return loadSpec(join(folder, "dev.md"), options.provider, { env, cwd: folder }, project);
   };
   const front = (fields: string) => `---\n${fields}\n---\n# Dev\nYou develop.\n`;
 

@@ -22,9 +22,9 @@ export const statusCommand: CommandSpec = {
 };
 
 async function runStatus(input: CommandInput): Promise<number> {
-  const { client, local } = await connect(input);
+  const { client, project } = await connect(input);
   const isRemote = Boolean(input.env["DROVER_API_URL"]);
-  const { locations } = local;
+  const { locations } = project;
   const state = isRemote
     ? null
     : { directory: locations.stateDirectory, because: locationReason(locations, input.env) };

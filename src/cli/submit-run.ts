@@ -77,7 +77,7 @@ async function submit(client: ApiClient, input: CommandInput, target: RunTarget)
       target.mode ? `sessions ${target.mode}` : "run",
     ))
       write(2, `drover: warning: ${warning}\n`);
-  const project = readText(options, "project-dir");
+  const projectDirectory = readText(options, "project-dir");
   const priority = readText(options, "priority");
   // Always set, so that retrying a submission whose answer was lost does not create a second run.
   const key = readText(options, "idempotency-key") ?? randomUUID();
@@ -87,7 +87,7 @@ async function submit(client: ApiClient, input: CommandInput, target: RunTarget)
     parameters,
     ...readAttended(input),
     ...(prompt === undefined ? {} : { prompt }),
-    ...(project === undefined ? {} : { project_dir: resolve(cwd, project) }),
+    ...(projectDirectory === undefined ? {} : { project_dir: resolve(cwd, projectDirectory) }),
     ...(timeout === undefined ? {} : { timeout_seconds: timeout }),
     ...(priority === undefined ? {} : { priority: Number(priority) }),
     idempotency_key: key,

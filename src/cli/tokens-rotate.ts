@@ -1,5 +1,5 @@
 import { recordDirectory } from "../model/state-layout.ts";
-import { findLocal } from "../local.ts";
+import { findProject } from "../local.ts";
 import { replaceTokenFile } from "../serve/token-file.ts";
 import { readAnnouncement } from "./announcement.ts";
 import { connectOrFail } from "./connect.ts";
@@ -47,7 +47,7 @@ async function rotateToken(input: CommandInput): Promise<number> {
 /** If this command used the token file of the state directory, replaces its content, because other commands read it. */
 async function updateTokenFile(input: CommandInput, token: string): Promise<string | null> {
   if (input.env["DROVER_API_URL"] || input.env["DROVER_API_KEY"]) return null;
-  const { locations } = await findLocal(input.env, input.cwd);
+  const { locations } = await findProject(input.env, input.cwd);
   return replaceTokenFile(
     recordDirectory(locations.stateDirectory),
     token,

@@ -92,7 +92,7 @@ async function revokeTokens(input: CommandInput): Promise<number> {
     [...new Set(ids)].filter((id) => id !== "self"),
     onRevoked,
   );
-  if (subject !== undefined) (await client.tokens.revokeOf(subject)).revoked.forEach(onRevoked);
+  if (subject !== undefined) (await client.tokens.revokeSubject(subject)).revoked.forEach(onRevoked);
   // Revoke this one last, because no request works after that.
   if (ids.includes("self")) {
     await revokeSelf(client, revoked.size > 0);

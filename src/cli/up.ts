@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { findAgentsDirectory } from "./agents-directory.ts";
-import { findLocal } from "../local.ts";
+import { findProject } from "../local.ts";
 import type { RunningProcess } from "../model/process.ts";
 import { createLocalClient } from "../compose/open-coordinator.ts";
 import { trustTypes } from "../serve/trust-types.ts";
@@ -44,9 +44,9 @@ export const upCommand: CommandSpec = {
 /** Starts the runner as a separate process, so that spawning commands does not block the coordinator or copy its memory. */
 async function startUp(input: CommandInput): Promise<number> {
   const scope = { profiles: searchesForProfiles(readList(input.options, "profile")), agents: true };
-  const local = await resolveTrust(input, await findLocal(input.env, input.cwd), scope);
+  const project = await resolveTrust(input, await findProject(input.env, input.cwd), scope);
   if (!input.options["quiet"]) noteSharedRecord(input.cwd, input.env);
-  const coordinator = await serveStateDirectory(input, local, readListenAddress(input, "up"));
+  const coordinator = await serveStateDirectory(input, project, readListenAddress(input, "up"));
   const address = coordinator.socket === null ? coordinator.url : `unix:${coordinator.socket}`;
   const abort = new AbortController();
   const runner = start(
@@ -55,7 +55,7 @@ async function startUp(input: CommandInput): Promise<number> {
       arguments: [
         join(__dirname, "..", "bin", "drover.js"),
         "runner",
-        ...runnerArguments(input, findAgentsDirectory(input, local)),
+        ...runnerArguments(input, findAgentsDirectory(input, project)),
       ],
       workingDirectory: input.cwd,
       environment: {
@@ -65,7 +65,7 @@ async function startUp(input: CommandInput): Promise<number> {
         DROVER_API_KEY: await coordinator.issueRunnerToken(),
         // An enrolment would take precedence over the key.
         DROVER_ENROLMENT: "",
-        DROVER_STATE_DIR: local.locations.stateDirectory,
+        DROVER_STATE_DIR: project.locations.stateDirectory,
       },
     },
     // Not isolated: the runner forwards signals itself, and isolates its own runs.

@@ -15,14 +15,14 @@ export async function withCoordinator(
   work: Work,
   report = reportOnStderr,
 ): Promise<number> {
-  const { client, local } = await connect(input);
+  const { client, project } = await connect(input);
   if (client) return work(client, false);
   if (input.env["DROVER_NESTED_LOG"] && !input.env["DROVER_API_URL"]) throw noAddressInsideRun();
   if (input.env["DATABASE_URL"]) throw fleetNeedsCoordinator();
   // Loaded late: a command with a coordinator does not need the code that dispatches and executes runs.
   const { withTrustedLocalRunner } = await import("./with-local-runner.ts");
   // A full-screen chat has already asked about trust, before it opened its screen.
-  return withTrustedLocalRunner(input, local, target, work, { print: report, mayPrompt: report === reportOnStderr });
+  return withTrustedLocalRunner(input, project, target, work, { print: report, mayPrompt: report === reportOnStderr });
 }
 
 export function reportOnStderr(message: string): void {

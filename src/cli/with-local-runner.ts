@@ -1,5 +1,5 @@
 import { type Target, withEmbedded } from "../embedded.ts";
-import type { Local } from "../local.ts";
+import type { Project } from "../local.ts";
 import { describeFault } from "../model/definition-fault.ts";
 import type { ApiClient } from "../wire/client.ts";
 import { findAgentsDirectory } from "./agents-directory.ts";
@@ -12,29 +12,29 @@ export type Work = (client: ApiClient, isOwn: boolean) => Promise<number>;
 /** `resolveTrust`, then `withLocalRunner`. They share a bundle because both load the libraries that read definitions. */
 export async function withTrustedLocalRunner(
   input: CommandInput,
-  local: Local,
+  project: Project,
   target: Target,
   work: Work,
   reporting: Required<TrustReporting>,
 ): Promise<number> {
-  const trusted = await resolveTrust(input, local, { profiles: true, agents: true }, reporting);
+  const trusted = await resolveTrust(input, project, { profiles: true, agents: true }, reporting);
   return withLocalRunner(input, trusted, target, work, reporting.print);
 }
 
 /** Calls `work` with the record opened in this process and a runner that lives as long as this command. */
 export function withLocalRunner(
   input: CommandInput,
-  local: Local,
+  project: Project,
   target: Target,
   work: Work,
   report: (message: string) => void,
 ): Promise<number> {
   return withEmbedded(
     {
-      local,
+      project,
       env: input.env,
       cwd: input.cwd,
-      agentsDirectory: target.spec ? null : findAgentsDirectory(input, local),
+      agentsDirectory: target.spec ? null : findAgentsDirectory(input, project),
       target,
       name: "drover run",
       detach: input.options["detach"] !== undefined,

@@ -5,7 +5,7 @@ import { retainIfDue } from "../cli/retain-if-due.ts";
 import { protectedPaths } from "../define/protected-paths.ts";
 import { type ExecRecord, type ExecRequest, execOnRecord, type NestedAccess } from "../execute/exec.ts";
 import type { NestedSink } from "../execute/nested/nested-sink.ts";
-import { createExecToken, createLocalIds, type Local, localUser, openLocalStore } from "../local.ts";
+import { createExecToken, createLocalIds, type Project, findLocalUser, openLocalStore } from "../local.ts";
 import type { Redactor } from "../model/process.ts";
 import { looksSecret } from "../model/secret-names.ts";
 import { runsDirectory } from "../model/state-layout.ts";
@@ -33,12 +33,12 @@ interface ExecRecording {
 export async function openExecRecording(
   request: ExecRequest,
   input: CommandInput,
-  local: Local,
+  project: Project,
 ): Promise<ExecRecording> {
   const nested = await openSinkIfNested(input);
   if (nested) attachToRun(request, nested, input.env);
-  const store = !nested && local.config.execution.audit.enabled ? await openLocalStore(local) : null;
-  Object.assign(request.options, protectedPaths(local.locations.stateDirectory, input.env));
+  const store = !nested && project.config.execution.audit.enabled ? await openLocalStore(project) : null;
+  Object.assign(request.options, protectedPaths(project.locations.stateDirectory, input.env));
   const key = createExecToken();
   const redactor = createRedactor({
     variables: input.env,
@@ -54,21 +54,23 @@ export async function openExecRecording(
         {
           store,
           ...(nested ? { nested } : {}),
-          ...createNestedAccess(request, input, local, store !== null, key),
+          ...createNestedAccess(request, input, project, store !== null, key),
           redactor,
           now: () => new Date(),
           newId: createLocalIds(),
           owner,
-          createdBy: localUser(),
+          createdBy: findLocalUser(),
           ...(wasInterrupted ? { wasInterrupted } : {}),
           ...(store
-            ? { whileRunning: () => runMaintenance("checking for interrupted runs", () => sweep(store, local, owner)) }
+            ? {
+                whileRunning: () => runMaintenance("checking for interrupted runs", () => sweep(store, project, owner)),
+              }
             : {}),
         },
         signal,
       ),
     async close() {
-      if (store) await runMaintenance("removing old records", () => retainIfDue(store, local, new Date()));
+      if (store) await runMaintenance("removing old records", () => retainIfDue(store, project, new Date()));
       await store?.close();
     },
   };
@@ -97,13 +99,13 @@ function attachToRun(
 function createNestedAccess(
   request: ExecRequest,
   input: CommandInput,
-  local: Local,
+  project: Project,
   isRecorded: boolean,
   key: string,
 ): { nestedAccess?: NestedAccess } {
   const { env } = input;
   const inherited = ["DROVER_NESTED_LOG", "DROVER_API_URL", "DROVER_API_KEY", "DROVER_ATTEMPT"];
-  const runs = runsDirectory(local.locations.stateDirectory);
+  const runs = runsDirectory(project.locations.stateDirectory);
   if (env["DROVER_NESTED_LOG"]) {
     const variables = Object.fromEntries(inherited.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
     return { nestedAccess: { runs, variables, open: () => async () => undefined } };
@@ -116,7 +118,7 @@ function createNestedAccess(
   const serve = async (run_id: string, origin: string) => {
     const { serveInExec } = await import("./serve-in-exec.ts");
     const report = (message: string): void => tryWrite(2, `drover: ${message}\n`);
-    return serveInExec({ input, local, run_id, key, origin, report });
+    return serveInExec({ input, project, run_id, key, origin, report });
   };
   const onError = (error: unknown): void =>
     tryWrite(2, `drover: nested drover commands cannot reach the API: ${toMessage(error)}\n`);
@@ -147,7 +149,7 @@ function toMessage(error: unknown): string {
 }
 
 /** Finishes the records of interrupted commands. Runs alongside the command, where it costs no time. */
-async function sweep(store: SqliteStore, { locations }: Local, self: Owner): Promise<void> {
+async function sweep(store: SqliteStore, { locations }: Project, self: Owner): Promise<void> {
   if ((await findInterruptedExecutions(store, self)).length === 0) return;
   const { sweepInterrupted } = await import("../cli/sweep-interrupted.ts");
   await sweepInterrupted(store, locations.stateDirectory);

@@ -27,11 +27,11 @@ export async function followAgents(
       directory,
       schemas,
       ({ agents: loaded, faults }) => {
-        agents.setFiles(
+        agents.setFileAgents(
           loaded.map(({ agent }) => agent),
           new Map(loaded.flatMap(({ agent, fault }) => (fault ? [[agent.name, fault]] : []))),
         );
-        scheduler?.setFiles(
+        scheduler?.setFileAgents(
           loaded.map(({ agent }) => agent),
           faults.length === 0,
         );

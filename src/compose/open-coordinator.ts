@@ -4,7 +4,7 @@ import { openSchemaChecker } from "../define/json-schema/checker.ts";
 import type { DatabaseSettings } from "../define/database-settings.ts";
 import { checkAgent } from "../define/agent-file.ts";
 import { checkSchemas } from "../define/check-schemas.ts";
-import { createFireTimes } from "../define/fire-times.ts";
+import { createSlotTimes } from "../define/slot-times.ts";
 import type { AgentGate } from "../define/agent-gate.ts";
 import { type AgentRegistry, createAgentRegistry } from "../dispatch/agent-registry.ts";
 import { createDispatcher, type Dispatcher } from "../dispatch/dispatcher.ts";
@@ -35,7 +35,7 @@ import { reportOutagesOnce } from "../serve/report-outages-once.ts";
 import { createRecordProbe, type RecordProbe } from "../serve/record-probe.ts";
 import { createFeedHub, type FeedHub } from "../show/feed-hub.ts";
 import { createOwnerLookup } from "../show/owner-lookup.ts";
-import { toPartialMessage } from "../show/tail.ts";
+import { toPartialMessage } from "../show/feed-sources.ts";
 import { checkToolInput } from "../submit/parameters.ts";
 import { createLargeBodies } from "../serve/bodies/large-bodies.ts";
 import { bodyThread } from "../serve/bodies/body-message.ts";
@@ -47,7 +47,7 @@ import { createAddressRules } from "../trigger/addresses.ts";
 import { buildSchedules } from "../trigger/agent-schedules.ts";
 import { createTriggerClock, type TriggerClock } from "../trigger/clock.ts";
 import { createScheduleEditor } from "../trigger/schedule-editor.ts";
-import type { Prepare } from "../trigger/fire.ts";
+import type { Prepare } from "../trigger/decide-slots.ts";
 import { createReceiver } from "../trigger/receive.ts";
 import { createScheduler } from "../trigger/scheduler.ts";
 import { createSecretBox } from "../trigger/secret-box.ts";
@@ -148,9 +148,9 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     const vault = createVault(key, createRedactor({ variables: options.variables ?? {} }));
     const schemas = openSchemaChecker();
     stops.push(() => schemas.stop());
-    const fireTimes = createFireTimes();
+    const getSlotTimes = createSlotTimes();
     const agents = createAgentRegistry(store, (agent, by) =>
-      buildSchedules(agent, "agent", by, clock.now(), fireTimes),
+      buildSchedules(agent, "agent", by, clock.now(), getSlotTimes),
     );
     const hub = createFeedHub({ onError: (error) => onDefect(error, "events") });
     stops.push(() => hub.stop());
@@ -181,7 +181,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     };
     const prepare: Prepare = (request, who) => prepareRun(request, who, submitDeps);
     const clock = (options.triggerClock ?? createTriggerClock)(dispatcher.storeNow);
-    const scheduling = { store, prepare, fireTimes, clock };
+    const scheduling = { store, prepare, getSlotTimes, clock };
     const scheduler = options.firesSchedules
       ? createScheduler({
           ...scheduling,
@@ -290,7 +290,7 @@ function toDispatchOptions(options: OpenOptions, store: RecordStore, attemptToke
     ...(options.database
       ? {}
       : {
-          lowDisk: createLowDiskCheck(
+          getLowDiskReason: createLowDiskCheck(
             recordDirectory(options.stateDirectory),
             options.minFreeBytes ?? 100 * 1024 * 1024,
           ),

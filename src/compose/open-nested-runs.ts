@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { createShortLivedName } from "../model/short-lived.ts";
+import { createShortLivedName } from "../model/short-lived-runner.ts";
 import { runsDirectory } from "../model/state-layout.ts";
 import { type NestedSocket, createNestedSocketPath, openNestedSocket } from "./nested-socket.ts";
 import type { OpenCoordinator } from "./open-coordinator.ts";

@@ -69,9 +69,9 @@ export function findProfileDirectories(
       next: "Create it, or correct `profiles` in drover.yaml. The path is relative to that file.",
     });
   const packaged = [findPackageDirectory("bundled"), withExamples ? findPackageDirectory("examples") : null];
-  const local = join(cwd, "profiles");
+  const projectProfiles = join(cwd, "profiles");
   // trust applies to the real path, so paths in the profiles are relative to that and not to a link
-  const custom = profiles ?? (isEntryTrusted(local, env) ? realpathSync.native(local) : null);
+  const custom = profiles ?? (isEntryTrusted(projectProfiles, env) ? realpathSync.native(projectProfiles) : null);
   const directories = [custom, ...packaged.map((directory) => directory && join(directory, "profiles"))];
   return directories.flatMap((directory) => (directory && existsSync(directory) ? [directory] : []));
 }

@@ -1,14 +1,14 @@
 import { findAgentsDirectory } from "../cli/agents-directory.ts";
 import type { CommandInput } from "../cli/options.ts";
 import { withEmbedded } from "../embedded.ts";
-import type { Local } from "../local.ts";
+import type { Project } from "../local.ts";
 import { describeFault } from "../model/definition-fault.ts";
 import type { NestedServer } from "./nested-socket.ts";
 import { serveNested } from "./serve-nested.ts";
 
 interface ServeOptions {
   input: CommandInput;
-  local: Local;
+  project: Project;
   /** The run of the `exec`. */
   run_id: string;
   /** The token of its command. */
@@ -19,16 +19,16 @@ interface ServeOptions {
 }
 
 /** Serves a `drover run` inside a `drover exec`: opens a coordinator and a runner in this process until it is stopped. */
-export function serveInExec({ input, local, run_id, key, origin, report }: ServeOptions): Promise<NestedServer> {
+export function serveInExec({ input, project, run_id, key, origin, report }: ServeOptions): Promise<NestedServer> {
   let stop!: () => void;
   const stopped = new Promise<void>((resolve) => (stop = resolve));
   return new Promise((resolve, reject) => {
     const ended = withEmbedded(
       {
-        local,
+        project,
         env: input.env,
         cwd: input.cwd,
-        agentsDirectory: findAgentsDirectory(input, local),
+        agentsDirectory: findAgentsDirectory(input, project),
         target: {},
         name: "drover exec",
         // the command is already running: ignore definitions that it wrote

@@ -4,7 +4,7 @@ import type { CommandInput } from "../cli/options.ts";
 import { shellQuote } from "../cli/shell-quote.ts";
 import { openExecRecording } from "../compose/exec-recording.ts";
 import { findCheckout } from "../define/checkout.ts";
-import { findLocal, type Local } from "../local.ts";
+import { findProject, type Project } from "../local.ts";
 import type { Command, CommandResult } from "../model/process.ts";
 import { checkCommand } from "../process/check-command.ts";
 import { type ExecuteOptions, toCommand, toStartOptions, withCaptureDefaults, withTimeout } from "./execute-options.ts";
@@ -17,9 +17,12 @@ export async function executeOnRecord(
   const { stateDir, signal = new AbortController().signal, parentEnvironment: env = process.env } = options;
   const cwd = process.cwd();
   const input = { options: {}, positionals: [], rest: null, extraOptions: [], env, cwd };
-  const local = await findLocal(stateDir === undefined ? env : { ...env, DROVER_STATE_DIR: resolve(stateDir) }, cwd);
-  if (local.ignoredKeys.length > 0) await warnOfUntrusted(input, local);
-  const { config, locations } = local;
+  const project = await findProject(
+    stateDir === undefined ? env : { ...env, DROVER_STATE_DIR: resolve(stateDir) },
+    cwd,
+  );
+  if (project.ignoredKeys.length > 0) await warnOfUntrusted(input, project);
+  const { config, locations } = project;
   const command = toCommand(commandOrLine, withTimeout(options, config), config.execution.use_shell);
   // check before anything is written to the state directory, so that a bad request leaves nothing behind
   checkCommand(command);
@@ -44,7 +47,7 @@ export async function executeOnRecord(
     correlation: { ...correlation, repo_sha },
     repoRoot: repo_root,
   };
-  const recording = await openExecRecording(request, input, local);
+  const recording = await openExecRecording(request, input, project);
   try {
     const { runId, result } = await recording.run(signal);
     return { result, runId: recording.recordedAs === null ? null : runId };
@@ -54,8 +57,8 @@ export async function executeOnRecord(
 }
 
 /** Loads the code that describes the ignored settings only if there are some. */
-async function warnOfUntrusted(input: CommandInput, local: Local): Promise<void> {
+async function warnOfUntrusted(input: CommandInput, project: Project): Promise<void> {
   const { describeUntrusted, findUntrusted } = await import("../cli/resolve-trust.ts");
-  for (const message of describeUntrusted(findUntrusted(input, local, {}), input.env))
+  for (const message of describeUntrusted(findUntrusted(input, project, {}), input.env))
     process.emitWarning(message, "DroverWarning");
 }

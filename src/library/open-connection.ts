@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { findAgentsDirectory } from "../cli/agents-directory.ts";
 import { connect } from "../cli/connect.ts";
-import type { Local } from "../local.ts";
+import type { Project } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
 import type { Environment } from "../model/environment.ts";
 import { createClient, type ApiClient } from "../wire/client.ts";
@@ -25,21 +25,21 @@ export async function openConnection(options: CoordinatorAddress | LocalState): 
     env: stateDir === undefined ? env : withStateDirectory(env, resolve(cwd, stateDir)),
     cwd,
   };
-  const { client, local } = await connect(input);
+  const { client, project } = await connect(input);
   if (client !== null) {
     const unused = (["agents", "profiles"] as const).find((name) => options[name] !== undefined);
-    if (unused !== undefined) throw servedElsewhere(unused, client.url, local);
+    if (unused !== undefined) throw servedElsewhere(unused, client.url, project);
     return connectTo(client);
   }
   // loaded lazily: a client of a running coordinator needs none of its code
   const { openEmbedded } = await import("./open-embedded.ts");
   const config =
-    profiles === undefined ? local.config : { ...local.config, profiles: findDirectory("profiles", cwd, profiles) };
+    profiles === undefined ? project.config : { ...project.config, profiles: findDirectory("profiles", cwd, profiles) };
   return openEmbedded({
-    local: { ...local, config },
+    project: { ...project, config },
     env: input.env,
     cwd,
-    agentsDirectory: findAgentsDirectory(input, local),
+    agentsDirectory: findAgentsDirectory(input, project),
   });
 }
 
@@ -76,7 +76,7 @@ function findDirectory(field: string, cwd: string, path: string): string {
   });
 }
 
-function servedElsewhere(field: string, url: string, { locations }: Local): RequestError {
+function servedElsewhere(field: string, url: string, { locations }: Project): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     field,

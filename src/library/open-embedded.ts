@@ -1,6 +1,6 @@
 import { describeUntrusted, findUntrusted } from "../cli/resolve-trust.ts";
 import { withEmbedded } from "../embedded.ts";
-import type { Local } from "../local.ts";
+import type { Project } from "../local.ts";
 import { describeFault } from "../model/definition-fault.ts";
 import type { Environment } from "../model/environment.ts";
 import type { ApiClient } from "../wire/client.ts";
@@ -8,24 +8,24 @@ import { createDrover, type Drover } from "./drover.ts";
 import { waitForRun } from "./wait-for-run.ts";
 
 interface EmbeddedState {
-  local: Local;
+  project: Project;
   env: Environment;
   cwd: string;
   agentsDirectory: string | null;
 }
 
 /** Opens a state directory in this process, with a runner that takes the runs submitted here, until it is closed. */
-export function openEmbedded({ local, env, cwd, agentsDirectory }: EmbeddedState): Promise<Drover> {
+export function openEmbedded({ project, env, cwd, agentsDirectory }: EmbeddedState): Promise<Drover> {
   const warn = (message: string): void => process.emitWarning(message, "DroverWarning");
   const scope = { profiles: true, agents: agentsDirectory === null };
-  describeUntrusted(findUntrusted({ cwd, env, options: {} }, local, scope), env).forEach(warn);
+  describeUntrusted(findUntrusted({ cwd, env, options: {} }, project, scope), env).forEach(warn);
   const runIds = new Set<string>();
   let close!: () => void;
   const closing = new Promise<void>((resolve) => (close = resolve));
   return new Promise((resolve, reject) => {
     const ended = withEmbedded(
       {
-        local,
+        project,
         env,
         cwd,
         agentsDirectory,

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { describeUntrusted, findUntrusted } from "../cli/resolve-trust.ts";
 import { withEmbedded } from "../embedded.ts";
-import { findLocal } from "../local.ts";
+import { findProject } from "../local.ts";
 import { describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
 import { createClient, type ApiClient, type Submission } from "../wire/client.ts";
@@ -48,17 +48,17 @@ async function runInThisProcess(
   if (typeof options.agent === "string") throw needsCoordinator(options.agent);
   const prepared = await prepareAgent(options.agent, cwd);
   checkVariables(prepared.agent, env);
-  const local = await findLocal({ ...env, DROVER_STATE_DIR: options.stateDir }, cwd);
+  const project = await findProject({ ...env, DROVER_STATE_DIR: options.stateDir }, cwd);
   const warn = (message: string): void => process.emitWarning(message, "DroverWarning");
-  describeUntrusted(findUntrusted({ cwd, env, options: {} }, local, { profiles: true }), env).forEach(warn);
+  describeUntrusted(findUntrusted({ cwd, env, options: {} }, project, { profiles: true }), env).forEach(warn);
   return withEmbedded(
     {
-      local,
+      project,
       env,
       cwd,
       agentsDirectory: null,
       target: {
-        spec: { profile: findExecutorProfile(prepared.agent, { cwd, config: local.config, env }), workspace: cwd },
+        spec: { profile: findExecutorProfile(prepared.agent, { cwd, config: project.config, env }), workspace: cwd },
       },
       name: "runAgent",
       inProcess: { mcpServers: prepared.mcpServers, onMessage: callbacks.onMessage },

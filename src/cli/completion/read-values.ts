@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import type { Local } from "../../local.ts";
+import type { Project } from "../../local.ts";
 import type { Agent } from "../../model/agent.ts";
 import { databaseFile, recordDirectory } from "../../model/state-layout.ts";
 import type { ApiClient } from "../../wire/client.ts";
@@ -26,11 +26,11 @@ export function createValueReader(input: CommandInput, budgetMs: number): ValueR
 }
 
 async function readList(input: CommandInput, kind: ValueKind): Promise<Candidate[]> {
-  const { client, local } = await connect(input);
+  const { client, project } = await connect(input);
   if (kind === "agents")
-    return (await listAgents(input, client, local)).map(({ name, description }) => candidate(name, description));
+    return (await listAgents(input, client, project)).map(({ name, description }) => candidate(name, description));
   if (client) return readFrom(client, kind);
-  return kind === "runs" || kind === "sessions" ? readRecord(local, (record) => readFrom(record, kind)) : [];
+  return kind === "runs" || kind === "sessions" ? readRecord(project, (record) => readFrom(record, kind)) : [];
 }
 
 async function readFrom(client: ApiClient, kind: Exclude<ValueKind, "agents">): Promise<Candidate[]> {
@@ -79,8 +79,8 @@ async function readFrom(client: ApiClient, kind: Exclude<ValueKind, "agents">): 
 }
 
 /** Opens the record for reading only: no lock, no sweep, no new files. */
-async function readRecord<T>(local: Local, read: (client: ApiClient) => Promise<T[]>): Promise<T[]> {
-  const directory = recordDirectory(local.locations.stateDirectory);
+async function readRecord<T>(project: Project, read: (client: ApiClient) => Promise<T[]>): Promise<T[]> {
+  const directory = recordDirectory(project.locations.stateDirectory);
   if (!existsSync(databaseFile(directory))) return [];
   const [{ openStore }, { createRecordClient }] = await Promise.all([
     import("../../record/open.ts"),
@@ -99,17 +99,19 @@ type CompletedAgent = Pick<Agent, "name" | "description" | "parameters_schema" |
 async function listAgents(
   input: CommandInput,
   client: ApiClient | null,
-  local: Local,
+  project: Project,
 ): Promise<readonly CompletedAgent[]> {
   if (client) return (await client.agents.list()).items;
   if (input.env["DATABASE_URL"]) return [];
   const { listLocalAgents } = await import("../local-agents.ts");
-  return listLocalAgents(input, local);
+  return listLocalAgents(input, project);
 }
 
 async function findAgent(input: CommandInput, name: string): Promise<CompletedAgent | undefined> {
-  const { client, local } = await connect(input);
-  return client ? client.agents.get(name) : (await listAgents(input, null, local)).find((agent) => agent.name === name);
+  const { client, project } = await connect(input);
+  return client
+    ? client.agents.get(name)
+    : (await listAgents(input, null, project)).find((agent) => agent.name === name);
 }
 
 async function readParameters(input: CommandInput, name: string): Promise<Candidate[]> {
