@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Correlation, ExecutionEnd, ExecutionStart } from "../model/execution.ts";
 import type { NewId } from "../model/ids.ts";
 import { newRun } from "../model/new-run.ts";
-import { displayBytes } from "../model/output.ts";
+import { getDisplayBytes } from "../model/output.ts";
 import type { CaptureOptions, Command, CommandResult, Redactor, StartOptions } from "../model/process.ts";
 import type { Store } from "../model/store.ts";
 import { checkCommand } from "../process/check-command.ts";
@@ -161,7 +161,7 @@ async function startRecord(runId: string, request: ExecRequest, deps: ExecDeps, 
   const stdout: string[] = [];
   const recorder = createRecorder({
     sink(event) {
-      if (event.type === "output" && event.stream === "stdout") stdout.push(displayBytes(event).toString("utf8"));
+      if (event.type === "output" && event.stream === "stdout") stdout.push(getDisplayBytes(event).toString("utf8"));
       sink.append(event);
     },
     redactor,

@@ -42,11 +42,11 @@ function captureTo(name: OutputStream, spill: Spill | null, options: CaptureOpti
   const { mode, maxBytes, onOutput } = options;
   const buffer = keepEnds(mode === "file" || mode === "none" ? 0 : maxBytes);
   const failsAtLimit = options.onLimit === "fail" && mode !== "none";
-  let isHurried = false;
+  let hasStoppedWaiting = false;
   let endWait: (() => void) | undefined;
 
   const passOn = (chunk: Uint8Array): Promise<void> | undefined => {
-    const handled = isHurried ? undefined : onOutput?.(name, chunk);
+    const handled = hasStoppedWaiting ? undefined : onOutput?.(name, chunk);
     if (handled === undefined) return undefined;
     return new Promise((resolve, reject) => {
       endWait = resolve;
@@ -55,7 +55,7 @@ function captureTo(name: OutputStream, spill: Spill | null, options: CaptureOpti
   };
   return {
     stopWaiting() {
-      isHurried = true;
+      hasStoppedWaiting = true;
       endWait?.();
     },
     async read(stream, onFault) {

@@ -20,7 +20,7 @@ const isRoot = process.getuid?.() === 0;
  * in it.
  */
 const escapes: Record<string, string> = {
-  "no attempt": "true",
+  none: "true",
   "into the root cgroup": 'echo $$ > "$top/cgroup.procs"',
   "into the root cgroup, by thread": 'echo $$ > "$top/tasks"; echo 0 > "$top/tasks"',
   "into the cgroup that was delegated": 'echo $$ > "$top$delegated/cgroup.procs"; echo 0 > "$top$delegated/tasks"',
@@ -82,11 +82,11 @@ describe.runIf(isRoot && memoryParent?.version === 1 && hostHas("pid"))("a comma
       options: { isolation, temporaryDirectory: tmp },
       launchMethods: [launchMethod],
     };
-    const entered = ["-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', delegated];
+    const enterCgroup = ["-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', delegated];
     const user = ["setpriv", `--reuid=${uid}`, `--regid=${uid}`, "--clear-groups"];
     const { stdout, stderr } = spawnSync(
       "/bin/sh",
-      [...entered, ...user, process.execPath, program, JSON.stringify(startOnce)],
+      [...enterCgroup, ...user, process.execPath, program, JSON.stringify(startOnce)],
       { cwd: "/", encoding: "utf8" },
     );
     if (stdout === "") throw new Error(stderr);
@@ -103,7 +103,7 @@ describe.runIf(isRoot && memoryParent?.version === 1 && hostHas("pid"))("a comma
       : []),
   ]);
   describe.each(subjects)("$isolation by $launchMethod as $who", ({ isolation, launchMethod, uid }) => {
-    test.each(Object.entries(escapes))("%s", (_, script) => {
+    test.each(Object.entries(escapes))("limits the memory despite this attempt to escape: %s", (_, script) => {
       expect(run(script, isolation, launchMethod, uid).error).toMatchObject({
         code: "DROVER-EXE-009",
         limit: "memoryBytes",
@@ -111,7 +111,7 @@ describe.runIf(isRoot && memoryParent?.version === 1 && hostHas("pid"))("a comma
     });
   });
 
-  test("can still read its limit, as some programs do to choose their memory usage", () => {
+  test("lets the command read its limit, as some programs do to choose their memory usage", () => {
     const script = '[ "$(cat "$top$own/memory.limit_in_bytes")" = 50331648 ] && exit 7';
     expect(run(script, "pid", "static", nobody)).toMatchObject({ exitCode: 7, isolation: "pid" });
   });

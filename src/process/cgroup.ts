@@ -15,8 +15,8 @@ export interface Cgroup {
   procsFiles: readonly string[];
   /** Mount points to make read-only for the command, so that it cannot leave the cgroup. */
   mountPoints: readonly string[];
-  /** The limit that was exceeded, or null. */
-  exceeded(): CgroupLimit | null;
+  /** Returns the limit that was exceeded, or null. */
+  findExceeded(): CgroupLimit | null;
   /** Removes the cgroup. All its processes must be dead. */
   remove(): Promise<void>;
 }
@@ -43,10 +43,10 @@ export function createCgroup(
     const directory = join(target.parent, name);
     directories.set(limit, directory);
     try {
-      for (const path of [directory, innerDirectory(directory)]) if (!existsSync(path)) mkdirSync(path);
+      for (const path of [directory, toInnerDirectory(directory)]) if (!existsSync(path)) mkdirSync(path);
       setLimit(directory, target.version, limit, value);
       // In version 1, a memory limit does not include child cgroups by default.
-      if (target.version === 1) setLimit(innerDirectory(directory), 1, limit, value);
+      if (target.version === 1) setLimit(toInnerDirectory(directory), 1, limit, value);
     } catch (error) {
       return fail(
         `this user cannot set the limit in ${target.parent} (${describeError(error)}); it requires root or a delegated cgroup`,
@@ -57,9 +57,9 @@ export function createCgroup(
   return {
     ok: true,
     cgroup: {
-      procsFiles: unique.map((directory) => join(innerDirectory(directory), "cgroup.procs")),
+      procsFiles: unique.map((directory) => join(toInnerDirectory(directory), "cgroup.procs")),
       mountPoints: parents.mountPoints,
-      exceeded: () =>
+      findExceeded: () =>
         cgroupLimits.map(([limit]) => limit).find((limit) => hasExceeded(directories.get(limit)!, limit)) ?? null,
       remove: async () => {
         for (const directory of unique) await removeWithRetries(directory);
@@ -82,7 +82,7 @@ export function sweepCgroups(parents: CgroupParents = findCgroupParents()): stri
   return removed;
 }
 
-const innerDirectory = (directory: string): string => join(directory, "command");
+const toInnerDirectory = (directory: string): string => join(directory, "command");
 
 function toCgroupLimits(limits: Limits | undefined): [CgroupLimit, number][] {
   const cgroupLimits: [CgroupLimit, number][] = [];
@@ -119,11 +119,11 @@ function hasExceeded(directory: string, limit: CgroupLimit): boolean {
         ];
   return (
     counters.some(([file, name]) => readCounter(join(directory, file), name) > 0) ||
-    childCgroups(directory).some((child) => hasExceeded(child, limit))
+    listChildCgroups(directory).some((child) => hasExceeded(child, limit))
   );
 }
 
-function childCgroups(directory: string): string[] {
+function listChildCgroups(directory: string): string[] {
   return readdirSync(directory, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map((entry) => join(directory, entry.name));
@@ -147,7 +147,7 @@ async function removeWithRetries(directory: string): Promise<void> {
 function tryRemove(directory: string): boolean {
   try {
     // The command may have created child cgroups.
-    for (const child of childCgroups(directory)) tryRemove(child);
+    for (const child of listChildCgroups(directory)) tryRemove(child);
     rmdirSync(directory);
     return true;
   } catch (error) {

@@ -44,7 +44,7 @@ test.each([
   "export A",
   "echo 'open",
   ". ./x",
-])("%j needs a shell", (text) => expect(parse(text)).toEqual(shell(text)));
+])("runs %j in a shell", (text) => expect(parse(text)).toEqual(shell(text)));
 
 test("runs a builtin that also exists as a program without a shell", () => {
   expect(parse("echo hello")).toEqual(direct("echo", "hello"));

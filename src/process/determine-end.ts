@@ -18,7 +18,7 @@ export interface Evidence {
   launched: LaunchedProcess;
   command: Command;
   path: string | undefined;
-  /** The exit as Node reports it. The launcher's report takes precedence: Node reports a realtime signal as exit code 0. */
+  /** The exit as Node reportsStatus it. The launcher's report takes precedence: Node reportsStatus a realtime signal as exit code 0. */
   exit: { code: number | null; signal: NodeJS.Signals | null };
   spawnError: string | null;
   stopped: StopReason | null;
@@ -27,7 +27,7 @@ export interface Evidence {
   durationMs: number;
   leftovers: number;
   /** The fault found by the disk usage watch. */
-  overLimit: CommandFault | null;
+  diskFault: CommandFault | null;
 }
 
 /** Determines how a command ended from all available evidence. Reads and closes the status file. */
@@ -43,7 +43,7 @@ export function determineEnd(evidence: Evidence): ProcessEnd {
     startTime,
     endTime,
     durationMs,
-    isolation: startFault === null ? appliedLevel(launched, status) : null,
+    isolation: startFault === null ? findAppliedLevel(launched, status) : null,
     leftovers: status.end?.leftovers ?? evidence.leftovers,
     killedProcesses: status.end?.leftovers ? status.killedProcesses : [],
     resources:
@@ -54,7 +54,7 @@ export function determineEnd(evidence: Evidence): ProcessEnd {
   };
 }
 
-/** In a sandbox the inner launcher reports about the command, and the outer one about bwrap. */
+/** In a sandbox the inner launcher reportsStatus about the command, and the outer one about bwrap. */
 interface Status extends LauncherStatus {
   /** Whether a launcher started the command, and not only bwrap. */
   isStarted: boolean;
@@ -149,23 +149,23 @@ function guessRlimit(limits: Limits | undefined): keyof Limits {
   return limits?.cpuSeconds !== undefined ? "cpuSeconds" : "fileSizeBytes";
 }
 
-function appliedLevel({ level, through }: LaunchedProcess, status: LauncherStatus): Isolation | null {
+function findAppliedLevel({ level, containment }: LaunchedProcess, status: LauncherStatus): Isolation | null {
   if (level === "sandbox" || level === "none") return level;
-  if (through !== "launcher") return through === "group" ? "group" : "none";
+  if (containment !== "launcher") return containment === "group" ? "group" : "none";
   if (status.level === null && status.end === null) return null; // the launcher was killed before it started the command
   return status.level?.startsWith("pid") ? "pid" : "group";
 }
 
 function findFault(
   exit: Pick<ProcessEnd, "exitCode" | "signal">,
-  { launched: { cgroup }, stopped, command, overLimit }: Evidence,
+  { launched: { cgroup }, stopped, command, diskFault }: Evidence,
   { end }: LauncherStatus,
 ): CommandFault | null {
-  if (overLimit !== null) return overLimit;
+  if (diskFault !== null) return diskFault;
   // A limit can explain a timeout (a contained fork bomb), but not a requested stop.
   if (stopped === null || stopped === "timeout") {
     const usedMs = end === null || stopped !== null ? 0 : end.userMs + end.systemMs;
-    const limit = cgroup?.exceeded() ?? findExceededRlimit(exit, command.limits, usedMs);
+    const limit = cgroup?.findExceeded() ?? findExceededRlimit(exit, command.limits, usedMs);
     if (limit !== null) return limitExceeded(limit, command.limits?.[limit]);
   }
   if (stopped !== null) return stoppedFault(stopped, command);
@@ -182,7 +182,7 @@ function withUnkillable(fault: CommandFault | null, count: number): CommandFault
 }
 
 /**
- * Detects an exceeded rlimit by the kernel's signal, which a shell reports as 128 + n. A command that ignores SIGXCPU gets
+ * Detects an exceeded rlimit by the kernel's signal, which a shell reportsStatus as 128 + n. A command that ignores SIGXCPU gets
  * SIGKILL a second later, so for SIGKILL the used CPU time decides. `usedMs` is 0 if Drover killed the command.
  */
 function findExceededRlimit(

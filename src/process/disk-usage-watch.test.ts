@@ -22,9 +22,9 @@ interface RunOptions {
 const runWith = (
   limits: Limits,
   script: string,
-  { startCommand: by = start, options, signal }: RunOptions = {},
+  { startCommand = start, options, signal }: RunOptions = {},
 ): Promise<CommandResult> =>
-  createExecute(by)(
+  createExecute(startCommand)(
     { executable: "sh", arguments: ["-c", script], limits, workingDirectory: directory, timeoutMs: 200_000 },
     { ...options, capture: keepAll },
     signal,
@@ -41,7 +41,7 @@ const startCommands: [string, StartCommand][] = [
   ["a shell", createStart({ launchMethods: ["plain"] })],
 ];
 
-describe.each(startCommands)("a watched limit of a command started by %s", (_, startCommand) => {
+describe.each(startCommands)("the disk limit of a command started by %s", (_, startCommand) => {
   test("stops a command that exceeds its disk limit, and reports the usage", async () => {
     const result = await runWith({ diskBytes: 2 << 20 }, diskBomb, { startCommand });
     expect(result).toMatchObject({ ...exceeded("diskBytes"), stopped: "disk_limit", timedOut: false });
@@ -76,7 +76,7 @@ test("detects a limit that was exceeded faster than the watch checks", async () 
   });
 });
 
-test("does not affect a command within its limits", async () => {
+test("does not stop a command that stays within its limits", async () => {
   expect(await runWith({ files: 6, diskBytes: 1 << 20 }, touchScript("1 2 3 4 5 6"))).toMatchObject({ success: true });
   expect(await runWith({ files: 6 }, "exit 3")).toMatchObject({ exitCode: 3, error: { code: "DROVER-EXE-003" } });
 });
@@ -118,7 +118,7 @@ test("does not start a command that is stopped while its directory is measured",
 });
 
 test("rejects a disk limit before the start if the directory cannot be read", async () => {
-  const directories = { roots: [join(directory, "none")], except: [] };
+  const directories = { roots: [join(directory, "none")], excluded: [] };
   expect(await measureInitialUsage(directories, { files: 1 }, new AbortController().signal)).toMatchObject({
     ok: false,
     fault: { code: "DROVER-EXE-008", limit: "files", message: expect.stringContaining("ENOENT") },
@@ -129,7 +129,13 @@ test("reports a fault after repeated failed checks", async () => {
   const fault = await new Promise<CommandFault>((resolve) => {
     // An invalid path, so that every check fails.
     const roots = ["no\0path"];
-    watchDiskUsage({ roots, except: [], limits: { diskBytes: 1 }, before: { bytes: 0, files: 0 }, onFault: resolve });
+    watchDiskUsage({
+      roots,
+      excluded: [],
+      limits: { diskBytes: 1 },
+      initialUsage: { bytes: 0, files: 0 },
+      onFault: resolve,
+    });
   });
   expect(fault).toMatchObject({ code: "DROVER-EXE-008", limit: "diskBytes" });
 });

@@ -5,26 +5,30 @@ import { limitExceeded, limitMissing } from "./faults.ts";
 import { measureDiskUsage } from "./disk-usage.ts";
 import { setLongTimeout } from "./set-long-timeout.ts";
 
-/** The limits that the kernel does not enforce, so Drover checks them. */
+/** Limits that the kernel does not enforce. Drover checks them itself. */
 export type DiskLimits = Pick<Limits, "diskBytes" | "files">;
 
 export interface MeasuredDirectories {
   roots: readonly string[];
-  except: readonly string[];
+  excluded: readonly string[];
 }
 
 export interface WatchOptions extends MeasuredDirectories {
   limits: DiskLimits;
   /** The usage before the start, which is not counted. */
-  before: DiskUsage;
+  initialUsage: DiskUsage;
   /** Called at most once. The watch then ends. */
   onFault: (fault: CommandFault) => void;
-  whose?: "command" | "run";
+  /** Names in the message what exceeded the limit. */
+  subject?: "command" | "run";
 }
 
 export interface DiskUsageWatch {
   stop(): void;
-  /** Checks once more, in case the command was faster than the watch. Returns null if within the limits or out of time. */
+  /**
+   * Checks once more, in case the command was faster than the watch. Returns null if the usage is within the limits, or if
+   * the check is aborted or takes more than five seconds.
+   */
   finalCheck(signal: AbortSignal): Promise<CommandFault | null>;
 }
 
@@ -36,17 +40,17 @@ const finalCheckMs = 5000;
 const maxFailures = 3;
 
 export function watchDiskUsage(options: WatchOptions): DiskUsageWatch {
-  const { limits, roots, except, before, onFault, whose = "command" } = options;
+  const { limits, roots, excluded, initialUsage, onFault, subject = "command" } = options;
   const ending = new AbortController();
   let failures = 0;
   let cancel = setLongTimeout(minPauseMs, () => void recheck());
 
   const check = async (signal: AbortSignal): Promise<CommandFault | null> => {
-    const isEnough = (usage: DiskUsage): boolean => findExceeded(usage, before, limits) !== null;
+    const isEnough = (usage: DiskUsage): boolean => findExceeded(usage, initialUsage, limits) !== null;
     const withBytes = limits.diskBytes !== undefined;
-    const usage = await measureDiskUsage({ roots, except, withBytes, isEnough, signal });
-    const exceeded = findExceeded(usage, before, limits);
-    return exceeded && limitExceeded(exceeded.limit, limits[exceeded.limit], { actual: exceeded.actual, whose });
+    const usage = await measureDiskUsage({ roots, excluded, withBytes, isEnough, signal });
+    const exceeded = findExceeded(usage, initialUsage, limits);
+    return exceeded && limitExceeded(exceeded.limit, limits[exceeded.limit], { actual: exceeded.actual, subject });
   };
   const recheck = async (): Promise<void> => {
     const checkStart = { ms: monotonicMs(), cpu: process.cpuUsage() };
@@ -80,7 +84,7 @@ export function watchDiskUsage(options: WatchOptions): DiskUsageWatch {
 }
 
 /** Returns null if the command has no disk limit. */
-export function watchCommand(
+export function watchCommandDiskUsage(
   { limits, workingDirectory }: Command,
   { uncounted }: StartOptions,
   onFault: WatchOptions["onFault"],
@@ -89,8 +93,8 @@ export function watchCommand(
   return watchDiskUsage({
     limits,
     roots: [workingDirectory ?? process.cwd()],
-    except: uncounted?.folders ?? [],
-    before: uncounted?.before ?? noUsage,
+    excluded: uncounted?.folders ?? [],
+    initialUsage: uncounted?.before ?? noUsage,
     onFault,
   });
 }
@@ -99,14 +103,14 @@ export type InitialUsage = { ok: true; usage: DiskUsage } | { ok: false; fault: 
 
 /** Measures the usage before the start. Fails if a directory cannot be read, because its limit could not be checked. */
 export async function measureInitialUsage(
-  { roots, except }: MeasuredDirectories,
+  { roots, excluded }: MeasuredDirectories,
   limits: DiskLimits,
   signal: AbortSignal,
 ): Promise<InitialUsage> {
   try {
     for (const root of roots) await promises.access(root, constants.R_OK | constants.X_OK);
     const withBytes = limits.diskBytes !== undefined;
-    return { ok: true, usage: await measureDiskUsage({ roots, except, withBytes, isEnough: () => false, signal }) };
+    return { ok: true, usage: await measureDiskUsage({ roots, excluded, withBytes, isEnough: () => false, signal }) };
   } catch (error) {
     return { ok: false, fault: cannotMeasure(limits, roots, error) };
   }
@@ -120,9 +124,9 @@ export async function withInitialUsage<T extends Pick<StartOptions, "uncounted">
 ): Promise<T | { fault: CommandFault }> {
   const { uncounted } = options;
   if (!hasDiskLimit(limits) || uncounted?.before !== undefined) return options;
-  const directories = { roots: [workingDirectory], except: uncounted?.folders ?? [] };
-  const before = await measureInitialUsage(directories, limits, signal);
-  return before.ok ? { ...options, uncounted: { ...uncounted, before: before.usage } } : { fault: before.fault };
+  const directories = { roots: [workingDirectory], excluded: uncounted?.folders ?? [] };
+  const result = await measureInitialUsage(directories, limits, signal);
+  return result.ok ? { ...options, uncounted: { ...uncounted, before: result.usage } } : { fault: result.fault };
 }
 
 const noUsage: DiskUsage = { bytes: 0, files: 0 };
@@ -133,17 +137,17 @@ function hasDiskLimit(limits: Limits | undefined): limits is Limits {
 
 function findExceeded(
   usage: DiskUsage,
-  before: DiskUsage,
+  initialUsage: DiskUsage,
   { diskBytes, files }: DiskLimits,
 ): { limit: keyof DiskLimits; actual: number } | null {
-  const addedBytes = usage.bytes - before.bytes;
+  const addedBytes = usage.bytes - initialUsage.bytes;
   if (diskBytes !== undefined && addedBytes > diskBytes) return { limit: "diskBytes", actual: addedBytes };
-  const addedFiles = usage.files - before.files;
+  const addedFiles = usage.files - initialUsage.files;
   if (files !== undefined && addedFiles > files) return { limit: "files", actual: addedFiles };
   return null;
 }
 
-/** Uses CPU time, so that a slow disk hardly delays the next check. The pause is at least as long as the check. */
+/** The pause depends mainly on the CPU time of the check, not on the speed of the disk. It is never shorter than the check. */
 function pauseAfter(checkStart: { ms: number; cpu: NodeJS.CpuUsage }): number {
   const { user, system } = process.cpuUsage(checkStart.cpu);
   return Math.max(minPauseMs, ((user + system) / 1000) * pauseFactor, monotonicMs() - checkStart.ms);

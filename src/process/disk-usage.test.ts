@@ -7,19 +7,19 @@ import { afterAll, beforeEach, expect, test } from "vitest";
 import type { DiskUsage } from "../model/process.ts";
 import { measureDiskUsage, type MeasureOptions } from "./disk-usage.ts";
 
-const testRoot = mkdtempSync(join(tmpdir(), "drover-held-"));
+const testRoot = mkdtempSync(join(tmpdir(), "drover-usage-"));
 afterAll(() => rmSync(testRoot, { recursive: true, force: true }));
 let directory = "";
 beforeEach(() => (directory = mkdtempSync(join(testRoot, "d-"))));
 
-const measure = (roots: readonly string[], more: Partial<MeasureOptions> = {}): Promise<DiskUsage> =>
+const measure = (roots: readonly string[], overrides: Partial<MeasureOptions> = {}): Promise<DiskUsage> =>
   measureDiskUsage({
     roots,
-    except: [],
+    excluded: [],
     withBytes: true,
     isEnough: () => false,
     signal: new AbortController().signal,
-    ...more,
+    ...overrides,
   });
 const allocatedBytes = (path: string): number => statSync(path).blocks * 512;
 /** Content that every file system stores in allocated blocks. */
@@ -36,9 +36,9 @@ test("counts files, directories and links, and the blocks allocated for them", a
   symlinkSync("3", join(directory, "link"));
   const usage = await measure([directory]);
   expect(usage.files).toBe(6);
-  const folders = [directory, join(directory, "a"), join(directory, "a", "b")].map(allocatedBytes);
+  const directories = [directory, join(directory, "a"), join(directory, "a", "b")].map(allocatedBytes);
   const files = ["a/b/1", "a/b/2", "3"].map((name) => allocatedBytes(join(directory, name)));
-  expect(usage.bytes).toBe([...folders, ...files].reduce((sum, bytes) => sum + bytes, 0));
+  expect(usage.bytes).toBe([...directories, ...files].reduce((sum, bytes) => sum + bytes, 0));
   expect(usage.bytes).toBeGreaterThanOrEqual(3 * content.length);
   expect(await measure([directory], { withBytes: false })).toEqual({ bytes: 0, files: 6 });
 });
@@ -69,15 +69,15 @@ test("skips excluded directories, and counts repeated or nested roots once", asy
   symlinkSync(directory, link);
   const rest =
     allocatedBytes(directory) + allocatedBytes(join(directory, "rest")) + allocatedBytes(join(directory, "rest", "3"));
-  expect(await measure([directory], { except: [join(link, "own")] })).toEqual({ bytes: rest, files: 2 });
+  expect(await measure([directory], { excluded: [join(link, "own")] })).toEqual({ bytes: rest, files: 2 });
   expect(await measure([directory, directory, link, join(directory, "own")])).toMatchObject({ files: 4 });
 });
 
 test("counts files whose names are not valid text", async () => {
   writeFileSync(Buffer.concat([Buffer.from(`${directory}/`), Buffer.from([0xff, 0xfe])]), content);
-  const folder = Buffer.concat([Buffer.from(`${directory}/`), Buffer.from([0xe9])]);
-  mkdirSync(folder);
-  writeFileSync(Buffer.concat([folder, Buffer.from("/in")]), content);
+  const unnamed = Buffer.concat([Buffer.from(`${directory}/`), Buffer.from([0xe9])]);
+  mkdirSync(unnamed);
+  writeFileSync(Buffer.concat([unnamed, Buffer.from("/file")]), content);
   const usage = await measure([directory]);
   expect(usage.files).toBe(3);
   expect(usage.bytes).toBeGreaterThanOrEqual(2 * content.length);
@@ -86,7 +86,7 @@ test("counts files whose names are not valid text", async () => {
 const [dev, shm] = ["/dev", "/dev/shm"].map((path) => statSync(path, { throwIfNoEntry: false })?.dev);
 if (shm !== undefined && shm !== dev) {
   test("does not enter another file system", async () => {
-    const inside = mkdtempSync("/dev/shm/drover-held-");
+    const inside = mkdtempSync("/dev/shm/drover-usage-");
     try {
       const before = await measure(["/dev"], { withBytes: false });
       for (let index = 0; index < 300; index += 1) writeFileSync(join(inside, String(index)), "");

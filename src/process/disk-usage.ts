@@ -4,7 +4,7 @@ import type { DiskUsage } from "../model/process.ts";
 export interface MeasureOptions {
   roots: readonly string[];
   /** Directories to skip. */
-  except: readonly string[];
+  excluded: readonly string[];
   /** Also count bytes, which requires a stat of each entry. */
   withBytes: boolean;
   /** Called repeatedly. Returning true ends the walk early. */
@@ -18,24 +18,24 @@ export interface MeasureOptions {
  */
 export async function measureDiskUsage({
   roots,
-  except,
+  excluded,
   withBytes,
   isEnough,
   signal,
 }: MeasureOptions): Promise<DiskUsage> {
   const usage: DiskUsage = { bytes: 0, files: 0 };
   const addBytes = withBytes ? createByteCounter(usage) : () => undefined;
-  const starts = new Set(await Promise.all(roots.map(resolveRealPath)));
+  const resolvedRoots = new Set(await Promise.all(roots.map(resolveRealPath)));
   // Each root is walked once, even if it is inside another root.
-  const skipped = new Set([...starts, ...(await Promise.all(except.map(resolveRealPath)))]);
-  const isOver = (): boolean => signal.aborted || isEnough(usage);
+  const skipped = new Set([...resolvedRoots, ...(await Promise.all(excluded.map(resolveRealPath)))]);
+  const isFinished = (): boolean => signal.aborted || isEnough(usage);
 
-  for (const start of starts) {
+  for (const start of resolvedRoots) {
     const [root] = await lstatAll([toBytes(start)]);
     if (!root?.isDirectory()) continue;
     addBytes(root);
     const pending = [start];
-    for (let directory = pending.pop(); directory !== undefined && !isOver(); directory = pending.pop()) {
+    for (let directory = pending.pop(); directory !== undefined && !isFinished(); directory = pending.pop()) {
       for await (const entries of readBatches(directory)) {
         usage.files += entries.length;
         const paths = toPaths(withBytes ? entries : entries.filter((entry) => entry.isDirectory()), directory);
@@ -47,7 +47,7 @@ export async function measureDiskUsage({
           addBytes(stats);
           if (stats.isDirectory() && stats.dev === root.dev) pending.push(path);
         });
-        if (isOver()) break;
+        if (isFinished()) break;
       }
     }
   }

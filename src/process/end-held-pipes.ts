@@ -25,13 +25,13 @@ export function endHeldPipes(
     const open = pipes.filter((pipe) => !pipe.readableEnded && !pipe.destroyed);
     const bytesRead = countRead(pipes);
     // More than the command can have left: another process writes to the pipe.
-    const isForeign = bytesRead - bytesAtExit > maxBufferedBytes;
+    const hasForeignWriter = bytesRead - bytesAtExit > maxBufferedBytes;
     // A stopped command has a deadline, so do not wait for a slow consumer.
-    if (!isStopped() && !isForeign && !open.every(isWaiting)) return;
+    if (!isStopped() && !hasForeignWriter && !open.every(isWaiting)) return;
     silentMs = bytesRead === lastBytesRead ? silentMs + tickMs : 0;
     lastBytesRead = bytesRead;
     readingMs += tickMs;
-    if (silentMs < drainMs && readingMs < drainMs * 10 && !isForeign) return;
+    if (silentMs < drainMs && readingMs < drainMs * 10 && !hasForeignWriter) return;
     clearInterval(timer);
     // End the stream cleanly: destroying it would be an error for iterators.
     for (const pipe of open) pipe.push(null);

@@ -88,8 +88,8 @@ test.each([
   "GIT_SSH_COMMAND",
   "GIT_CONFIG_COUNT",
   "JAVA_TOOL_OPTIONS",
-])("%s can run code in the child", (name) => expect(isLoaderHook(name)).toBe(true));
+])("recognizes %s as a variable that can run code in the child", (name) => expect(isLoaderHook(name)).toBe(true));
 test.each(["PATH", "HOME", "NODE_ENV", "GIT_AUTHOR_NAME", "PYTHONUNBUFFERED", "OLD_PATH"])(
-  "%s cannot run code in the child",
+  "recognizes %s as a variable that cannot run code in the child",
   (name) => expect(isLoaderHook(name)).toBe(false),
 );

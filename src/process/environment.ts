@@ -41,7 +41,7 @@ export function buildEnvironment({ options, parent, variables, ids }: Environmen
 }
 
 /** The value that a child gets from the source environment if the command does not set the variable itself. */
-export function inheritedVariable(
+export function findInheritedVariable(
   name: string,
   { options, parent }: Pick<EnvironmentRequest, "options" | "parent">,
 ): string | undefined {

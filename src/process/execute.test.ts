@@ -19,10 +19,10 @@ const run = (
   script: string,
   capture: Partial<CaptureOptions> = {},
   options: Partial<ExecuteOptions> = {},
-  more: Partial<Command> = {},
+  commandOptions: Partial<Command> = {},
 ): Promise<CommandResult> =>
   execute(
-    { executable: "sh", arguments: ["-c", script], ...more },
+    { executable: "sh", arguments: ["-c", script], ...commandOptions },
     { ...options, capture: { ...keepAll, ...capture } },
   );
 const spillFiles = (): { stdout: string; stderr: string } => ({

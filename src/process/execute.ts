@@ -10,7 +10,7 @@ import type {
 import { openCaptures } from "./capture.ts";
 import { checkCommand } from "./check-command.ts";
 import { withInitialUsage } from "./disk-usage-watch.ts";
-import { endedBeforeStart, start } from "./start.ts";
+import { createUnstartedEnd, start } from "./start.ts";
 
 export type ExecuteOptions = Omit<StartOptions, "output"> & { capture: CaptureOptions };
 export type ExecuteCommand = (
@@ -26,9 +26,9 @@ export function createExecute(startCommand: StartCommand): ExecuteCommand {
   return async (command, { capture, ...options }, signal = new AbortController().signal) => {
     checkCommand(command); // before creating files for its output
     const startOptions = await withInitialUsage(command, options, signal);
-    if ("fault" in startOptions) return withOutput(endedBeforeStart(startOptions.fault), [], noOutput, noOutput);
+    if ("fault" in startOptions) return withOutput(createUnstartedEnd(startOptions.fault), [], noOutput, noOutput);
     const captures = openCaptures(capture);
-    if (!captures.ok) return withOutput(endedBeforeStart(captures.fault), [], noOutput, noOutput);
+    if (!captures.ok) return withOutput(createUnstartedEnd(captures.fault), [], noOutput, noOutput);
     const running = startCommand(command, { ...startOptions, output: toOutputMode(capture) }, signal);
     let fault: CommandFault | null = null;
     const onFault = (newFault: CommandFault): void => {

@@ -44,14 +44,14 @@ export function limitMissing(limit: keyof Limits, reason: string): CommandFault 
 export function limitExceeded(
   limit: keyof Limits,
   value: number | undefined,
-  { actual, whose = "command" }: { actual?: number; whose?: "command" | "run" } = {},
+  { actual, subject = "command" }: { actual?: number; subject?: "command" | "run" } = {},
 ): CommandFault {
   const { name, unit } = limitLabels[limit];
   const allowed = value === undefined ? "" : ` (${value}${unit})`;
   const used = actual === undefined ? "" : `: it used at least ${actual}${unit}`;
   return {
     code: "DROVER-EXE-009",
-    message: `The ${whose} exceeded its limit on ${name}${allowed}${used}. Raise the limit, or reduce its usage.`,
+    message: `The ${subject} exceeded its limit on ${name}${allowed}${used}. Raise the limit, or reduce its usage.`,
     limit,
   };
 }

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
-import { attacks, byIntent } from "../../test/fixtures/process/hide-attacks.ts";
+import { attacks, attacksUnlessRoot } from "../../test/fixtures/process/hide-attacks.ts";
 import { hostHas } from "../../test/fixtures/process/host.ts";
 import { isRoot, listTree, openStage, type RunResult, secret, subjects } from "../../test/fixtures/process/stage.ts";
 import type { StartOnce } from "../../test/fixtures/process/start-once.ts";
@@ -28,12 +28,12 @@ interface RunOptions {
   launchMethods?: StartOnce["launchMethods"];
   hide?: string[];
   cwd?: string;
-  through?: string[];
+  prefix?: string[];
 }
 
 function run(
   script: string,
-  { uid, isolation, launchMethods, hide = [record], cwd = join(state, "work"), through = [] }: RunOptions,
+  { uid, isolation, launchMethods, hide = [record], cwd = join(state, "work"), prefix = [] }: RunOptions,
 ): RunResult {
   const startOnce: StartOnce = {
     command: {
@@ -46,14 +46,14 @@ function run(
     options: { isolation, hide, temporaryDirectory: join(state, "work") },
     ...(launchMethods === undefined ? {} : { launchMethods }),
   };
-  return runOnce(startOnce, { uid, directory: state, through });
+  return runOnce(startOnce, { uid, directory: state, prefix });
 }
 
 describe.each(subjects)("$name", ({ isolation, launchMethods, uid }) => {
   const isUnrestricted = isRoot && uid === undefined && isolation === "pid";
   const runOptions: RunOptions = { uid, isolation, launchMethods: [launchMethods] };
 
-  test.each(Object.entries(isUnrestricted ? attacks : { ...attacks, ...byIntent }))(
+  test.each(Object.entries(isUnrestricted ? attacks : { ...attacks, ...attacksUnlessRoot }))(
     "%s shows and changes nothing",
     (name, script) => {
       if (name.includes("capability") && !giveCapability()) return;
@@ -66,12 +66,12 @@ describe.each(subjects)("$name", ({ isolation, launchMethods, uid }) => {
     },
   );
 
-  test("appears empty and read-only, and nothing else changes", () => {
+  test("makes the directory appear empty and read-only, and changes nothing else", () => {
     const script = 'ls -A "$RECORD" | wc -l; stat -c %a "$RECORD"; pwd; touch "$TMPDIR/made" && echo made';
     expect(run(script, runOptions)).toMatchObject({ exitCode: 0, stdout: `0\n555\n${join(state, "work")}\nmade\n` });
   });
 
-  test("stays visible for Drover itself, during and after the command", () => {
+  test("leaves the directory visible for Drover itself, during and after the command", () => {
     expect(run("true", runOptions).error).toBeNull();
     expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(record);
   });
@@ -111,11 +111,11 @@ describe.each(subjects)("$name", ({ isolation, launchMethods, uid }) => {
     expect(readdirSync(join(state, "work"))).toEqual([]);
   });
 
-  test("shows an empty working directory if that is hidden itself", () => {
+  test("shows a hidden working directory as empty", () => {
     expect(run("ls -A; cat token; true", { ...runOptions, cwd: record }).stdout).toBe("");
   });
 
-  test("rejects a file in its place", () => {
+  test("starts nothing if a file is in place of the hidden directory", () => {
     rmSync(record, { recursive: true });
     writeFileSync(record, secret);
     expect(run('cat "$RECORD"', runOptions)).toMatchObject({ isolation: null, error: { code: "DROVER-EXE-007" } });
@@ -137,7 +137,7 @@ describe.each(subjects.filter(({ isolation }) => isolation === "sandbox"))(
 );
 
 describe.runIf(isRoot && hostHas("pid"))("other paths to the same directory", () => {
-  const mounted = (...mounts: string[]): string[] => [
+  const withMounts = (...mounts: string[]): string[] => [
     "unshare",
     "-m",
     "sh",
@@ -146,17 +146,17 @@ describe.runIf(isRoot && hostHas("pid"))("other paths to the same directory", ()
     "sh",
   ];
   test.each([
-    ["a bind mount of its parent", () => mounted(`mount --bind '${state}' '${state}/work'`), "work/record"],
+    ["a bind mount of its parent", () => withMounts(`mount --bind '${state}' '${state}/work'`), "work/record"],
     [
       "a bind mount of itself",
-      () => mounted(`mkdir -p '${state}/same' && mount --bind '${record}' '${state}/same'`),
+      () => withMounts(`mkdir -p '${state}/same' && mount --bind '${record}' '${state}/same'`),
       "same",
     ],
-    ["a bind mount of what is in it", () => mounted(`mount --bind '${record}/logs' '${state}/work'`), "work"],
+    ["a bind mount of what is in it", () => withMounts(`mount --bind '${record}/logs' '${state}/work'`), "work"],
     [
       "a bind mount of a bind mount",
       () =>
-        mounted(
+        withMounts(
           `mkdir -p '${state}/a' '${state}/b'`,
           `mount --bind '${state}' '${state}/a'`,
           `mount --rbind '${state}/a' '${state}/b'`,
@@ -165,19 +165,24 @@ describe.runIf(isRoot && hostHas("pid"))("other paths to the same directory", ()
     ],
     [
       "a mount point with a blank",
-      () => mounted(`mkdir -p '${state}/a b' && mount --bind '${state}' '${state}/a b'`),
+      () => withMounts(`mkdir -p '${state}/a b' && mount --bind '${state}' '${state}/a b'`),
       "a b/record",
     ],
     [
       "a file system of its own",
-      () => mounted(`mount -t tmpfs none '${record}' && echo ${secret} > '${record}/token'`),
+      () => withMounts(`mount -t tmpfs none '${record}' && echo ${secret} > '${record}/token'`),
       "record",
     ],
-  ])("%s is hidden too", (_, through, path) => {
+  ])("%s is hidden too", (_, createPrefix, path) => {
     for (const launchMethods of [["static"], ["perl"]] as const) {
       rmSync(join(state, "same"), { recursive: true, force: true });
       const script = `cat "$STATE/${path}"/*; find "$STATE" -name token -exec cat {} +; true`;
-      const result = run(script, { isolation: "pid", launchMethods: [...launchMethods], through: through(), cwd: "/" });
+      const result = run(script, {
+        isolation: "pid",
+        launchMethods: [...launchMethods],
+        prefix: createPrefix(),
+        cwd: "/",
+      });
       expect(result).toMatchObject({ isolation: "pid", error: null, stdout: "" });
     }
   });
@@ -211,7 +216,7 @@ describe("without support for hiding", () => {
   });
 });
 
-/** Returns false if this user or file system does not support it. */
+/** Lets a copy of umount unmount the record. Returns false if this user or file system does not support that. */
 function giveCapability(): boolean {
   const file = join(stage, "umount");
   spawnSync("cp", ["/bin/umount", file]);

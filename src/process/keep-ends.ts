@@ -112,7 +112,7 @@ export function findWholeEnd(bytes: Uint8Array): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back += 1) {
     const byte = bytes[bytes.length - back]!;
     if (byte < 0x80) return bytes.length;
-    if (byte >= 0xc0) return characterLength(byte) > back ? bytes.length - back : bytes.length;
+    if (byte >= 0xc0) return getCharacterLength(byte) > back ? bytes.length - back : bytes.length;
   }
   return bytes.length; // not UTF-8
 }
@@ -124,7 +124,7 @@ export function findWholeStart(bytes: Uint8Array): number {
   return start < 4 ? start : 0;
 }
 
-function characterLength(lead: number): number {
+function getCharacterLength(lead: number): number {
   if (lead >= 0xf0) return 4;
   return lead >= 0xe0 ? 3 : 2;
 }

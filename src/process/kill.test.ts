@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bundle } from "../../test/fixtures/process/bundle.ts";
 import { escapes } from "../../test/fixtures/process/kill-batch.ts";
-import { eventually, leaveOnceAway, newMark, survivors } from "../../test/fixtures/process/survivors.ts";
+import { eventually, exitOnceEscaped, newMark, survivors } from "../../test/fixtures/process/survivors.ts";
 import type { Isolation } from "../model/process.ts";
 import type { LaunchMethodKind } from "./launch-method-selector.ts";
 import { findOrphans, killOrphans } from "./orphans.ts";
@@ -75,14 +75,14 @@ describe.each(users)("as %s", (_, user) => {
   );
 });
 
-test("finds and kills the orphans of a Drover without a launcher by their execution id", async () => {
+test("finds and kills the orphans of a Drover process that had no launcher, by their execution id", async () => {
   const mark = newMark();
   const running = createStart({ launchMethods: ["plain"] })(
     { executable: "sh", arguments: [join(scripts, "setsid.sh"), mark, "leave"] },
     { ids: { DROVER_EXECUTION_ID: mark }, stdin: "pipe" },
     new AbortController().signal,
   );
-  await leaveOnceAway(running, mark);
+  await exitOnceEscaped(running, mark);
   await running.result;
   expect(survivors(mark)).toHaveLength(1);
   expect(findOrphans([mark])).toEqual([{ pid: survivors(mark)[0], executionId: mark }]);

@@ -9,7 +9,7 @@ export interface LaunchRequest {
   command: Command;
   level: Isolation | "auto";
   hasTerminal: boolean;
-  merged: boolean;
+  mergesOutput: boolean;
   keepLeftovers: boolean;
   cgroupFiles: readonly string[];
   protectedPaths: ProtectedPaths;
@@ -22,32 +22,32 @@ export interface LaunchCommand {
   argv: readonly string[];
   /** argv[0], if it differs from the path. */
   argv0?: string;
-  /** What runs between Drover and the command. It determines how Drover kills the command. */
-  through: "launcher" | "group" | "nothing";
+  /** What keeps the command's processes together, so that Drover can kill them all. */
+  containment: "launcher" | "group" | "nothing";
   /** Whether the launcher writes to the status file. */
-  reports: boolean;
+  reportsStatus: boolean;
 }
 
 /** Whether Node's own spawn is enough. */
-export function needsNoLauncher({ level, merged, command }: LaunchRequest): boolean {
-  return level === "none" && !merged && Object.values(command.limits ?? {}).every((value) => value === undefined);
+export function needsNoLauncher({ level, mergesOutput, command }: LaunchRequest): boolean {
+  return level === "none" && !mergesOutput && Object.values(command.limits ?? {}).every((value) => value === undefined);
 }
 
-export function launchCommandFor(launchMethod: LaunchMethod, request: LaunchRequest): LaunchCommand {
-  if (needsNoLauncher(request)) return { ...toDirectCommand(request), through: "nothing", reports: false };
+export function toLaunchCommand(launchMethod: LaunchMethod, request: LaunchRequest): LaunchCommand {
+  if (needsNoLauncher(request)) return { ...toDirectCommand(request), containment: "nothing", reportsStatus: false };
   if (launchMethod.kind === "plain") {
-    const through = request.level === "none" || request.hasTerminal ? "nothing" : "group";
-    const script = shellScript(request);
-    if (script === null) return { ...toDirectCommand(request), through, reports: false };
+    const containment = request.level === "none" || request.hasTerminal ? "nothing" : "group";
+    const script = buildShellScript(request);
+    if (script === null) return { ...toDirectCommand(request), containment, reportsStatus: false };
     return {
       argv: ["/bin/sh", "-c", script, "sh", ...request.cgroupFiles, request.path, ...(request.command.arguments ?? [])],
-      through,
-      reports: true,
+      containment,
+      reportsStatus: true,
     };
   }
   const argv = [
     ...launchMethod.argv,
-    ...launcherOptions(request, request.level === "sandbox" ? "pid" : request.level),
+    ...toLauncherOptions(request, request.level === "sandbox" ? "pid" : request.level),
     "-u",
     "--",
     request.path,
@@ -55,25 +55,25 @@ export function launchCommandFor(launchMethod: LaunchMethod, request: LaunchRequ
   return {
     argv: [...argv, request.command.executable, ...(request.command.arguments ?? [])],
     // At level none the launcher executes the command in its own place.
-    through: request.level === "none" ? "nothing" : "launcher",
-    reports: true,
+    containment: request.level === "none" ? "nothing" : "launcher",
+    reportsStatus: true,
   };
 }
 
-/** The descriptor on which the launcher reports. */
+/** The descriptor on which the launcher reportsStatus. */
 export const statusDescriptor = 3;
 
-export function launcherOptions(request: LaunchRequest, level: string): string[] {
+export function toLauncherOptions(request: LaunchRequest, level: string): string[] {
   const argv = ["-p", String(process.pid), "-f", String(statusDescriptor), "-i", level];
   if (request.hasTerminal) argv.push("-t");
-  if (request.merged) argv.push("-m");
+  if (request.mergesOutput) argv.push("-m");
   if (request.keepLeftovers) argv.push("-k");
   for (const [name, value] of toRlimits(request.command.limits)) argv.push("-l", `${name}=${value}`);
   for (const file of request.cgroupFiles) argv.push("-c", file);
-  const { hidden, shown, frozen } = request.protectedPaths;
+  const { hidden, shown, readOnly } = request.protectedPaths;
   for (const directory of hidden) argv.push("-h", directory);
   for (const directory of shown) argv.push("-s", directory);
-  for (const directory of frozen) argv.push("-o", directory);
+  for (const directory of readOnly) argv.push("-o", directory);
   for (const point of request.readonlyMounts) argv.push("-r", point);
   return argv;
 }
@@ -94,7 +94,7 @@ function toDirectCommand({ path, command }: LaunchRequest): { argv: readonly str
 }
 
 /** Without a launcher, a shell sets the limits, merges the streams and executes the command. Returns null if no shell is needed. */
-function shellScript(request: LaunchRequest): string | null {
+function buildShellScript(request: LaunchRequest): string | null {
   const orReport = (step: string): string => `|| { echo "E ${step} 1" >&${statusDescriptor}; exit 125; }`;
   const setup = [
     ...request.cgroupFiles.map((_, index) => `echo 0 > "$${index + 1}" ${orReport("cgroup")}`),
@@ -102,9 +102,9 @@ function shellScript(request: LaunchRequest): string | null {
       ([name, value]) => `ulimit ${shellLimits[name](value)} ${orReport("rlimit")}`,
     ),
   ];
-  if (setup.length === 0 && !request.merged) return null;
+  if (setup.length === 0 && !request.mergesOutput) return null;
   if (request.cgroupFiles.length > 0) setup.push(`shift ${request.cgroupFiles.length}`);
-  return [...setup, `exec "$@" ${statusDescriptor}>&-${request.merged ? " 2>&1" : ""}`].join("\n");
+  return [...setup, `exec "$@" ${statusDescriptor}>&-${request.mergesOutput ? " 2>&1" : ""}`].join("\n");
 }
 
 const shellLimits: Record<Rlimit[0], (value: number) => string> = {

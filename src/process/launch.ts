@@ -13,20 +13,20 @@ import {
   notExecutable,
   notFound,
 } from "./faults.ts";
-import { launchCommandFor, needsNoLauncher, type LaunchCommand, type LaunchRequest } from "./launch-command.ts";
-import { inheritedVariable } from "./environment.ts";
-import { launcherEnvironment } from "./launcher-environment.ts";
+import { toLaunchCommand, needsNoLauncher, type LaunchCommand, type LaunchRequest } from "./launch-command.ts";
+import { findInheritedVariable } from "./environment.ts";
+import { buildLauncherEnvironment } from "./launcher-environment.ts";
 import { isExecutable, type LaunchMethodSelector, type LaunchMethod } from "./launch-method-selector.ts";
-import { nothingProtected, protectedPaths, realPaths } from "./protected-paths.ts";
+import { nothingProtected, resolveProtectedPaths, resolveRealPaths } from "./protected-paths.ts";
 import { findExecutable } from "./find-executable.ts";
-import { findBwrap, sandboxLaunchCommand } from "./sandbox.ts";
+import { findBwrap, toSandboxLaunchCommand } from "./sandbox.ts";
 import { openStatusFile } from "./launcher-status.ts";
 import { openWorkingDirectory, type WorkingDirectory } from "./working-directory.ts";
 
 /** A started process, or one that failed to start and will emit an error event. */
 export interface LaunchedProcess {
   child: ChildProcess;
-  through: LaunchCommand["through"];
+  containment: LaunchCommand["containment"];
   level: Isolation | "auto";
   statusFile: number | null;
   /** The status file of the launcher inside a sandbox. */
@@ -95,10 +95,10 @@ function toLaunchRequest(command: Command, options: StartOptions): LaunchRequest
     level,
     // A program that reads from a terminal must stay in its foreground process group.
     hasTerminal: options.stdin === "inherit" && isatty(0),
-    merged: options.output === "merged",
+    mergesOutput: options.output === "merged",
     keepLeftovers,
     cgroupFiles: [],
-    protectedPaths: canProtect ? protectedPaths(options) : nothingProtected,
+    protectedPaths: canProtect ? resolveProtectedPaths(options) : nothingProtected,
     readonlyMounts: [],
   };
 }
@@ -108,7 +108,7 @@ function chooseLevel(requested: LaunchRequest["level"], keepLeftovers: boolean):
   return keepLeftovers && requested === "auto" ? "group" : requested;
 }
 
-type SpawnedProcess = Pick<LaunchedProcess, "child" | "through" | "statusFile" | "innerStatusFile">;
+type SpawnedProcess = Pick<LaunchedProcess, "child" | "containment" | "statusFile" | "innerStatusFile">;
 
 function tryInOrder(
   directory: WorkingDirectory,
@@ -121,14 +121,14 @@ function tryInOrder(
     const launchMethod: LaunchMethod = needsNoLauncher(request) ? { kind: "plain" } : launchMethodSelector.best();
     const launchCommand = buildLaunchCommand(launchMethod, directory, request, options);
     if ("fault" in launchCommand) return launchCommand;
-    const statusFile = launchCommand.reports ? openStatusFile() : null;
+    const statusFile = launchCommand.reportsStatus ? openStatusFile() : null;
     const innerStatusFile = request.level === "sandbox" && statusFile !== null ? openStatusFile() : null;
     const files = [statusFile, ...(request.level === "sandbox" ? [innerStatusFile, directory.fd] : [])];
     const outcome = trySpawn(
       launchCommand,
       directory,
-      launcherEnvironment(launchMethod, environment),
-      stdioFor(
+      buildLauncherEnvironment(launchMethod, environment),
+      toStdio(
         options,
         files.filter((file) => file !== null),
       ),
@@ -137,7 +137,7 @@ function tryInOrder(
       "child" in outcome &&
       (outcome.child.pid !== undefined || launchMethod.kind === "plain" || isExecutable(launchMethod.argv[0]!))
     ) {
-      return { child: outcome.child, through: launchCommand.through, statusFile, innerStatusFile };
+      return { child: outcome.child, containment: launchCommand.containment, statusFile, innerStatusFile };
     }
     for (const file of [statusFile, innerStatusFile]) if (file !== null) closeSync(file);
     if (launchMethod.kind === "plain" || ("errno" in outcome && !launcherErrors.has(outcome.errno))) {
@@ -163,25 +163,25 @@ function buildLaunchCommand(
   options: StartOptions,
 ): LaunchCommand | { fault: CommandFault } {
   if (launchMethod.kind === "plain") {
-    if (request.level !== "pid" && request.level !== "sandbox") return launchCommandFor(launchMethod, request);
+    if (request.level !== "pid" && request.level !== "sandbox") return toLaunchCommand(launchMethod, request);
     return {
       fault: isolationMissing(request.level, "it needs Linux, and Drover's launcher or perl"),
     };
   }
-  if (request.level !== "sandbox") return launchCommandFor(launchMethod, request);
+  if (request.level !== "sandbox") return toLaunchCommand(launchMethod, request);
   const bwrap = findBwrap();
   if (bwrap === null) return { fault: isolationMissing("sandbox", "bwrap is not installed (package bubblewrap)") };
-  return sandboxLaunchCommand(launchMethod, bwrap, request, {
+  return toSandboxLaunchCommand(launchMethod, bwrap, request, {
     workingDirectory: realPath,
     tmp: options.temporaryDirectory ?? defaultTemporaryDirectory(options),
     writable: options.writable ?? [],
-    shared: realPaths(options.show ?? []),
+    shared: resolveRealPaths(options.show ?? []),
   });
 }
 
 /** Not from the command's own variables: the author of the command would choose what it can write to. */
 function defaultTemporaryDirectory({ environment, parentEnvironment = process.env }: StartOptions): string {
-  return inheritedVariable("TMPDIR", { options: environment, parent: parentEnvironment }) ?? "/tmp";
+  return findInheritedVariable("TMPDIR", { options: environment, parent: parentEnvironment }) ?? "/tmp";
 }
 
 /** Node throws some spawn errors and emits others. Returns the errno of a thrown one. */
@@ -196,7 +196,7 @@ function trySpawn(
     const child = spawn(file!, args, {
       env: environment,
       stdio,
-      detached: launchCommand.through === "group",
+      detached: launchCommand.containment === "group",
       cwd,
       argv0: launchCommand.argv0,
     });
@@ -211,7 +211,7 @@ function trySpawn(
   }
 }
 
-function stdioFor(options: StartOptions, files: readonly number[]): StdioOptions {
+function toStdio(options: StartOptions, files: readonly number[]): StdioOptions {
   const stdin = options.stdin ?? "none";
   const output = options.output ?? "both";
   return [

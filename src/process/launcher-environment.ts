@@ -8,7 +8,7 @@ const prefix = "DROVER_KEEP_";
  * command's code into bwrap or perl, which run before its isolation is complete. They are passed under other names, and
  * the last launcher renames them back. PERL_BADLANG keeps perl from printing locale warnings to the command's stderr.
  */
-export function launcherEnvironment(
+export function buildLauncherEnvironment(
   { kind }: LaunchMethod,
   environment: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> {

@@ -27,22 +27,22 @@ const startCommands: [string, StartCommand][] = [
 ];
 
 describe.each(startCommands)("limits set by %s", (_, startCommand) => {
-  test("CPU seconds", async () =>
+  test("stop a command that uses too much CPU time", async () =>
     expect(await runWith(startCommand, { cpuSeconds: 1 }, "while :; do :; done")).toMatchObject(
       exceeded("cpuSeconds"),
     ));
 
-  test("file size", async () =>
+  test("stop a command that writes a file that is too large", async () =>
     expect(await runWith(startCommand, { fileSizeBytes: 8192 }, "exec head -c 20000 /dev/zero > big")).toMatchObject(
       exceeded("fileSizeBytes"),
     ));
 
-  test("open files", async () =>
+  test("apply to the number of open files", async () =>
     expect(Buffer.from((await runWith(startCommand, { openFiles: 17 }, "ulimit -n")).stdout.head).toString()).toBe(
       "17\n",
     ));
 
-  test("rejects a limit above the host's own before the command runs", async () => {
+  test("reject a limit above the host's own before the command runs", async () => {
     const result = await runWith(startCommand, { openFiles: 2 ** 40 }, "touch ran");
     expect(result).toMatchObject({
       success: false,
@@ -85,29 +85,29 @@ test("applies limits without isolation", async () => {
 
 const parents = findCgroupParents();
 const cgroups = (): string[] =>
-  [parents.memoryBytes, parents.processes].flatMap((missingParent) =>
-    missingParent === null
+  [parents.memoryBytes, parents.processes].flatMap((cgroupParent) =>
+    cgroupParent === null
       ? []
-      : readdirSync(missingParent.parent).filter((name) => name.startsWith(`drover-${process.pid}-`)),
+      : readdirSync(cgroupParent.parent).filter((name) => name.startsWith(`drover-${process.pid}-`)),
   );
 
 if (parents.memoryBytes !== null && parents.processes !== null) {
-  describe.each(startCommands)("cgroup limits through %s", (_, startCommand) => {
-    test("memory", async () => {
+  describe.each(startCommands)("cgroup limits set by %s", (_, startCommand) => {
+    test("stop a command that uses too much memory, and leave no cgroup behind", async () => {
       expect(
         await runWith(startCommand, { memoryBytes: 24 << 20 }, "head -c 100000000 /dev/zero | tail -n 1 > /dev/null"),
       ).toMatchObject({ error: { code: "DROVER-EXE-009", limit: "memoryBytes" } });
       expect(cgroups()).toEqual([]);
     });
 
-    test("processes", async () => {
+    test("stop a command that starts too many processes, and leave no cgroup behind", async () => {
       expect(
         await runWith(startCommand, { processes: 6 }, "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 1 & done; wait"),
       ).toMatchObject(exceeded("processes"));
       expect(cgroups()).toEqual([]);
     });
 
-    test("memory, without isolation, for a command given by its name", async () => {
+    test("apply without isolation to a command given by its name", async () => {
       const running = startCommand(
         { executable: "true", limits: { memoryBytes: 64 << 20 } },
         { isolation: "none" },
@@ -181,10 +181,10 @@ test("version 2: uses the parent cgroup if it was delegated", () => {
   writeFileSync(join(ownCgroup, "cgroup.subtree_control"), "");
   writeFileSync(join(ownCgroup, "..", "cgroup.subtree_control"), "cpu memory pids\n");
   const mounts = `30 20 0:26 / ${join(directory, "unified")} rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n`;
-  const missingParent = { parent: join(ownCgroup, ".."), version: 2 };
+  const delegatedParent = { parent: join(ownCgroup, ".."), version: 2 };
   expect(findCgroupParents("0::/user.slice/drover.scope\n", readMounts(mounts))).toMatchObject({
-    memoryBytes: missingParent,
-    processes: missingParent,
+    memoryBytes: delegatedParent,
+    processes: delegatedParent,
   });
   writeFileSync(join(ownCgroup, "..", "cgroup.subtree_control"), "cpu\n");
   expect(findCgroupParents("0::/user.slice/drover.scope\n", readMounts(mounts))).toMatchObject({

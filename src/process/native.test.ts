@@ -26,7 +26,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     expect(parseEnd(result)).toMatchObject({ status: code * 256, leftovers: 0 });
   });
 
-  it("names the processes that outlive the command, in one line each", async () => {
+  it("reports each process that outlives the command in a line of its own", async () => {
     // Waits until both run their own program instead of the shell's.
     const isSleeping = `case "$(cat /proc/$!/cmdline 2>/dev/null | tr '\\0' ' ')" in sleep*) break ;; esac`;
     const wait = `for i in $(seq 500); do ${isSleeping}; sleep 0.02; done`;
@@ -306,7 +306,7 @@ describe.each([...stage.implementations, ...stage.foreign])("$name, renamed vari
     ]);
   });
 
-  it("passes them on as they are without -u", async () => {
+  it("passes the renamed variables unchanged without -u", async () => {
     expect(await variablesWith([])).toEqual(
       Object.entries(environment)
         .map((pair) => pair.join("="))

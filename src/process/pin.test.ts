@@ -36,8 +36,8 @@ beforeEach(() => {
   record = join(drover, "project", "record");
   runs = join(drover, "project", "runs");
   config = join(home, ".config", "drover");
-  for (const folder of [join(record, "logs"), join(drover, "heads"), join(runs, "tmp"), config])
-    mkdirSync(folder, { recursive: true });
+  for (const directory of [join(record, "logs"), join(drover, "heads"), join(runs, "tmp"), config])
+    mkdirSync(directory, { recursive: true });
   mkdirSync(join(root, "work"));
   writeFileSync(join(record, "token"), secret);
   writeFileSync(join(drover, "heads", "one"), secret);
@@ -49,7 +49,7 @@ function run(
   { isolation, launchMethods, uid }: Omit<Subject, "name">,
   options: Partial<StartOnce["options"]> = {},
   workingDirectory = join(root, "work"),
-  within: readonly string[] = [],
+  prefix: readonly string[] = [],
 ): RunResult {
   const startOnce: StartOnce = {
     command: {
@@ -78,13 +78,13 @@ function run(
     },
     launchMethods: [launchMethods],
   };
-  return runOnce(startOnce, { uid, directory: root, through: within });
+  return runOnce(startOnce, { uid, directory: root, prefix });
 }
 
 /** The identity of each directory and the contents of the protected ones. */
 function snapshot(): unknown {
   return {
-    folders: listAncestors().map((name) => lstatSync(join(root, name)).ino),
+    ancestors: listAncestors().map((name) => lstatSync(join(root, name)).ino),
     record: listTree(record),
     heads: listTree(join(drover, "heads")),
     token: readFileSync(join(record, "token"), "utf8"),
@@ -106,7 +106,7 @@ describe.each(subjects)("$name", (subject) => {
     expect(first.stdout + next.stdout).not.toContain(secret);
   });
 
-  test("a shared temporary directory has no second path for root", () => {
+  test("gives root no second path to a shared temporary directory", () => {
     const shared = join(root, "home");
     chmodSync(shared, 0o1777);
     const { stdout } = run("cut -d' ' -f4,5 /proc/self/mountinfo", subject);
@@ -185,16 +185,16 @@ describe.runIf(isRoot && hostHas("pid"))("as a user whose directories contain mo
     const mounts = ["mounted", ".local/mounted", ".local/state/drover"].map(
       (name) => `mount -t tmpfs none '${home}/${name}'`,
     );
-    const kept = `cp -a '${drover}' '${stage}/kept' && ${mounts.join(" && ")} && cp -a '${stage}/kept/.' '${drover}' && touch '${home}/mounted/one' '${home}/.local/mounted/two'`;
-    const within = [
+    const mountScript = `cp -a '${drover}' '${stage}/kept' && ${mounts.join(" && ")} && cp -a '${stage}/kept/.' '${drover}' && touch '${home}/mounted/one' '${home}/.local/mounted/two'`;
+    const prefix = [
       "unshare",
       "-m",
       "sh",
       "-c",
-      `${kept} && exec setpriv --reuid ${nobody} --regid ${nobody} --clear-groups "$@"`,
+      `${mountScript} && exec setpriv --reuid ${nobody} --regid ${nobody} --clear-groups "$@"`,
       "sh",
     ];
-    const result = run(script, { isolation: "pid", launchMethods, uid: nobody }, {}, undefined, within);
+    const result = run(script, { isolation: "pid", launchMethods, uid: nobody }, {}, undefined, prefix);
     rmSync(join(stage, "kept"), { recursive: true });
     expect(result).toMatchObject({ isolation: "pid", error: null });
     expect(result.stdout).toContain("one");

@@ -21,40 +21,40 @@ export interface ProtectedPaths {
   /** Inside hidden directories, but visible to the command. */
   shown: readonly string[];
   /** Read-only for the command. */
-  frozen: readonly string[];
+  readOnly: readonly string[];
 }
 
-export const nothingProtected: ProtectedPaths = { hidden: [], shown: [], frozen: [] };
+export const nothingProtected: ProtectedPaths = { hidden: [], shown: [], readOnly: [] };
 
-export function protectedPaths({ hide = [], show = [], readOnly = [] }: Protection): ProtectedPaths {
+export function resolveProtectedPaths({ hide = [], show = [], readOnly = [] }: Protection): ProtectedPaths {
   // A directory listed in `hide` stays hidden even if `show` lists it too.
-  const alwaysHidden = new Set(realPaths(hide));
-  const candidates = realPaths(show).filter((path) => !alwaysHidden.has(path));
-  const hidden = pathsToHide(hide, candidates);
+  const alwaysHidden = new Set(resolveRealPaths(hide));
+  const candidates = resolveRealPaths(show).filter((path) => !alwaysHidden.has(path));
+  const hidden = findPathsToHide(hide, candidates);
   const shown = candidates.filter((path) => hidden.some((directory) => isBelow(path, directory)));
-  return { hidden, shown, frozen: realPaths(readOnly) };
+  return { hidden, shown, readOnly: resolveRealPaths(readOnly) };
 }
 
 /** Returns the distinct real paths of the directories that exist. */
-export function realPaths(directories: readonly string[]): string[] {
-  return [...new Set(directories.flatMap((directory) => realPath(directory) ?? []))];
+export function resolveRealPaths(directories: readonly string[]): string[] {
+  return [...new Set(directories.flatMap((directory) => resolveRealPath(directory) ?? []))];
 }
 
 /**
  * Returns all paths that a launcher must cover to make these directories unreachable: their real paths, and every other path that
  * a bind mount gives them. Missing directories are ignored.
  */
-function pathsToHide(directories: readonly string[], shown: readonly string[]): string[] {
-  const real = realPaths(directories);
+function findPathsToHide(directories: readonly string[], shown: readonly string[]): string[] {
+  const real = resolveRealPaths(directories);
   if (real.length === 0) return [];
   const mounts = readMounts();
-  return withoutCovered(
-    real.flatMap((path) => [path, ...otherPaths(path, mounts)]),
+  return dropCovered(
+    real.flatMap((path) => [path, ...findOtherPaths(path, mounts)]),
     shown,
   );
 }
 
-function realPath(path: string): string | null {
+function resolveRealPath(path: string): string | null {
   try {
     return realpathSync.native(path);
   } catch (error) {
@@ -64,7 +64,7 @@ function realPath(path: string): string | null {
 }
 
 /** Returns the other paths that bind mounts give to a directory. */
-function otherPaths(path: string, mounts: readonly Mount[]): string[] {
+function findOtherPaths(path: string, mounts: readonly Mount[]): string[] {
   const mount = mounts.findLast(
     ({ point }) =>
       isWithin(path, point) &&
@@ -82,7 +82,7 @@ function otherPaths(path: string, mounts: readonly Mount[]): string[] {
 }
 
 /** Drops paths below another hidden path, which covers them, unless they are inside a shown directory. */
-function withoutCovered(paths: readonly string[], shown: readonly string[]): string[] {
+function dropCovered(paths: readonly string[], shown: readonly string[]): string[] {
   const unique = [...new Set(paths)];
   const covers = (other: string, path: string): boolean =>
     isBelow(path, other) && !shown.some((visible) => isBelow(visible, other) && isBelow(path, visible));

@@ -1,11 +1,11 @@
-import { isWithin, realPaths } from "./protected-paths.ts";
+import { isWithin, resolveRealPaths } from "./protected-paths.ts";
 import { findExecutable } from "./find-executable.ts";
 import type { LaunchCommand, LaunchRequest } from "./launch-command.ts";
-import { launcherOptions } from "./launch-command.ts";
+import { toLauncherOptions } from "./launch-command.ts";
 import type { LaunchMethod } from "./launch-method-selector.ts";
 
 /**
- * The descriptor on which the inner launcher reports. The inner launcher needs its own file, because the outer one
+ * The descriptor on which the inner launcher reportsStatus. The inner launcher needs its own file, because the outer one
  * truncates its file at the end.
  */
 export const innerStatusDescriptor = 4;
@@ -36,20 +36,34 @@ export function findBwrap(): string | null {
 
 /**
  * Three programs are nested. The outer launcher creates the PID namespace, so that Drover controls killing. bwrap inside
- * it makes the file system read-only. The inner launcher starts the command and reports exactly how it ended, which bwrap
- * reports only as 128 + n. If the inner launcher reports nothing, bwrap failed.
+ * it makes the file system read-only. The inner launcher starts the command and reportsStatus exactly how it ended, which bwrap
+ * reportsStatus only as 128 + n. If the inner launcher reportsStatus nothing, bwrap failed.
  *
  * The SIGTERM that stops the command also kills bwrap. To give the command its grace period, the inner launcher
  * outlives its parent (-p 0), and --die-with-parent is not used. The end of the namespace kills everything.
  */
-export function sandboxLaunchCommand(
+export function toSandboxLaunchCommand(
   launchMethod: Extract<LaunchMethod, { argv: readonly string[] }>,
   bwrap: string,
   request: LaunchRequest,
   paths: SandboxPaths,
 ): LaunchCommand {
-  const forBwrap = ["-d", String(innerStatusDescriptor), "-w", String(directoryDescriptor), "-b", directoryPoint];
-  const outer = [...launchMethod.argv, ...launcherOptions(request, "pid"), ...forBwrap, "--", bwrap, "bwrap"];
+  const bwrapSupportOptions = [
+    "-d",
+    String(innerStatusDescriptor),
+    "-w",
+    String(directoryDescriptor),
+    "-b",
+    directoryPoint,
+  ];
+  const outer = [
+    ...launchMethod.argv,
+    ...toLauncherOptions(request, "pid"),
+    ...bwrapSupportOptions,
+    "--",
+    bwrap,
+    "bwrap",
+  ];
   const terminal = request.hasTerminal ? ["-t"] : [];
   const inner = [
     ...launchMethod.argv,
@@ -68,18 +82,24 @@ export function sandboxLaunchCommand(
     request.command.executable,
   ];
   return {
-    argv: [...outer, ...bwrapOptions(paths, request.hasTerminal), "--", ...inner, ...(request.command.arguments ?? [])],
-    through: "launcher",
-    reports: true,
+    argv: [
+      ...outer,
+      ...toBwrapOptions(paths, request.hasTerminal),
+      "--",
+      ...inner,
+      ...(request.command.arguments ?? []),
+    ],
+    containment: "launcher",
+    reportsStatus: true,
   };
 }
 
-function bwrapOptions(paths: SandboxPaths, hasTerminal: boolean): string[] {
+function toBwrapOptions(paths: SandboxPaths, hasTerminal: boolean): string[] {
   const { workingDirectory } = paths;
   const argv = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"];
-  // bwrap runs outside the sandbox: hide it, because root could reach writable files through its entry in /proc.
+  // bwrap runs outside the sandbox: hide it, because root could reach writable files containment its entry in /proc.
   argv.push("--unshare-pid", "--as-pid-1");
-  argv.push(...writableBinds(paths));
+  argv.push(...toWritableBinds(paths));
   argv.push("--chdir", workingDirectory);
   // Detach from Drover's terminal, so that the command cannot inject input into it.
   if (!hasTerminal) argv.push("--new-session");
@@ -92,10 +112,10 @@ function bwrapOptions(paths: SandboxPaths, hasTerminal: boolean): string[] {
 }
 
 /** Order matters: first a directory that contains a shared one, then the shared one, then the command's own paths in it. */
-function writableBinds({ workingDirectory, tmp, writable, shared }: SandboxPaths): string[] {
+function toWritableBinds({ workingDirectory, tmp, writable, shared }: SandboxPaths): string[] {
   const all = [tmp, ...writable, workingDirectory];
   const containsShared = (directory: string): boolean =>
-    realPaths([directory]).some((real) => shared.some((path) => path !== real && isWithin(path, real)));
+    resolveRealPaths([directory]).some((real) => shared.some((path) => path !== real && isWithin(path, real)));
   const bind = (directory: string): string[] =>
     directory === workingDirectory ? ["--bind", directoryPoint, directory] : ["--bind-try", directory, directory];
   return [

@@ -14,13 +14,14 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const sh = (
   startCommand: StartCommand,
   script: string,
   options: StartOptions = {},
-  more: Partial<Command> = {},
-): Promise<ProcessEnd> => startCommand({ executable: "sh", arguments: ["-c", script], ...more }, options, never).result;
+  commandOptions: Partial<Command> = {},
+): Promise<ProcessEnd> =>
+  startCommand({ executable: "sh", arguments: ["-c", script], ...commandOptions }, options, neverAborted).result;
 const nativeDirectory = findNativeDirectory()!;
 const launcherName = `drover-init-linux-${process.arch}`;
 
@@ -52,7 +53,7 @@ describe.runIf(process.platform === "linux")("launch methods", () => {
     });
   });
 
-  test("continues without a launcher that vanishes later", async () => {
+  test("continues without a launcher that is deleted later", async () => {
     const startCommand = startWithDamage(() => undefined);
     expect(await sh(startCommand, "exit 3")).toMatchObject({ exitCode: 3 });
     rmSync(join(directory, "native"), { recursive: true });
@@ -103,7 +104,7 @@ test("reports the names of withheld variables", async () => {
   const running = start(
     { executable: "true" },
     { environment: { mode: "inherit" }, parentEnvironment: { PATH: process.env["PATH"], MY_TOKEN: "t" } },
-    never,
+    neverAborted,
   );
   expect(running.withheld).toEqual(["MY_TOKEN"]);
   await running.result;
@@ -112,7 +113,7 @@ test("reports the names of withheld variables", async () => {
 test("searches for the executable in the child's PATH, not in its own", async () => {
   const environment = { PATH: join(directory, "empty") };
   const run = (isolation: "none" | "auto"): Promise<ProcessEnd> =>
-    start({ executable: "true", environment }, { isolation, environment: { mode: "replace" } }, never).result;
+    start({ executable: "true", environment }, { isolation, environment: { mode: "replace" } }, neverAborted).result;
   expect((await run("none")).error?.code).toBe("DROVER-EXE-001");
   expect((await run("auto")).error?.code).toBe("DROVER-EXE-001");
 });
@@ -134,7 +135,7 @@ test("lets many commands share one abort signal without a warning", async () => 
 });
 
 test("does not throw errors of the stdin pipe", async () => {
-  const running = start({ executable: "true" }, { stdin: "pipe" }, never);
+  const running = start({ executable: "true" }, { stdin: "pipe" }, neverAborted);
   running.stdout!.resume();
   await running.result;
   running.stdin!.write("too late");
@@ -145,10 +146,13 @@ describe.runIf(hostHas("sandbox"))("the sandbox", () => {
   test("allows writing to the working, temporary and listed directories only", async () => {
     const outside = mkdtempSync(join(tmpdir(), "drover-outside-"));
     mkdirSync(join(directory, "tmp"));
-    expect(await inside("touch here && touch $TMPDIR/there")).toMatchObject({ exitCode: 0, isolation: "sandbox" });
-    expect((await inside(`touch ${outside}/x`)).exitCode).not.toBe(0);
-    expect((await inside("touch /etc/drover-test || touch /usr/drover-test")).exitCode).not.toBe(0);
-    expect(await inside(`touch ${outside}/x`, { writable: [outside] })).toMatchObject({ exitCode: 0 });
+    expect(await runInSandbox("touch here && touch $TMPDIR/there")).toMatchObject({
+      exitCode: 0,
+      isolation: "sandbox",
+    });
+    expect((await runInSandbox(`touch ${outside}/x`)).exitCode).not.toBe(0);
+    expect((await runInSandbox("touch /etc/drover-test || touch /usr/drover-test")).exitCode).not.toBe(0);
+    expect(await runInSandbox(`touch ${outside}/x`, { writable: [outside] })).toMatchObject({ exitCode: 0 });
     rmSync(outside, { recursive: true });
   });
 
@@ -160,7 +164,7 @@ describe.runIf(hostHas("sandbox"))("the sandbox", () => {
     const running = start(
       { executable: "sh", arguments: ["-c", script], workingDirectory: directory, ...variables },
       { isolation: "sandbox", parentEnvironment: { ...process.env, TMPDIR: given } },
-      never,
+      neverAborted,
     );
     running.stderr!.resume();
     expect(await text(running.stdout!)).toBe(`x\n${variables.environment.TMPDIR}\n`);
@@ -173,7 +177,7 @@ describe.runIf(hostHas("sandbox"))("the sandbox", () => {
     const running = start(
       { executable: "sh", arguments: ["-c", "echo mine >&2; kill -15 $$"], workingDirectory: directory },
       { isolation: "sandbox" },
-      never,
+      neverAborted,
     );
     running.stdout!.resume();
     const stderr = await text(running.stderr!);
@@ -198,8 +202,11 @@ describe.runIf(hostHas("sandbox"))("the sandbox", () => {
 
   test("cannot be made writable from inside", async () => {
     expect(
-      (await inside("mount -o remount,rw / 2>/dev/null; mount -o remount,rw,bind / 2>/dev/null; touch /drover-test"))
-        .exitCode,
+      (
+        await runInSandbox(
+          "mount -o remount,rw / 2>/dev/null; mount -o remount,rw,bind / 2>/dev/null; touch /drover-test",
+        )
+      ).exitCode,
     ).not.toBe(0);
   });
 
@@ -207,7 +214,7 @@ describe.runIf(hostHas("sandbox"))("the sandbox", () => {
     writeFileSync(join(directory, "bwrap"), "#!/bin/sh\necho 'bwrap: no permissions' >&2; exit 1\n", { mode: 0o755 });
     const ended = await withPath(
       `${directory}:${process.env["PATH"]}`,
-      () => start({ executable: "true" }, { isolation: "sandbox" }, never).result,
+      () => start({ executable: "true" }, { isolation: "sandbox" }, neverAborted).result,
     );
     expect(ended).toMatchObject({ isolation: null, exitCode: null, error: { code: "DROVER-EXE-007" } });
   });
@@ -216,7 +223,7 @@ describe.runIf(hostHas("sandbox"))("the sandbox", () => {
 test("reports a fault for a sandbox without bwrap, with the package to install", async () => {
   const ended = await withPath(
     join(directory, "empty"),
-    () => start({ executable: "/bin/true" }, { isolation: "sandbox" }, never).result,
+    () => start({ executable: "/bin/true" }, { isolation: "sandbox" }, neverAborted).result,
   );
   expect(ended).toMatchObject({ isolation: null, error: { code: "DROVER-EXE-007" } });
   if (process.platform === "linux") expect(ended.error?.message).toContain("bubblewrap");
@@ -224,12 +231,12 @@ test("reports a fault for a sandbox without bwrap, with the package to install",
 
 /** Calls a function with another PATH for this process, which determines where bwrap is found. */
 async function withPath<T>(path: string, call: () => Promise<T>): Promise<T> {
-  const before = process.env["PATH"];
+  const originalPath = process.env["PATH"];
   process.env["PATH"] = path;
   try {
     return await call();
   } finally {
-    process.env["PATH"] = before;
+    process.env["PATH"] = originalPath;
   }
 }
 
@@ -240,7 +247,7 @@ function startWithDamage(damage: (directory: string) => void): StartCommand {
   return createStart({ nativeDirectory: join(directory, "native") });
 }
 
-function inside(script: string, options: StartOptions = {}): Promise<ProcessEnd> {
+function runInSandbox(script: string, options: StartOptions = {}): Promise<ProcessEnd> {
   const temporaryDirectory = join(directory, "tmp");
   const paths = { workingDirectory: directory, environment: { TMPDIR: temporaryDirectory } };
   return sh(start, script, { isolation: "sandbox", temporaryDirectory, ...options }, paths);

@@ -22,11 +22,11 @@ export function createStart(launchMethodOptions: LaunchMethodOptions = {}): Star
     });
     if (signal.aborted) {
       const reason = getStopReason(signal);
-      return notStarted(stoppedFault(reason, command), withheld, reason);
+      return createUnstartedProcess(stoppedFault(reason, command), withheld, reason);
     }
     const [startTime, startedAt] = [new Date(), monotonicMs()];
     const launched = launch(launchMethodSelector, command, options, environment);
-    if ("fault" in launched) return notStarted(launched.fault, withheld, null);
+    if ("fault" in launched) return createUnstartedProcess(launched.fault, withheld, null);
     return trackProcess(launched, {
       command,
       options,
@@ -44,13 +44,17 @@ let sharedStart: StartCommand | undefined;
 export const start: StartCommand = (command, options, signal) =>
   (sharedStart ??= createStart())(command, options, signal);
 
-function notStarted(fault: CommandFault, withheld: readonly string[], stopped: StopReason | null): RunningProcess {
-  const result = Promise.resolve({ ...endedBeforeStart(fault), stopped });
+function createUnstartedProcess(
+  fault: CommandFault,
+  withheld: readonly string[],
+  stopped: StopReason | null,
+): RunningProcess {
+  const result = Promise.resolve({ ...createUnstartedEnd(fault), stopped });
   return { pid: undefined, withheld, stdin: null, stdout: null, stderr: null, kill: () => Promise.resolve(), result };
 }
 
 /** The result of a command that never started. */
-export function endedBeforeStart(fault: CommandFault): ProcessEnd {
+export function createUnstartedEnd(fault: CommandFault): ProcessEnd {
   const now = new Date();
   return {
     exitCode: null,

@@ -4,7 +4,7 @@ import { monotonicMs } from "../model/clock.ts";
 import type { Command, CommandFault, ProcessEnd, RunningProcess, StartOptions } from "../model/process.ts";
 import { stopReasons, type StopReason } from "../model/states.ts";
 import { endHeldPipes } from "./end-held-pipes.ts";
-import { watchCommand } from "./disk-usage-watch.ts";
+import { watchCommandDiskUsage } from "./disk-usage-watch.ts";
 import { determineEnd } from "./determine-end.ts";
 import type { LaunchedProcess } from "./launch.ts";
 import { killLeftoverGroup, signalGroup } from "./process-group.ts";
@@ -29,11 +29,11 @@ export function trackProcess(
   launched: LaunchedProcess,
   { command, options, signal, startTime, startedAt, withheld, path }: TrackOptions,
 ): RunningProcess {
-  const { child, through } = launched;
+  const { child, containment } = launched;
   const pipes = [child.stdout, child.stderr].filter((pipe) => pipe !== null);
   let stopped: StopReason | null = null;
   let hasExited = false;
-  let overLimit: CommandFault | null = null;
+  let diskFault: CommandFault | null = null;
   let cancelTimeout: (() => void) | undefined;
   let cancelGrace: (() => void) | undefined;
   let stopDraining: (() => void) | undefined;
@@ -48,7 +48,7 @@ export function trackProcess(
       if (isSettling) return;
       isSettling = true;
       cancelAll();
-      if (stopped === null && spawnError === null) overLimit = (await watch?.finalCheck(signal)) ?? null;
+      if (stopped === null && spawnError === null) diskFault = (await watch?.finalCheck(signal)) ?? null;
       const ended = determineEnd({
         launched,
         command,
@@ -60,7 +60,7 @@ export function trackProcess(
         endTime,
         durationMs,
         leftovers: await leftovers,
-        overLimit,
+        diskFault,
       });
       if (launched.cgroup !== null) await launched.cgroup.remove();
       resolve(ended);
@@ -83,7 +83,7 @@ export function trackProcess(
       cancelTimeout?.();
       cancelGrace?.();
       watch?.stop();
-      if (through === "group" && options.leftovers !== "keep") leftovers = killLeftoverGroup(child.pid!);
+      if (containment === "group" && options.leftovers !== "keep") leftovers = killLeftoverGroup(child.pid!);
       stopDraining = endHeldPipes(
         pipes,
         options.drainMs ?? 200,
@@ -97,19 +97,19 @@ export function trackProcess(
   const kill = async (reason: StopReason): Promise<void> => {
     if (stopped === null && !hasExited && child.pid !== undefined) {
       stopped = reason;
-      sendSignal(child, through, "SIGTERM");
-      cancelGrace = setLongTimeout(options.graceMs ?? defaultGraceMs, () => sendKill(child, through));
+      sendSignal(child, containment, "SIGTERM");
+      cancelGrace = setLongTimeout(options.graceMs ?? defaultGraceMs, () => sendKill(child, containment));
       if (options.hurry?.aborted) onHurry();
     }
     await result;
   };
   const onAbort = (): void => void kill(getStopReason(signal));
   const onHurry = (): void => {
-    if (stopped !== null && !hasExited) sendKill(child, through);
+    if (stopped !== null && !hasExited) sendKill(child, containment);
   };
-  const watch = watchCommand(command, options, (fault) => {
+  const watch = watchCommandDiskUsage(command, options, (fault) => {
     if (stopped !== null || hasExited) return;
-    overLimit = fault;
+    diskFault = fault;
     void kill("disk_limit");
   });
   const cancelAll = (): void => {
@@ -143,14 +143,14 @@ export function trackProcess(
 }
 
 /** Does not kill the launcher itself: on SIGPWR it kills all its descendants and then exits. */
-function sendKill(child: ChildProcess, through: LaunchedProcess["through"]): void {
-  sendSignal(child, through, through === "launcher" ? "SIGPWR" : "SIGKILL");
+function sendKill(child: ChildProcess, containment: LaunchedProcess["containment"]): void {
+  sendSignal(child, containment, containment === "launcher" ? "SIGPWR" : "SIGKILL");
 }
 
 /** Also sends SIGCONT, because a stopped process handles signals only when it continues. */
-function sendSignal(child: ChildProcess, through: LaunchedProcess["through"], signal: NodeJS.Signals): void {
+function sendSignal(child: ChildProcess, containment: LaunchedProcess["containment"], signal: NodeJS.Signals): void {
   for (const name of [signal, "SIGCONT"] as const) {
-    if (through === "group") signalGroup(child.pid!, name);
+    if (containment === "group") signalGroup(child.pid!, name);
     else child.kill(name);
   }
 }

@@ -50,7 +50,7 @@ function toStartOnce(
   };
 }
 
-const unprotected = (["group", "none"] as const).flatMap((isolation) =>
+const unprotectedSubjects = (["group", "none"] as const).flatMap((isolation) =>
   (["static", "perl", "plain"] as const).map((launchMethods) => ({
     isolation,
     launchMethods,
@@ -58,22 +58,22 @@ const unprotected = (["group", "none"] as const).flatMap((isolation) =>
     name: `${isolation} by ${launchMethods}`,
   })),
 );
-const auto = (["static", "perl"] as const).map((launchMethods) => ({
+const autoSubjects = (["static", "perl"] as const).map((launchMethods) => ({
   isolation: "auto" as const,
   launchMethods,
   uid: undefined,
   name: `auto by ${launchMethods}`,
 }));
 
-describe.each<AnySubject>([...subjects, ...unprotected, ...auto])("$name", (subject) => {
+describe.each<AnySubject>([...subjects, ...unprotectedSubjects, ...autoSubjects])("$name", (subject) => {
   const run = (): RunResult => runOnce(toStartOnce(subject), { uid: subject.uid, directory: root });
 
-  test("starts in the directory", () => {
+  test("starts in the working directory", () => {
     expect(run().error).toBeNull();
     expect(readdirSync(work)).toEqual(["made"]);
   });
 
-  test("starts in a directory inside it, and not in a link that leads out", async () => {
+  test("starts in a directory inside the work root, but not through a link that leads out of it", async () => {
     mkdirSync(join(work, "in"));
     symlinkSync("in", join(work, "to-in"));
     symlinkSync(target, join(work, "out"));
@@ -86,37 +86,34 @@ describe.each<AnySubject>([...subjects, ...unprotected, ...auto])("$name", (subj
     expect([readdirSync(join(work, "in")), readdirSync(target)]).toEqual([["made"], []]);
   });
 
-  test.runIf(canSwap)(
-    "never starts in a link that another process puts in its place and takes away again",
-    async () => {
-      const link = join(root, "link");
-      symlinkSync("target", link);
-      const { command, options } = toStartOnce(subject);
-      const start = createStart({ launchMethods: [subject.launchMethods] });
-      await whileSwapping(work, link, async () => {
-        for (let round = 0; round < rounds; round += 1) {
-          const ended = await start(command, options, new AbortController().signal).result;
-          // bwrap may fail where the link leads.
-          if (ended.error !== null) expect(["DROVER-EXE-007", "DROVER-EXE-010"]).toContain(ended.error.code);
-          // A process that can replace the directory must not make `auto` select less.
-          else if (subject.isolation === "auto") expect(ended.isolation).toBe("pid");
-        }
-      });
-      expect(readdirSync(target)).toEqual([]);
-    },
-  );
+  test.runIf(canSwap)("never starts in a link that another process repeatedly swaps with the directory", async () => {
+    const link = join(root, "link");
+    symlinkSync("target", link);
+    const { command, options } = toStartOnce(subject);
+    const start = createStart({ launchMethods: [subject.launchMethods] });
+    await whileSwapping(work, link, async () => {
+      for (let round = 0; round < rounds; round += 1) {
+        const ended = await start(command, options, new AbortController().signal).result;
+        // bwrap may fail where the link leads.
+        if (ended.error !== null) expect(["DROVER-EXE-007", "DROVER-EXE-010"]).toContain(ended.error.code);
+        // A process that can replace the directory must not make `auto` select less.
+        else if (subject.isolation === "auto") expect(ended.isolation).toBe("pid");
+      }
+    });
+    expect(readdirSync(target)).toEqual([]);
+  });
 });
 
 describe.each(subjects.filter(({ isolation, uid }) => isolation === "sandbox" && uid === undefined))(
   "$name",
   (subject) => {
     /** Puts a bwrap on PATH that moves the directory away first, puts a link in its place, and then starts the real one. */
-    function withReplacingBwrap(before: string, link: string): string {
+    function createReplacingBwrap(setupCommand: string, link: string): string {
       const bin = join(root, "bin");
       mkdirSync(bin);
       writeFileSync(
         join(bin, "bwrap"),
-        `#!/bin/sh\n${before}\nmv '${work}' '${root}/moved' && ln -s ${link} '${work}'\nexec '${findBwrap()}' "$@"\n`,
+        `#!/bin/sh\n${setupCommand}\nmv '${work}' '${root}/moved' && ln -s ${link} '${work}'\nexec '${findBwrap()}' "$@"\n`,
       );
       chmodSync(join(bin, "bwrap"), 0o755);
       return bin;
@@ -126,14 +123,14 @@ describe.each(subjects.filter(({ isolation, uid }) => isolation === "sandbox" &&
       ["a link", "target"],
       ["an absolute link", "$PWD/target"],
       ["a link to a link", "other"],
-      ["a link above it", "."],
-    ])("works in no other directory where %s took its place after the start of bwrap", (_, link) => {
+      ["a link to its parent", "."],
+    ])("never works in another directory if %s replaces the working directory after bwrap has started", (_, link) => {
       symlinkSync("target", join(root, "other"));
-      const bin = withReplacingBwrap(`cd '${root}'`, `"${link}"`);
+      const bin = createReplacingBwrap(`cd '${root}'`, `"${link}"`);
       const result = runOnce(toStartOnce(subject), {
         uid: undefined,
         directory: root,
-        through: ["env", `PATH=${bin}:${process.env["PATH"]}`],
+        prefix: ["env", `PATH=${bin}:${process.env["PATH"]}`],
       });
       // bwrap may bind the directory where the link leads: that is still the directory that was checked.
       expect([readdirSync(target), readdirSync(join(root, "moved"))]).toEqual([[], result.error ? [] : ["made"]]);

@@ -11,7 +11,7 @@ import type {
   StartCommand,
   StartOptions,
 } from "../../src/model/process.ts";
-import { eventually, leaveOnceAway, newMark, survivors } from "../fixtures/process/survivors.ts";
+import { eventually, exitOnceEscaped, newMark, survivors } from "../fixtures/process/survivors.ts";
 
 export interface ProcessSubject {
   start: StartCommand;
@@ -51,7 +51,7 @@ export function processContract(name: string, { start, isolation, applied, reach
   /** The command exits once the process it leaves behind has escaped. */
   const leaveBehind = async (script: string, mark: string, options?: StartOptions) => {
     const running = escape(script, mark, "leave", { stdin: "pipe", ...options });
-    const [ended] = await Promise.all([finish(running), leaveOnceAway(running, mark)]);
+    const [ended] = await Promise.all([finish(running), exitOnceEscaped(running, mark)]);
     return ended;
   };
 

@@ -15,7 +15,10 @@ afterEach(async () => {
 async function setUp() {
   const host = await openHost({ pollHoldMs: 30 });
   await host.dispatcher.start();
-  host.agents.setFiles([sampleAgent({ name: "endless", command: "sleep 1000" }), sampleAgent({ command: "true" })]);
+  host.agents.setFileAgents([
+    sampleAgent({ name: "endless", command: "sleep 1000" }),
+    sampleAgent({ command: "true" }),
+  ]);
   const polls: (PollRequest & { response: PollResponse | null })[] = [];
   const reports: ReportRequest[] = [];
   const port: RunnerPort = {

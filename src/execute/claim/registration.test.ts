@@ -12,7 +12,7 @@ import {
   sh,
   textOf,
 } from "../../../test/fixtures/execute/registered.ts";
-import { outputBytes } from "../../model/output.ts";
+import { getOutputBytes } from "../../model/output.ts";
 import { findOrphans } from "../../process/orphans.ts";
 
 const { closing, setUp } = runnersOfEachTest();
@@ -142,7 +142,7 @@ test("records all output of a command before its end, even half a character or t
   expect(events.at(-1)).toMatchObject({ type: "execution_ended", execution: { stdout_bytes: 2, stderr_bytes: 9 } });
   const readOutput = (stream: string) =>
     Buffer.concat(
-      events.flatMap((event) => (event.type === "output" && event.stream === stream ? [outputBytes(event)] : [])),
+      events.flatMap((event) => (event.type === "output" && event.stream === stream ? [getOutputBytes(event)] : [])),
     ).toString("latin1");
   expect([readOutput("stdout"), readOutput("stderr")]).toEqual(["x\xc3", "canary-6f"]);
 });

@@ -39,7 +39,7 @@ async function setUp({ slots = 4, leaseMs = 10_000 } = {}) {
   closing.push(fixture.remove);
   const runner = await fixture.open();
   closing.push(runner.stop);
-  host.agents.setFiles([
+  host.agents.setFileAgents([
     sampleAgent({ name: "greet", command: "sh -c 'echo hello; echo oops >&2' sh" }),
     sampleAgent({ name: "endless", command: "sleep 1000" }),
     sampleAgent({

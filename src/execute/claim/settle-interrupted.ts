@@ -1,5 +1,5 @@
 import type { RunEvent } from "../../model/event.ts";
-import { interruptedEnd } from "../../model/interrupted-end.ts";
+import { createInterruptedEnd } from "../../model/interrupted-end.ts";
 import type { RunnerDirectories } from "../workspace/open-directories.ts";
 import type { FoundLog } from "../journal/run-logs.ts";
 import { recoverNested } from "../nested/recover-nested.ts";
@@ -43,7 +43,7 @@ export async function settleInterrupted(
     );
     for (const id of openExecutions(executions))
       if (!nested.has(id))
-        journal.append({ type: "execution_ended", execution: interruptedEnd(id, endedAt, runnerDied) });
+        journal.append({ type: "execution_ended", execution: createInterruptedEnd(id, endedAt, runnerDied) });
     const lost = toStopOutcome("lease_lost");
     journal.finish(lost.status === "failed" ? { ...lost, message: "The runner died during this run." } : lost);
   }

@@ -3,7 +3,7 @@ import type { Readable } from "node:stream";
 import type { Correlation, ExecutionStart } from "../../model/execution.ts";
 import type { RunContext } from "../../model/executor.ts";
 import { RequestError } from "../../model/errors.ts";
-import { interruptedEnd } from "../../model/interrupted-end.ts";
+import { createInterruptedEnd } from "../../model/interrupted-end.ts";
 import type { NewId } from "../../model/ids.ts";
 import type { Command, Limits, RunningProcess, StartCommand, StartOptions } from "../../model/process.ts";
 import { checkCommand } from "../../process/check-command.ts";
@@ -131,7 +131,7 @@ export function createExecutions(options: ExecutionsOptions): Executions {
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       const failedAt = options.now().toISOString();
-      recorder.recordEnd(interruptedEnd(execution_id, failedAt, reason));
+      recorder.recordEnd(createInterruptedEnd(execution_id, failedAt, reason));
       throw error;
     }
   };

@@ -2,7 +2,7 @@ import type { NumberedEvent, RunEvent } from "../../model/event.ts";
 import type { Outcome } from "../../model/executor.ts";
 import type { HostError } from "../../model/errors.ts";
 import { failed } from "../../model/outcome.ts";
-import { isEventTooLarge, shortenEvent } from "../../model/event-size.ts";
+import { isEventTooLarge, truncateEvent } from "../../model/event-size.ts";
 import type { LogFile } from "./log-file.ts";
 
 /**
@@ -128,7 +128,7 @@ export function openJournal(options: JournalOptions): Journal {
   function toLine(event: RunEvent): { numbered: NumberedEvent; line: string } {
     const numbered: NumberedEvent = { n: lastN + 1, at: options.now().toISOString(), event };
     const line = JSON.stringify({ attempt, ...numbered, ...(heldAfter === null ? {} : { held: true }) });
-    return isEventTooLarge(event, line) ? toLine(shortenEvent(event)) : { numbered, line };
+    return isEventTooLarge(event, line) ? toLine(truncateEvent(event)) : { numbered, line };
   }
 
   function enqueue(entry: Entry): void {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type OutputEvent, outputBytes, displayBytes } from "../../model/output.ts";
+import { type OutputEvent, getOutputBytes, getDisplayBytes } from "../../model/output.ts";
 import { createRedactor } from "../../redact/redactor.ts";
 import { createOutputEvents } from "./output-events.ts";
 
@@ -17,7 +17,7 @@ function setUp({ delayMs = 1_000_000, maxBytes = Infinity } = {}) {
     events,
     ...output,
     push: (text: string | Uint8Array, stream: "stdout" | "stderr" = "stdout") => output.push(stream, Buffer.from(text)),
-    text: () => Buffer.concat(events.map(displayBytes)).toString("utf8"),
+    text: () => Buffer.concat(events.map(getDisplayBytes)).toString("utf8"),
   };
 }
 
@@ -92,7 +92,7 @@ test("keeps bytes that are not UTF-8", () => {
   const bytes = Buffer.from([0xff, 0xfe, 0x00, 0x80, 0xc3]);
   push(bytes);
   end();
-  expect(Buffer.concat(events.map(outputBytes))).toEqual(bytes);
+  expect(Buffer.concat(events.map(getOutputBytes))).toEqual(bytes);
 });
 
 test("keeps head and tail of output beyond the limit, and records how much is missing", () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { executionEnded, executionStarted, sampleId } from "../../../test/fixtures/record/sample.ts";
 import type { RunEvent } from "../../model/event.ts";
-import { displayBytes } from "../../model/output.ts";
+import { getDisplayBytes } from "../../model/output.ts";
 import { createRedactor } from "../../redact/redactor.ts";
 import { createRecorder } from "./recorder.ts";
 
@@ -24,7 +24,7 @@ function setUp() {
     end: (id: string) => recorder.recordEnd(sampleEnd(id).execution),
     types: () => events.map(({ type }) => type),
     output: () =>
-      Buffer.concat(events.flatMap((event) => (event.type === "output" ? [displayBytes(event)] : []))).toString(),
+      Buffer.concat(events.flatMap((event) => (event.type === "output" ? [getDisplayBytes(event)] : []))).toString(),
   };
 }
 

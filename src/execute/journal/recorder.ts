@@ -1,6 +1,6 @@
 import type { RunEvent } from "../../model/event.ts";
 import type { ExecutionEnd, ExecutionStart } from "../../model/execution.ts";
-import { outputBytes } from "../../model/output.ts";
+import { getOutputBytes } from "../../model/output.ts";
 import type { OutputStream, Redactor } from "../../model/process.ts";
 import { createOutputEvents } from "./output-events.ts";
 
@@ -47,7 +47,7 @@ export function createRecorder({ sink, redactor, outputDelayMs, maxOutputBytes }
     recordFromExecutor(event) {
       if (event.type === "output") {
         if (event.skipped !== undefined) output.skip(event.stream, event.skipped);
-        output.push(event.stream, outputBytes(event));
+        output.push(event.stream, getOutputBytes(event));
       } else if (reservedEventTypes.has(event.type))
         record({
           type: "error",

@@ -1,7 +1,7 @@
 import { readSync } from "node:fs";
 import type { RunEvent } from "../../model/event.ts";
 import type { ExecutionEnd, ExecutionStart } from "../../model/execution.ts";
-import { interruptedEnd } from "../../model/interrupted-end.ts";
+import { createInterruptedEnd } from "../../model/interrupted-end.ts";
 import { maxLineBytes, nestedExecutionId, type NestedLine, parseNestedLine } from "./nested-line.ts";
 
 /** Turns the reports of nested commands into events of their run. */
@@ -104,7 +104,7 @@ export function createLogReader(options: LogReaderOptions): LogReader {
       if (incompleteLine.length > 0 || isSkipping) rejectedLines += 1;
       for (const [execution_id, state] of executions)
         if (state === "open")
-          endExecution(execution_id, interruptedEnd(execution_id, options.now().toISOString(), reason));
+          endExecution(execution_id, createInterruptedEnd(execution_id, options.now().toISOString(), reason));
       if (rejectedLines === 0) return new Set(executions.keys());
       const message = `${rejectedLines === 1 ? "One line" : `${rejectedLines} lines`} in DROVER_NESTED_LOG ${rejectedLines === 1 ? "was" : "were"} not a valid report of an execution and ${rejectedLines === 1 ? "was" : "were"} ignored.`;
       record({ type: "error", code: "nested_log_invalid", message });

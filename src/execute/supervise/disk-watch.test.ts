@@ -74,7 +74,7 @@ test("keeps the text of a run that the final check finds over its limit", async 
   const watching = await watchDisk({
     limits: { files: 3 },
     written: { owned: [own], shared: [] },
-    except: [],
+    excluded: [],
     signal: new AbortController().signal,
     onExceeded: () => undefined,
   });

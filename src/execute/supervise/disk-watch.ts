@@ -22,7 +22,7 @@ export interface DiskWatchOptions {
   limits: DiskLimits;
   written: RunDirectories;
   /** Drover's own directories, which may lie inside a watched one. */
-  except: readonly string[];
+  excluded: readonly string[];
   signal: AbortSignal;
   onExceeded: () => void;
 }
@@ -31,26 +31,29 @@ export interface DiskWatchOptions {
 export async function watchDisk(
   options: DiskWatchOptions,
 ): Promise<{ ok: true; watch: DiskWatch } | { ok: false; fault: CommandFault }> {
-  const { limits, written, except, signal } = options;
+  const { limits, written, excluded, signal } = options;
   if (Object.keys(limits).length === 0) return { ok: true, watch: unlimited };
-  const initial = await measureInitialUsage(
-    { roots: written.shared, except: [...except, ...written.owned] },
+  const result = await measureInitialUsage(
+    { roots: written.shared, excluded: [...excluded, ...written.owned] },
     limits,
     signal,
   );
-  return initial.ok ? { ok: true, watch: startWatch(options, initial.usage) } : initial;
+  return result.ok ? { ok: true, watch: startWatch(options, result.usage) } : result;
 }
 
 const unlimited: DiskWatch = { stop: () => undefined, applyLimit: (outcome) => Promise.resolve(outcome) };
 
-function startWatch({ limits, written, except, signal, onExceeded }: DiskWatchOptions, initial: DiskUsage): DiskWatch {
+function startWatch(
+  { limits, written, excluded, signal, onExceeded }: DiskWatchOptions,
+  initialUsage: DiskUsage,
+): DiskWatch {
   let exceeded: CommandFault | null = null;
   const watch: DiskUsageWatch = watchDiskUsage({
     limits,
     roots: [...written.owned, ...written.shared],
-    except,
-    before: initial,
-    whose: "run",
+    excluded,
+    initialUsage,
+    subject: "run",
     onFault(fault) {
       if (signal.aborted) return; // already being stopped for another reason
       exceeded = fault;

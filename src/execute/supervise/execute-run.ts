@@ -1,7 +1,7 @@
 import type { Correlation } from "../../model/execution.ts";
 import type { Invocation, Outcome, ParkedOutcome } from "../../model/executor.ts";
 import { describeVariableFault, expandAgent } from "../../model/expand-agent.ts";
-import { failed, failedInsteadOfParked } from "../../model/outcome.ts";
+import { failed, toFailedOutcome } from "../../model/outcome.ts";
 import type { Claim } from "../../model/runner-port.ts";
 import type { SessionState } from "../../model/session-state.ts";
 import type { Questions } from "./questions.ts";
@@ -138,7 +138,7 @@ async function executeInDirectories(
     const watching = await watchDisk({
       limits: limits.perRun,
       written: opened.written,
-      except: [options.directories.stateDirectory],
+      excluded: [options.directories.stateDirectory],
       signal,
       onExceeded: () => stop.abort("disk_limit"),
     });
@@ -200,7 +200,7 @@ function toParkedOutcome(
   const { signal } = stop;
   if (signal.aborted && signal.reason !== "shutdown") return toStopOutcome(getStopReason(signal));
   const hasState = keeper.hasSaved || (invocation.continues && state !== null);
-  return options.executor.can.park && hasState ? parked : failedInsteadOfParked(parked);
+  return options.executor.can.park && hasState ? parked : toFailedOutcome(parked);
 }
 
 async function endExecutions(executions: Executions, { options, stop, log }: RunParts): Promise<void> {

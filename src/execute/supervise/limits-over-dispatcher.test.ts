@@ -21,7 +21,7 @@ eachEngine("limits over the real coordinator", (record) => {
     const host = serve(record.store, { clock: record });
     await host.dispatcher.start();
     closing.push(server.stop, host.close);
-    host.agents.setFiles([sampleAgent({ type: "autonomous", provider: "anthropic", model: "m", ...agent })]);
+    host.agents.setFileAgents([sampleAgent({ type: "autonomous", provider: "anthropic", model: "m", ...agent })]);
     const executor = createModelExecutor({
       env: { ANTHROPIC_API_KEY: "key" },
       newId: () => `conversation-${++ids}`,

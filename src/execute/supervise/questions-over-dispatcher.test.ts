@@ -88,7 +88,7 @@ eachEngine("asking over the real coordinator", (record) => {
       const host = serve(record.store);
       await host.dispatcher.start();
       closing.push(host.close);
-      host.agents.setFiles([
+      host.agents.setFileAgents([
         sampleAgent({
           name: "asking",
           type: "autonomous",

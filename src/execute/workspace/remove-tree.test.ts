@@ -62,7 +62,7 @@ const leftovers: Record<string, string> = {
   "deep directories without permissions": `${nestScript('"deeper-and"')} for (1..600) { chmod 0, "."; chdir ".." }`,
   "deep directories full of symlinks": nestScript('"deeper-and"', 'symlink "/", "root"; symlink "..", "up";'),
   "pipes, sockets and a device": `use IO::Socket::UNIX; system("mkfifo p"); chdir $ENV{TOP};
-    IO::Socket::UNIX->new(Local => "s", Listen => 1); system("mknod c c 1 3 2>/dev/null")`,
+    IO::Socket::UNIX->new(Project => "s", Listen => 1); system("mknod c c 1 3 2>/dev/null")`,
   "thousands of files": 'for (1..3000) { open(my $f, ">", "f$_"); close $f }',
   "unreadable files in read-only directories":
     'mkdir "a"; open(my $f, ">", "a/f"); close $f; chmod 0, "a/f"; chmod 0555, "a"',

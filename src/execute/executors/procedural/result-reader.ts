@@ -1,5 +1,5 @@
 import { findInexactNumber } from "../../../model/exact-numbers.ts";
-import { skippedMark } from "../../../model/output.ts";
+import { formatSkippedNote } from "../../../model/output.ts";
 import type { Redactor } from "../../../model/process.ts";
 import { keepEnds } from "../../../process/keep-ends.ts";
 
@@ -47,7 +47,7 @@ export function createResultReader(options: {
       kept.push(redacting.end());
       const { head, tail, totalBytes, truncated } = kept.result();
       const skippedBytes = totalBytes - head.length - tail.length;
-      const text = truncated ? `${decode(head)}${skippedMark(skippedBytes)}${decode(tail)}` : decode(head);
+      const text = truncated ? `${decode(head)}${formatSkippedNote(skippedBytes)}${decode(tail)}` : decode(head);
       if (bytes > options.maxDataBytes) {
         const message = `The output is JSON of ${bytes} bytes, which is too large for result_data: the limit is ${options.maxDataBytes} bytes`;
         const withheld: WithheldData = { code: "result_truncated", message };
