@@ -21,7 +21,7 @@ import { listAbsent, openProfiles, findProfileDirectories } from "./compose/open
 import { type Runner, type RunnerProfile, startRunner } from "./runner.ts";
 import { checkSubmit } from "./serve/check-submit.ts";
 import { findDeadRunners } from "./compose/short-lived-runners.ts";
-import { sweepShortLived } from "./compose/sweep-short-lived-runner.ts";
+import { sweepShortLived } from "./compose/sweep-short-lived.ts";
 import type { ApiClient } from "./wire/client.ts";
 import { findSession } from "./cli/find-id.ts";
 import { describeUntrusted, findUntrusted } from "./cli/resolve-trust.ts";

@@ -34,11 +34,11 @@ const concurrency = 8;
 
 export async function readSessionPage(
   client: ApiClient,
-  isLive: boolean,
+  hasCoordinator: boolean,
   query: Parameters<ApiClient["sessions"]["list"]>[0],
 ): Promise<SessionPage> {
   const { items, next_cursor } = await client.sessions.list(query);
-  const [agents, runners] = isLive ? await Promise.all([client.agents.list(), client.runners.list()]) : [null, null];
+  const [agents, runners] = hasCoordinator ? await Promise.all([client.agents.list(), client.runners.list()]) : [null, null];
   const lastRuns = new Map<string, ContinuableSession["last_run"]>();
   for (let start = 0; start < items.length; start += concurrency) {
     const part = items.slice(start, start + concurrency);
@@ -62,7 +62,7 @@ export async function listAgentsHere(input: CommandInput, project: Project): Pro
 }
 
 /** Adds to each session whether it can be continued. */
-export function judgeSessions({ items, lastRuns, runners, agents }: SessionPage, now: Date): ContinuableSession[] {
+export function assessSessions({ items, lastRuns, runners, agents }: SessionPage, now: Date): ContinuableSession[] {
   return items.map((session) => {
     const last_run = lastRuns.get(session.session_id) ?? null;
     const agent = agents?.find(({ name }) => name === session.agent_name) ?? null;

@@ -4,7 +4,7 @@ import { followRun } from "./follow-run.ts";
 import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
 import { withCoordinator } from "./with-coordinator.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 /**
  * Continues a parked run in this process, until it ends. The run was started by a command without a coordinator and
@@ -16,7 +16,7 @@ export async function continueRun(input: CommandInput, run: Run): Promise<number
     if (!input.options["quiet"])
       write(
         2,
-        `The run continues when a runner claims it: ${droverCommand()} up\n  ${droverCommand()} runs events ${run.run_id}\n`,
+        `The run continues when a runner claims it: ${findDroverCommand()} up\n  ${findDroverCommand()} runs events ${run.run_id}\n`,
       );
     return 0;
   }

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { ExecutionEnd } from "../model/execution.ts";
 import { createInterruptedEnd } from "../model/interrupted-end.ts";
 import type { StoredEvent } from "../model/event.ts";
-import { eventLine } from "./event-line.ts";
+import { describeEvent } from "./event-line.ts";
 
 const end = createInterruptedEnd("x", "2026-11-18T12:00:00Z", "The runner died.");
 
@@ -12,7 +12,7 @@ it.each<[string, Partial<ExecutionEnd>]>([
   ["could not start", { interrupted: false }],
   ["ended with no exit code", {}],
 ])("describes an execution that %s", (line, facts) => {
-  // safe: eventLine reads only the event
+  // safe: describeEvent reads only the event
   const stored = { event: { type: "execution_ended", execution: { ...end, ...facts } } } as StoredEvent;
-  expect(eventLine(stored)).toBe(line);
+  expect(describeEvent(stored)).toBe(line);
 });

@@ -1,10 +1,10 @@
 import type { ExecutionEnd } from "../model/execution.ts";
 import type { RunEvent, StoredEvent } from "../model/event.ts";
 import { getDisplayBytes } from "../model/output.ts";
-import { printable, formatBytes } from "./table.ts";
+import { replaceControlCharacters, formatBytes } from "./table.ts";
 
 /** Describes an event for a person, usually in one line. Returns null for output, which is printed unchanged. */
-export function eventLine({ event }: StoredEvent): string | null {
+export function describeEvent({ event }: StoredEvent): string | null {
   switch (event.type) {
     case "output":
       return null;
@@ -19,7 +19,7 @@ export function eventLine({ event }: StoredEvent): string | null {
     case "progress":
       return `${event.percent} %${event.message ? ` ${event.message}` : ""}`;
     case "file":
-      return `file ${printable(event.path)} (${formatBytes(event.size)}, ${event.media_type})`;
+      return `file ${replaceControlCharacters(event.path)} (${formatBytes(event.size)}, ${event.media_type})`;
     case "execution_started":
       return `${event.execution.reported_by ? "nested " : ""}$ ${event.execution.command}`;
     case "execution_ended":
@@ -29,11 +29,11 @@ export function eventLine({ event }: StoredEvent): string | null {
     case "permission_decision":
       return `${event.decision} by ${event.by}`;
     case "usage":
-      return usageLine(event.usage);
+      return describeUsage(event.usage);
     case "error":
       return `error: ${event.message}`;
     case "system":
-      return systemLine(event);
+      return describeSystemEvent(event);
     case "result":
       return event.error ? `${event.status}: ${event.error}` : event.status;
     default:
@@ -81,7 +81,7 @@ export function shorten(line: string): string {
   return cut.length < line.trim().length ? `${cut} …` : cut;
 }
 
-export function usageLine({
+export function describeUsage({
   input_tokens,
   output_tokens,
   cost_usd,
@@ -90,7 +90,7 @@ export function usageLine({
   return `${input_tokens} tokens in, ${output_tokens} out${cost}`;
 }
 
-function systemLine({ subtype, executor_session_id, data }: Extract<RunEvent, { type: "system" }>): string {
+function describeSystemEvent({ subtype, executor_session_id, data }: Extract<RunEvent, { type: "system" }>): string {
   if (subtype === "init") return executor_session_id ? `session ${executor_session_id}` : "session started";
   const label = subtype.replaceAll("_", " ");
   return data === undefined || data === null ? label : `${label}: ${formatValue(data)}`;
@@ -99,13 +99,13 @@ function systemLine({ subtype, executor_session_id, data }: Extract<RunEvent, { 
 /** Formats the input or output of a tool: text, text blocks, an object with a message, or any other JSON. */
 function formatValue(value: unknown): string {
   if (typeof value === "string") return value;
-  if (Array.isArray(value) && value.length > 0 && value.every((block) => onlyText(block, "text") !== null))
-    return value.map((block) => onlyText(block, "text")).join("\n");
-  return onlyText(value, "message") ?? JSON.stringify(value) ?? "";
+  if (Array.isArray(value) && value.length > 0 && value.every((block) => findOnlyText(block, "text") !== null))
+    return value.map((block) => findOnlyText(block, "text")).join("\n");
+  return findOnlyText(value, "message") ?? JSON.stringify(value) ?? "";
 }
 
 /** Returns the text of an object that has no other field than `type`, so that no field is lost. */
-function onlyText(value: unknown, key: "text" | "message"): string | null {
+function findOnlyText(value: unknown, key: "text" | "message"): string | null {
   if (typeof value !== "object" || value === null) return null;
   const { type: _kind, [key]: text, ...others } = value as Record<string, unknown>; // safe: every object is a record of unknowns
   return typeof text === "string" && Object.keys(others).length === 0 ? text : null;

@@ -23,7 +23,7 @@ export function readTypes(schema: unknown, root: unknown, depth = 0): Types {
   if (!isSchema(schema) || depth > maxDepth) return anyType;
   const readInner = (inner: unknown): Types => readTypes(inner, root, depth + 1);
   const keywordTypes: Types = { ...ownTypes(schema), items: () => readInner(schema["items"]) };
-  const unions = [schema["anyOf"], schema["oneOf"]].filter(Array.isArray).map((list) => union(list.map(readInner)));
+  const unions = [schema["anyOf"], schema["oneOf"]].filter(Array.isArray).map((list) => unite(list.map(readInner)));
   return [...listParts(schema, root).map(readInner), ...unions].reduce(intersect, keywordTypes);
 }
 
@@ -70,7 +70,7 @@ function resolve(reference: string, root: unknown): unknown {
   return steps.reduce<unknown>((value, step) => (isSchema(value) ? value[step] : undefined), root);
 }
 
-function ownTypes(schema: Schema): Pick<Types, "kinds" | "values"> {
+function readOwnTypes(schema: Schema): Pick<Types, "kinds" | "values"> {
   const { type, enum: members } = schema;
   const values = "const" in schema ? [schema["const"]] : Array.isArray(members) ? members : null;
   const matching = kinds.filter((kind) => (Array.isArray(type) ? type.includes(kind) : type === kind));
@@ -90,7 +90,7 @@ function intersect(first: Types, second: Types): Types {
   };
 }
 
-function union(all: readonly Types[]): Types {
+function unite(all: readonly Types[]): Types {
   const kindLists = all.map((types) => types.kinds);
   const valueLists = all.map(
     (types) => types.values ?? (types.kinds?.size === 1 && types.kinds.has("null") ? [null] : null),

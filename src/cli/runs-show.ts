@@ -3,15 +3,15 @@ import type { StoredFile } from "../model/file.ts";
 import { getDisplayBytes } from "../model/output.ts";
 import type { Run } from "../model/run.ts";
 import type { Execution } from "../model/store.ts";
-import { usageLine } from "./event-line.ts";
+import { describeUsage } from "./event-line.ts";
 import { findRun } from "./find-id.ts";
-import { columns } from "./help.ts";
-import { readAllEvents, withHistory } from "./history.ts";
+import { formatColumns } from "./help.ts";
+import { readAllEvents, withRecord } from "./with-record.ts";
 import { write, writeContent } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
-import { formatDuration, printable } from "./table.ts";
-import { droverCommand } from "./drover-command.ts";
+import { formatDuration, replaceControlCharacters } from "./table.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 export const runsShow: CommandSpec = {
   name: "runs show",
@@ -29,7 +29,7 @@ export const runsShow: CommandSpec = {
 
 async function showRun(input: CommandInput): Promise<number> {
   const id = input.positionals[0]!;
-  const details = await withHistory(input, async (client) => {
+  const details = await withRecord(input, async (client) => {
     const run = await findRun(client, id);
     const { items: executions } = await client.executions.list({ run_id: run.run_id, limit: 1000 });
     const events: StoredEvent[] = [];
@@ -40,7 +40,7 @@ async function showRun(input: CommandInput): Promise<number> {
   if (!details) return 1;
   if (input.options["json"]) {
     const { run, executions, events, files } = details;
-    write(1, jsonLine({ ...run, executions, events, files }));
+    write(1, toJsonLine({ ...run, executions, events, files }));
   } else {
     showHead(details);
     showOutput(details.events);
@@ -62,11 +62,11 @@ function showHead({ run, executions, files }: { run: Run; executions: Execution[
     ["exit code", run.exit_code === null ? null : String(run.exit_code)],
     ["signal", end?.signal],
     ["command", mainExecution?.start.command],
-    ...nested.slice(0, maxNestedShown).map((execution): [string, string] => ["nested", nestedLine(execution)]),
+    ...nested.slice(0, maxNestedShown).map((execution): [string, string] => ["nested", describeNested(execution)]),
     [
       "nested",
       nested.length > maxNestedShown
-        ? `${nested.length - maxNestedShown} more: ${droverCommand()} runs show --json`
+        ? `${nested.length - maxNestedShown} more: ${findDroverCommand()} runs show --json`
         : null,
     ],
     ["directory", run.project_dir],
@@ -75,7 +75,7 @@ function showHead({ run, executions, files }: { run: Run; executions: Execution[
     ["isolation", run.isolation],
     ["left over", end?.leftovers ? `${end.leftovers} processes, now killed` : null],
     ["resources", describeResources(end)],
-    ["usage", run.usage && usageLine(run.usage)],
+    ["usage", run.usage && describeUsage(run.usage)],
     ["files", files.length === 0 ? null : `${files.length}: drover runs files ${run.run_id}`],
     ["by", run.created_by],
     ["part of run", run.parent_run_id],
@@ -87,14 +87,14 @@ function showHead({ run, executions, files }: { run: Run; executions: Execution[
     ["worktree", run.worktree_id],
     ["commit", run.repo_sha],
   ];
-  const visibleRows = rows.flatMap(([name, value]): [string, string][] => (value ? [[name, printable(value)]] : []));
-  write(1, `${columns(visibleRows).join("\n")}\n`);
+  const visibleRows = rows.flatMap(([name, value]): [string, string][] => (value ? [[name, replaceControlCharacters(value)]] : []));
+  write(1, `${formatColumns(visibleRows).join("\n")}\n`);
 }
 
 const maxNestedShown = 20;
 
 /** A nested execution, as reported by a command inside the run. */
-function nestedLine({ start, end }: Execution): string {
+function describeNested({ start, end }: Execution): string {
   const state =
     end === null ? "running" : end.interrupted ? "interrupted" : `exit ${end.signal ?? end.exit_code ?? "?"}`;
   return `${start.command} (${state}, reported by the command)`;

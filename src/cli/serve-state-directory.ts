@@ -148,7 +148,7 @@ function startSweeping(input: CommandInput, project: Project, port: RunnerPort):
     const deadRunners = findDeadRunners(stateDirectory);
     // Loaded late: a coordinator does not otherwise need the code that executes runs.
     if (deadRunners.length > 0)
-      await (await import("../compose/sweep-short-lived-runner.ts")).sweepShortLived(deadRunners, options);
+      await (await import("../compose/sweep-short-lived.ts")).sweepShortLived(deadRunners, options);
   };
   const startSweep = (): void =>
     void sweep().catch((error: unknown) => onNotice(error instanceof Error ? error.message : String(error)));

@@ -1,15 +1,15 @@
 import { RequestError } from "../model/errors.ts";
 import { getTokenRejection, type Token } from "../model/token.ts";
 import type { ApiClient } from "../wire/client.ts";
-import { statusCell, timeCell } from "./cells.ts";
+import { toStatusCell, toTimeCell } from "./cells.ts";
 import { connectOrFail } from "./connect.ts";
 import { findToken } from "./find-token.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readLimit, readText, usageError } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { type Cell, writeTable } from "./table.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 export const tokensList: CommandSpec = {
   name: "tokens list",
@@ -46,28 +46,28 @@ async function listTokens(input: CommandInput): Promise<number> {
   const limit = readLimit(options, "tokens list");
   const cursor = readText(options, "cursor");
   const page = await (await connectOrFail(input)).tokens.list({ limit, ...(cursor ? { cursor } : {}) });
-  if (options["json"]) for (const token of page.items) write(1, jsonLine(token));
+  if (options["json"]) for (const token of page.items) write(1, toJsonLine(token));
   else {
     const now = new Date();
     writeTable(
       ["ID", "ROLE", "SUBJECT", "STATE", "ENDS", "CREATED", "LABEL"],
-      page.items.map((token) => cells(token, now)),
+      page.items.map((token) => toCells(token, now)),
     );
   }
   if (page.next_cursor && !options["quiet"])
-    write(2, `More: ${droverCommand()} tokens list --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`);
+    write(2, `More: ${findDroverCommand()} tokens list --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`);
   return 0;
 }
 
-function cells(token: Token, now: Date): Cell[] {
+function toCells(token: Token, now: Date): Cell[] {
   const ends = [token.expires_at, token.revoked_at].filter((at) => at !== null).sort()[0];
   return [
     { id: token.token_id },
     token.kind === "access" ? token.role : token.kind,
     token.subject,
-    statusCell(token.used_at === null ? (getTokenRejection(token, now.toISOString()) ?? "valid") : "used"),
-    ends === undefined ? "never" : timeCell(ends, now),
-    timeCell(token.created_at, now),
+    toStatusCell(token.used_at === null ? (getTokenRejection(token, now.toISOString()) ?? "valid") : "used"),
+    ends === undefined ? "never" : toTimeCell(ends, now),
+    toTimeCell(token.created_at, now),
     token.label ?? "-",
   ];
 }
@@ -85,7 +85,7 @@ async function revokeTokens(input: CommandInput): Promise<number> {
   const onRevoked = (token_id: string): void => {
     if (revoked.has(token_id)) return;
     revoked.add(token_id);
-    write(1, options["json"] ? jsonLine({ token_id, revoked: true }) : `${token_id}\n`);
+    write(1, options["json"] ? toJsonLine({ token_id, revoked: true }) : `${token_id}\n`);
   };
   await revokeOthers(
     client,

@@ -1,6 +1,6 @@
 import { extname } from "node:path";
 import { type Agent, agentSchema, slugify } from "../model/agent.ts";
-import { pointerSteps } from "../model/json-pointer.ts";
+import { splitPointer } from "../model/json-pointer.ts";
 import type { DefinitionFault } from "../model/definition-fault.ts";
 import type { ErrorCode } from "../model/errors.ts";
 import { checkShape, type Origin } from "./check-shape.ts";
@@ -216,7 +216,7 @@ export function schemaFault(
   origin: Origin,
   schema: unknown = null,
 ): DefinitionFault {
-  const steps = path === "" ? locateKeyword(message, schema) : pointerSteps(path);
+  const steps = path === "" ? locateKeyword(message, schema) : splitPointer(path);
   const next = "Fix the schema; JSON Schema 2020-12, draft-07 and draft-06 are supported.";
   return createFault("DROVER-AGT-006", origin, [key, ...steps], `${[key, ...steps].join(".")} ${message}`, next);
 }

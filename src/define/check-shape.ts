@@ -45,7 +45,7 @@ export function checkShape<T>(
     .flatMap((issue): DefinitionFault[] => {
       if (issue.code !== "unrecognized_keys") {
         const key = formatKey(issue.path);
-        const missing = issue.code === "invalid_type" && valueAt(value, issue.path) === undefined;
+        const missing = issue.code === "invalid_type" && getValueAt(value, issue.path) === undefined;
         const message = missing
           ? `${key} is missing`
           : `${key || "the whole file"} has a wrong value: ${issue.message}`;
@@ -83,7 +83,7 @@ function formatKey(path: readonly PropertyKey[]): string {
   return path.map(String).join(".");
 }
 
-function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+function getValueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   let current = value;
   for (const key of path) {
     if (typeof current !== "object" || current === null || !Object.hasOwn(current, key)) return undefined;

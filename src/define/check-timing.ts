@@ -1,6 +1,6 @@
 import type { Timing } from "../model/schedule.ts";
 import { suggest } from "../model/suggest.ts";
-import { createFireTimes, expandCron, intervalMs, createCron } from "./fire-times.ts";
+import { createSlotTimes, expandCron, toIntervalMs, createCron } from "./slot-times.ts";
 import { openZone } from "./zone.ts";
 
 export interface TimingFault {
@@ -18,7 +18,7 @@ export function checkTiming(timing: Timing, now: number): TimingFault[] {
   const cron = timing.cron === undefined ? null : checkCron(timing.cron);
   const valueFaults = [cron, ...faults].filter((fault) => fault !== null);
   if (valueFaults.length > 0) return valueFaults;
-  const first = createFireTimes()(timing, now).next(now);
+  const first = createSlotTimes()(timing, now).next(now);
   if (first !== null && Number.isFinite(first) && first < maxTime) return [];
   const [path, value] =
     timing.cron === undefined ? (["every", timing.every] as const) : (["cron", timing.cron] as const);
@@ -59,7 +59,7 @@ function checkCron(cron: string): TimingFault | null {
 }
 
 function checkInterval(every: string): TimingFault | null {
-  const ms = intervalMs(every);
+  const ms = toIntervalMs(every);
   if (ms >= minEverySeconds * 1000 && ms <= maxEveryMs) return null;
   return ms > maxEveryMs
     ? { path: "every", message: `every ${every} is longer than ten years`, next: "Use a shorter interval." }

@@ -1,7 +1,7 @@
 import { mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { StartOptions } from "../model/process.ts";
-import { cacheDirectory, hiddenFromCommands, runsDirectory } from "../model/state-layout.ts";
+import { cacheDirectory, listHiddenDirectories, runsDirectory } from "../model/state-layout.ts";
 import type { Environment } from "../model/environment.ts";
 import { requireErrorCode } from "./error-code.ts";
 import { userConfigDirectory } from "./trust-file.ts";
@@ -22,7 +22,7 @@ export function protectedPaths(
   // The user state directory is hidden as a whole, so directories inside it need not exist.
   const create = isInUserDirectory ? (directory: string): string[] => [directory] : createForMount;
   return {
-    hide: [...hiddenFromCommands(stateDirectory).flatMap(create), ...createForMount(userDirectory)],
+    hide: [...listHiddenDirectories(stateDirectory).flatMap(create), ...createForMount(userDirectory)],
     show: [runsDirectory(stateDirectory)],
     readOnly: [...create(cache), ...createForMount(userConfigDirectory(env))],
   };

@@ -1,5 +1,5 @@
 import type { NumberedEvent } from "../model/event.ts";
-import { boundEvent, estimateJsonSize } from "../model/event-size.ts";
+import { replaceLargeEvent, estimateJsonSize } from "../model/event-size.ts";
 import type { ReportRequest } from "../model/runner-port.ts";
 
 /** Limits for one report, which is stored in one transaction. All other writers wait for it. */
@@ -15,7 +15,7 @@ const maxPartialLength = 1024 * 1024;
 export function replaceLargeEvents(request: ReportRequest): ReportRequest {
   const events = request.events.map(({ events: received, ...attempt }) => ({
     ...attempt,
-    events: received.map(boundEvent),
+    events: received.map(replaceLargeEvent),
   }));
   return { ...request, events };
 }

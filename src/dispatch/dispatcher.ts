@@ -32,7 +32,7 @@ export interface DispatcherOptions {
   /**
    * Returns a description of the disk if its space is too low to start runs, otherwise null. Called for every claim.
    */
-  lowDisk?: () => string | null;
+  getLowDiskReason?: () => string | null;
   /** The coordinator rejects larger files. */
   maxFileBytes?: number;
   /** How often to check for changes by other processes that use the same database. */
@@ -92,7 +92,7 @@ const defaultMaxFileBytes = 50 * 1024 * 1024;
 
 /** Assigns runs to runners. All state is in the store, except for the polls that currently wait. */
 export function createDispatcher(options: DispatcherOptions): Dispatcher {
-  const { store, leaseMs, lowDisk = () => null, maxFileBytes = defaultMaxFileBytes } = options;
+  const { store, leaseMs, getLowDiskReason = () => null, maxFileBytes = defaultMaxFileBytes } = options;
   const maxPollHoldMs = options.maxPollHoldMs ?? maxHolds * options.pollHoldMs;
   const onError = options.onError ?? ((error) => process.emitWarning(`dispatch: ${String(error)}`));
   const waiters = createWaiters();
@@ -108,7 +108,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     maxPollHoldMs,
     onError,
     shortages,
-    lowDisk,
+    getLowDiskReason,
     waiters,
     storeNow,
     stopped: stopping.signal,
@@ -118,14 +118,14 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const unsubscribe = store.changes(onChange);
 
   return {
-    createRun: createHandOver({ store, waiters, lowDisk }),
+    createRun: createHandOver({ store, waiters, getLowDiskReason }),
     port: createPort(undefined),
     portFor: createPort,
     stopRuns: (run_ids, by, reason) => stopRuns(store, run_ids, by, reason),
     drainRunner: (runner_id, draining) => drainRunner(store, runner_id, draining),
     async why(run_id) {
       const reasons = (await store.read.why(run_id, shortages)) ?? [];
-      const disk = lowDisk();
+      const disk = getLowDiskReason();
       const waitsForUser = reasons.some(
         ({ demand }) => demand === "approval" || demand === "budget" || demand === "usage_limit",
       );
@@ -206,7 +206,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
           onPartials: options.onPartials ?? (() => undefined),
         }),
       upload: (request, content, signal) =>
-        upload(request, content, AbortSignal.any([signal, stopping.signal]), owner, { store, maxFileBytes, lowDisk }),
+        upload(request, content, AbortSignal.any([signal, stopping.signal]), owner, { store, maxFileBytes, getLowDiskReason }),
       sessions: (request) => findGoneSessions(request, owner, store),
       loadSession: (request) => loadSession(request, owner, store),
       saveSession: (request) => saveSession(request, owner, store),
@@ -223,7 +223,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     for (const demands of change.claimable) waiters.wakeFor(demands);
     for (const demands of change.resumed ?? []) waiters.wakeFor(demands, true);
     waiters.wakeRunners(change.runnersWithOrders);
-    if (change.foreign) checkForWork();
+    if (change.fromOtherProcess) checkForWork();
   }
 
   /** Called when another process has committed. Commits during a check lead to one more check. */
@@ -237,7 +237,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     try {
       while (needsCheck && !stopping.signal.aborted) {
         needsCheck = false;
-        waiters.wakeRunners(new Set(await store.read.with_work(waiters.runnerIds)));
+        waiters.wakeRunners(new Set(await store.read.runners_with_work(waiters.runnerIds)));
       }
     } catch (error) {
       // the next periodic check tries again
@@ -249,17 +249,17 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   /** Renews the leases of waiting runners, so that thousands of idle runners need not send heartbeats. */
   async function renewIdle(): Promise<void> {
     const now = performance.now();
-    const runner_ids = waiters.leasesEndingBefore(now + leaseMs * renewBelow);
+    const runner_ids = waiters.findLeasesEndingBefore(now + leaseMs * renewBelow);
     if (runner_ids.length === 0) return;
     try {
       await store.apply([{ op: "renew_idle", runner_ids, lease_ms: leaseMs }]);
     } catch (error) {
       // The waiting runners' leases will expire, so make them poll again: this coordinator responds with an error, or another
       // one renews.
-      waiters.wakeRunners(new Set(waiters.leasesEndingBefore(performance.now())));
+      waiters.wakeRunners(new Set(waiters.findLeasesEndingBefore(performance.now())));
       throw error;
     }
-    waiters.setRenewed(runner_ids, now + leaseMs);
+    waiters.extendLeases(runner_ids, now + leaseMs);
   }
 
   async function checkForeignWrites(): Promise<void> {
@@ -269,7 +269,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
 
   async function rescue(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const listening = { lease_ms: leaseMs, ...(lastRescue === null ? {} : { before: lastRescue }) };
+      const listening = { lease_ms: leaseMs, ...(lastRescue === null ? {} : { previous: lastRescue }) };
       const sentAt = performance.now();
       const [round] = await store.apply([
         { op: "rescue", unmatched_ms: options.unmatchedMs, limit: maxRescuesPerBatch, listening },

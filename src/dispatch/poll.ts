@@ -14,7 +14,7 @@ export interface PollDeps {
   /** For polls that do not say how long they may be held. */
   pollHoldMs: number;
   maxPollHoldMs: number;
-  lowDisk: () => string | null;
+  getLowDiskReason: () => string | null;
   /** The reasons why runners accepted no runs in their last poll, by runner id. */
   shortages: Map<string, string>;
   signAttempt: (run_id: string, attempt: number) => string;
@@ -63,18 +63,22 @@ export function createPoll(
     const isOver = () => caller.aborted || stopped.aborted || waiter.isClosed;
     let unserved: Wake[] = [];
     try {
-      for (let again = false; !isOver(); again = true) {
-        const woken = again && waiter.notified;
+      for (let isRepeat = false; !isOver(); isRepeat = true) {
+        const woken = isRepeat && waiter.notified;
         unserved = waiter.takeWakes();
         const claimed = waiter.takeClaimed();
-        const lowDiskReason = deps.lowDisk();
-        const idle = woken ? null : await checkForWork(ownedRequest, lowDiskReason, waiter, again);
+        const lowDiskReason = deps.getLowDiskReason();
+        const idle = woken ? null : await checkForWork(ownedRequest, lowDiskReason, waiter, isRepeat);
         if (isOver()) break;
         if (idle === null && claimed === null) unserved.push(...waiter.takeWakes());
         const work =
           idle ??
           (claimed && toWork(claimed)) ??
-          (await claim({ ...ownedRequest, ...(lowDiskReason === null ? {} : { hold: lowDiskReason }) }, waiter, again));
+          (await claim(
+            { ...ownedRequest, ...(lowDiskReason === null ? {} : { pause_reason: lowDiskReason }) },
+            waiter,
+            isRepeat,
+          ));
         waiter.want = work.draining ? 0 : request.want;
         waiter.takesResumed = !work.draining && request.shortage === undefined;
         if (!work.draining) unserved = unserved.slice(work.claims.length);
@@ -106,7 +110,7 @@ export function createPoll(
     request: OwnedRequest,
     lowDiskReason: string | null,
     waiter: Waiter,
-    again: boolean,
+    isRepeat: boolean,
   ): Promise<Work | null> {
     const poller = await deps.store.read.poller(
       lowDiskReason === null ? request : { ...request, want: 0, shortage: lowDiskReason },
@@ -118,20 +122,24 @@ export function createPoll(
     const storeNow = deps.storeNow();
     const leaseLeft = storeNow === null ? 0 : poller.lease_until - storeNow;
     waiter.leaseEnds = performance.now() + leaseLeft;
-    const canWait = poller.idle && (again || leaseLeft >= minLeaseFraction * deps.leaseMs);
+    const canWait = poller.idle && (isRepeat || leaseLeft >= minLeaseFraction * deps.leaseMs);
     return canWait ? { claims: [], orders: [], draining: poller.draining } : null;
   }
 
-  async function claim(request: OwnedRequest & { hold?: string }, waiter: Waiter, again: boolean): Promise<Work> {
+  async function claim(
+    request: OwnedRequest & { pause_reason?: string },
+    waiter: Waiter,
+    isRepeat: boolean,
+  ): Promise<Work> {
     const now = performance.now();
-    const [result] = await deps.store.apply([toOp(request, again)]);
+    const [result] = await deps.store.apply([toOp(request, isRepeat)]);
     const work = toWork(result);
-    if (!again) waiter.leaseEnds = now + deps.leaseMs;
+    if (!isRepeat) waiter.leaseEnds = now + deps.leaseMs;
     return work;
   }
 
-  function toOp(request: OwnedRequest & { hold?: string }, again: boolean): ClaimRuns {
-    return { op: "claim_runs", ...request, lease_ms: deps.leaseMs, ...(again ? { again } : {}) };
+  function toOp(request: OwnedRequest & { pause_reason?: string }, isRepeat: boolean): ClaimRuns {
+    return { op: "claim_runs", ...request, lease_ms: deps.leaseMs, ...(isRepeat ? { is_repeat: true } : {}) };
   }
 
   /** Waits until woken. The dispatcher renews the lease meanwhile. */
@@ -143,7 +151,7 @@ export function createPoll(
     const maxWaitMs = orders.length > 0 ? resendOrdersMs : wasLow ? diskCheckMs : Number.POSITIVE_INFINITY;
     for (;;) {
       await waiter.wait(Math.min(until - performance.now(), maxWaitMs), caller);
-      const staysLow = wasLow && orders.length === 0 && deps.lowDisk() !== null;
+      const staysLow = wasLow && orders.length === 0 && deps.getLowDiskReason() !== null;
       if (!staysLow || waiter.notified || caller.aborted || performance.now() >= until) return;
     }
   }

@@ -1,4 +1,4 @@
-import { boundEvent } from "../model/event-size.ts";
+import { replaceLargeEvent } from "../model/event-size.ts";
 import type {
   LoadSessionResponse,
   LoadSessionRequest,
@@ -36,7 +36,7 @@ export async function saveSession(
     {
       op: "save_session",
       ...rest,
-      events: events.map(boundEvent),
+      events: events.map(replaceLargeEvent),
       runner,
       bytes: bytes === null ? null : Buffer.from(bytes, "base64"),
       files: files.map((file) => (file.type === null ? file : { ...file, bytes: Buffer.from(file.bytes, "base64") })),

@@ -9,8 +9,8 @@ import type { Store } from "../model/store.ts";
 import { checkCommand } from "../process/check-command.ts";
 import { execute } from "../process/execute.ts";
 import { toFailureReason } from "./executions/failure-reason.ts";
-import { executionEnd, executionStart, inheritedIds } from "./executions/execution-record.ts";
-import { nestedDirectories } from "./nested/nested-directories.ts";
+import { executionEnd, executionStart, buildInheritedIds } from "./executions/execution-record.ts";
+import { findNestedDirectories } from "./nested/nested-directories.ts";
 import { openNestedLog } from "./nested/nested-log.ts";
 import type { NestedSink } from "./nested/nested-sink.ts";
 import { createRecorder } from "./journal/recorder.ts";
@@ -87,10 +87,10 @@ export async function execOnRecord(request: ExecRequest, deps: ExecDeps, signal:
     request.command,
     {
       ...request.options,
-      show: [...(request.options.show ?? []), ...nestedDirectories(nestedVariables)],
+      show: [...(request.options.show ?? []), ...findNestedDirectories(nestedVariables)],
       ...(record?.log ? { writable: [...(request.options.writable ?? []), record.log] } : {}),
       ids: {
-        ...inheritedIds(deps.nested?.runId ?? runId, request.correlation, request.repoRoot),
+        ...buildInheritedIds(deps.nested?.runId ?? runId, request.correlation, request.repoRoot),
         ...nestedVariables,
         DROVER_EXECUTION_ID: runId,
       },
@@ -135,7 +135,7 @@ function startNested(id: string, request: ExecRequest, deps: ExecDeps, sink: Nes
 }
 
 function toExecutionStart(execution_id: string, request: ExecRequest, deps: ExecDeps): ExecutionStart {
-  return executionStart({
+  return buildExecutionStart({
     execution_id,
     command: request.command,
     display: request.display,

@@ -126,7 +126,7 @@ export type Agent = z.infer<typeof agentSchema>;
 const secondsIn: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 
 /** Returns null if sessions never time out. */
-export function sessionTimeoutSeconds({ session }: Pick<Agent, "session">): number | null {
+export function getSessionTimeoutSeconds({ session }: Pick<Agent, "session">): number | null {
   if (session === undefined) return null;
   const { timeout } = session;
   return typeof timeout === "number" ? timeout : Number.parseInt(timeout, 10) * (secondsIn[timeout.slice(-1)] ?? 1);

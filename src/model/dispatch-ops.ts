@@ -55,9 +55,9 @@ export interface ClaimRuns extends RunnerIdentity {
   /** Why the runner accepts no runs although it has free slots. If set, it gets no resumed runs either. */
   shortage?: string;
   /** Set while disk space is low. No run is assigned, and `why` reports this text. */
-  hold?: string;
+  pause_reason?: string;
   /** Repeats the claim for a held poll. It does not prove that the runner is alive, so it renews no lease. */
-  again?: true;
+  is_repeat?: true;
 }
 
 /**
@@ -122,10 +122,10 @@ export interface Rescue {
   /**
    * How long the calling process has been able to receive requests from runners; absent: always. A process that was
    * itself unreachable must not blame the runners, so it declares a runner lost only after listening for a whole lease,
-   * and fails an unmatched run only after listening for `unmatched_ms`. `before` is the result of its previous rescue. A
+   * and fails an unmatched run only after listening for `unmatched_ms`. `previous` is the result of its previous rescue. A
    * gap of half a lease between two rescues (database unreachable, host suspended) restarts the listening period.
    */
-  listening?: { lease_ms: number; before?: { since: number; at: number } };
+  listening?: { lease_ms: number; previous?: { since: number; at: number } };
 }
 
 export type DispatchResult =

@@ -16,7 +16,7 @@ export interface DispatchReads {
   /** The polling runner, or the reason why its poll is rejected. */
   poller(poll: Poll): Promise<Poller | { conflict: "unknown_runner" | "old_epoch" }>;
   /** The subset of these runners that have an order or could claim a run. */
-  with_work(runner_ids: readonly string[]): Promise<string[]>;
+  runners_with_work(runner_ids: readonly string[]): Promise<string[]>;
   /**
    * Why a pending, waiting or parked run is waiting. Empty if only other runs are ahead of it, or if it is not waiting;
    * null if the run does not exist. `shortages` maps a runner id to why that runner accepts no runs despite free slots.

@@ -15,12 +15,15 @@ it("recognizes errors created by another copy of the classes", async () => {
   // Each bundle has its own copy of the classes. The query string loads a second one, and the variable keeps the
   // compiler from resolving it.
   const path: string = "./errors.ts?another";
-  const another = (await import(path)) as { HostError: typeof HostError; RequestError: typeof RequestError };
-  expect(another.HostError).not.toBe(HostError);
+  const otherCopy = (await import(path)) as { HostError: typeof HostError; RequestError: typeof RequestError };
+  expect(otherCopy.HostError).not.toBe(HostError);
   const fault = { code: "DROVER-STA-008", message: "away" } as const;
-  const [host, request] = [new another.HostError(fault), new another.RequestError(fault)];
+  const [host, request] = [new otherCopy.HostError(fault), new otherCopy.RequestError(fault)];
   expect([host instanceof HostError, host instanceof RequestError]).toEqual([true, false]);
   expect([request instanceof HostError, request instanceof RequestError]).toEqual([false, true]);
-  const stranger = Object.assign(new Error("away"), { name: "HostError", code: "ECONNREFUSED" });
-  expect([stranger instanceof HostError, { ...fault, name: "HostError" } instanceof HostError]).toEqual([false, false]);
+  const otherError = Object.assign(new Error("away"), { name: "HostError", code: "ECONNREFUSED" });
+  expect([otherError instanceof HostError, { ...fault, name: "HostError" } instanceof HostError]).toEqual([
+    false,
+    false,
+  ]);
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { executionStarted } from "../../test/fixtures/record/sample.ts";
 import type { RunEvent } from "./event.ts";
-import { boundEvent, isEventTooLarge, maxEventLength, shortenEvent } from "./event-size.ts";
+import { replaceLargeEvent, isEventTooLarge, maxEventLength, truncateEvent } from "./event-size.ts";
 import { findExceededLimit } from "./json-limits.ts";
 
 const huge = "x".repeat(2 * maxEventLength);
@@ -13,42 +13,42 @@ const tooLarge = (event: RunEvent): boolean => isEventTooLarge(event, JSON.strin
 
 describe("an event that is too large", () => {
   const events: [string, RunEvent][] = [
-    ["a long text", { type: "assistant", text: huge }],
+    ["long text", { type: "assistant", text: huge }],
     ["a long raw message", { type: "assistant", text: "short", raw: { huge } }],
-    ["both", { type: "assistant", text: huge, raw: { huge } }],
+    ["long text and a long raw message", { type: "assistant", text: huge, raw: { huge } }],
     ["a long tool result", result(huge)],
-    ["a result of many names", result(names(6000))],
-    ["a result of many values", result(Array.from({ length: 200_000 }, () => 1))],
-    ["a deep result", result(nested(80))],
+    ["a result with many names", result(names(6000))],
+    ["a result with many values", result(Array.from({ length: 200_000 }, () => 1))],
+    ["a deeply nested result", result(nested(80))],
     ["a long input", { type: "tool_use", tool_use_id: "t", name: "write", input: { content: huge } }],
     ["long data", { type: "system", subtype: "x", data: [huge] }],
-    ["a long fault", { type: "error", message: huge }],
+    ["a long error message", { type: "error", message: huge }],
     ["control characters", { type: "assistant", text: "\u0000".repeat(maxEventLength / 2) }],
-    ["halves of pairs", { type: "assistant", text: "\ud83d\ude00".repeat(maxEventLength) }],
+    ["surrogate pairs at the limit", { type: "assistant", text: "\ud83d\ude00".repeat(maxEventLength) }],
     ["a long command", executionStarted("0190aaaa-0000-7000-8000-000000000000", { command: huge, argv: [huge, huge] })],
   ];
   it.each(events)("with %s is truncated by the runner and marked as truncated", (_, event) => {
     expect(tooLarge(event)).toBe(true);
-    const shorter = shortenEvent(event);
-    expect(tooLarge(shorter)).toBe(false);
-    expect(shorter.type).toBe(event.type);
-    expect(JSON.stringify(shorter)).toContain('"truncated":true');
+    const truncatedEvent = truncateEvent(event);
+    expect(tooLarge(truncatedEvent)).toBe(false);
+    expect(truncatedEvent.type).toBe(event.type);
+    expect(JSON.stringify(truncatedEvent)).toContain('"truncated":true');
   });
 
   it.each(events)("with %s is replaced by the coordinator under the same number", (_, event) => {
     const numbered = { n: 7, at: "2026-01-01T00:00:00.000Z", event };
     // The body of a report bounds the depth.
     const expected = JSON.stringify(event).length < 1000 ? event : { type: "error", code: "event_too_large" };
-    expect(boundEvent(numbered)).toMatchObject({ n: 7, event: expected });
+    expect(replaceLargeEvent(numbered)).toMatchObject({ n: 7, event: expected });
   });
 
   it("is replaced by the runner if nothing in it can be truncated", () => {
     const file: RunEvent = { type: "file", path: huge, size: 1, sha256: "a", media_type: "b" };
-    expect(shortenEvent(file)).toMatchObject({ type: "error", code: "event_too_large" });
+    expect(truncateEvent(file)).toMatchObject({ type: "error", code: "event_too_large" });
   });
 
   it("keeps its text if only the raw message is too long", () => {
-    expect(shortenEvent({ type: "assistant", text: "short", raw: huge })).toEqual({
+    expect(truncateEvent({ type: "assistant", text: "short", raw: huge })).toEqual({
       type: "assistant",
       text: "short",
       truncated: true,
@@ -56,7 +56,7 @@ describe("an event that is too large", () => {
   });
 });
 
-describe("the exceeded limit", () => {
+describe("findExceededLimit", () => {
   const limits = { depth: 3, values: 10, names: 3 };
   it.each([
     ["{}", null],
@@ -69,7 +69,7 @@ describe("the exceeded limit", () => {
     ['["\\"[[[[,,,,,,,,,,,,"]', null],
     ['{"a":1,"b":1,"\\u0063":1,"d":1}', "names"],
     ["", null],
-  ])("of %s is found without parsing it", (text, exceeded) => {
+  ])("returns for %s: %s", (text, exceeded) => {
     expect(findExceededLimit(Buffer.from(text), limits)).toBe(exceeded);
   });
 });

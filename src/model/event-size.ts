@@ -7,7 +7,7 @@ export const maxEventLength = 1024 * 1024;
 const eventLimits = { depth: 56, values: 100_000, names: 5000 };
 /** Events up to this length are cheap to process, whatever they contain. */
 const maxUncheckedLength = 16 * 1024;
-/** Length of a truncated text. Escaped as JSON it can be six times as long. */
+/** Length of truncated text. Escaped as JSON, it can be six times as long. */
 const maxTextLength = 128 * 1024;
 
 /** `json` is the event as JSON, or its line in a log. */
@@ -24,16 +24,16 @@ function tooLargeEvent({ type }: RunEvent): RunEvent {
 }
 
 /** Truncates an event that is too large, or replaces it if truncating does not help. */
-export function shortenEvent(event: RunEvent): RunEvent {
-  for (const shorter of [withoutRaw(event), truncateTexts(event)])
-    if (shorter !== null && !isEventTooLarge(shorter, JSON.stringify(shorter))) return shorter;
+export function truncateEvent(event: RunEvent): RunEvent {
+  for (const candidate of [withoutRaw(event), truncateTexts(event)])
+    if (candidate !== null && !isEventTooLarge(candidate, JSON.stringify(candidate))) return candidate;
   return tooLargeEvent(event);
 }
 
 /** Replaces an event from another process if it is too large. */
-export function boundEvent(numbered: NumberedEvent): NumberedEvent {
+export function replaceLargeEvent(numbered: NumberedEvent): NumberedEvent {
   const { event } = numbered;
-  // The limits of a report already bound the depth. Escaped as JSON, a text can be six times as long as estimated.
+  // The limits of a report already bound the depth. Escaped as JSON, text can be six times as long as estimated.
   const size = estimateJsonSize(event, maxEventLength);
   if (size <= maxUncheckedLength) return numbered;
   if (size > maxEventLength) return { ...numbered, event: tooLargeEvent(event) };

@@ -15,7 +15,7 @@ export type Correlation = z.infer<typeof correlationSchema>;
 /** Set if a command inside the run reported this execution. Drover did not observe it. */
 const reportedBy = z.literal("command").optional();
 
-/** Durable before the process is spawned. */
+/** The start of an execution. It is durable before the process is spawned. */
 export const executionStartSchema = z.object({
   execution_id: z.string(),
   /** The command line as typed in a shell, redacted. */
@@ -39,7 +39,7 @@ export const executionStartSchema = z.object({
 });
 export type ExecutionStart = z.infer<typeof executionStartSchema>;
 
-/** Written after the process and all its descendants have exited. */
+/** The end of an execution. It is written after the process and all its descendants have exited. */
 export const executionEndSchema = z.object({
   execution_id: z.string(),
   exit_code: z.number().nullable(),
@@ -47,7 +47,7 @@ export const executionEndSchema = z.object({
   stopped: z.string().nullable(),
   success: z.boolean(),
   timed_out: z.boolean(),
-  /** True if the Drover that started the process died or lost its lease, so that the end was not observed. */
+  /** True if the Drover process that started the command died or lost its lease, and nobody observed the end. */
   interrupted: z.boolean(),
   ended_at: z.string(),
   duration_ms: z.number().nullable(),

@@ -6,26 +6,32 @@ import type { FailureReason } from "./states.ts";
 import type { Effect } from "./tool.ts";
 
 /**
- * Seam 2, executor: turns an Invocation into events and exactly one Outcome. `run` rejects only on bugs; every expected
- * failure is an Outcome.
+ * The interface of an executor, which turns an Invocation into events and exactly one Outcome. `run` rejects only on bugs;
+ * every expected failure is an Outcome.
  */
 export interface Executor {
   readonly name: string;
-  /**
-   * `state`: saves session state, so that other runners can continue the session. `park`: can exit while it waits for an
-   * answer, a budget or a usage limit, and continue from the saved state later. `fork_at_turn`: can fork a session at an
-   * earlier turn.
-   */
+  /** The capabilities of the executor. Registrations and profiles contain them under the same names. */
   readonly can: {
+    /** Continue a session in another run. */
     resume: boolean;
+    /** Start a new session as a copy of another one. */
     fork: boolean;
+    /** Ask a person questions during a run. */
     ask: boolean;
+    /** Accept messages from users during a run. */
     input: boolean;
+    /** Save session state, so that other runners can continue the session. */
     state?: boolean;
+    /** Exit while waiting for an answer, a budget or a usage limit, and continue from the saved state later. */
     park?: boolean;
+    /** Fork a session at an earlier turn. */
     fork_at_turn?: boolean;
   };
-  /** Runner variables that its processes get in addition to the base list. A trailing `*` matches a prefix. */
+  /**
+   * Names of environment variables that the executor's processes inherit from the runner, in addition to the default ones.
+   * A trailing `*` matches a prefix.
+   */
   readonly variables?: readonly string[];
   run(invocation: Invocation, context: RunContext): Promise<Outcome>;
 }
@@ -75,7 +81,7 @@ export interface RunContext {
    * state and returns the outcome `parked` with `why: "budget"`. If it cannot park, the run is stopped instead.
    */
   overBudget: AbortSignal;
-  /** Ordered, with backpressure. */
+  /** Records an event. Events keep their order. Waits while too many earlier events are pending. */
   emit(event: RunEvent): Promise<void>;
   /** Sends text to live viewers only. It is never stored. */
   partial(delta: Delta): void;
@@ -89,31 +95,32 @@ export interface RunContext {
    * grace period of a stopped run.
    */
   startHost(command: Command): Promise<RunningProcess>;
+  /** Reports the tokens and the cost of one turn. */
   usage(usage: Usage): void;
   /** Uploads and records all of these files, or none. */
   keepFiles(files: readonly FoundFile[]): Promise<KeepFilesResult>;
   /** The state of the run's session, stored in the record. */
   session: {
     /**
-     * The state to continue from, or null. `here`: the state was saved from this state directory, so the executor's local
-     * files are at least as recent.
+     * The state to continue from, or null. `here` is true if a runner with this state directory saved the state, so the
+     * executor's local files are at least as recent.
      */
     load(): Promise<{ format: string; bytes: Uint8Array; here: boolean } | null>;
     /** Atomically records these events and saves a state that covers all events so far. At most 64 MiB. */
-    save(format: string, bytes: Uint8Array, more?: SessionSave): Promise<void>;
+    save(format: string, bytes: Uint8Array, options?: SaveOptions): Promise<void>;
   };
   dirs: { work: string; home: string; tmp: string };
-  /** The parent of the `profiles/` directory, which holds the programs and files that belong to an executor. */
+  /** The directory that contains `profiles/`, and the programs and files of executors. */
   runnerDirectory: string;
 }
 
-export interface SessionSave {
+export interface SaveOptions {
   events?: readonly RunEvent[];
   /** The work directory may have changed. It is saved too if it belongs to the session. */
   files?: boolean;
   /** The state depends on something that only this runner has, so no other runner can continue from it. */
   stays?: boolean;
-  /** The final save. It happens even if the run was stopped, unless the runner shuts down or lost the run. */
+  /** The final save. It happens even if the run was stopped, unless the runner is shutting down or has lost the run. */
   last?: boolean;
 }
 

@@ -31,7 +31,7 @@ export function expandAgent(agent: Agent, variables: Variables): { agent: Agent;
 }
 
 /** The names of all variables that an agent uses in expanded fields. */
-export function variablesIn(agent: Agent): string[] {
+export function listVariables(agent: Agent): string[] {
   const none = { allowed: [], env: {} };
   const { faults } = expandText(agent.command ?? "", "command", none);
   return [...new Set([...expandAgent(agent, none).faults, ...faults].map(({ variable }) => variable))];

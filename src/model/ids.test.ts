@@ -24,7 +24,7 @@ it("keeps ids in order when the clock is set back", () => {
     () => now,
     (bytes) => void randomFillSync(bytes),
   );
-  const before = newId();
+  const firstId = newId();
   now -= 60_000;
-  expect(newId() > before).toBe(true);
+  expect(newId() > firstId).toBe(true);
 });

@@ -1,7 +1,7 @@
 import type { ExecutionEnd } from "./execution.ts";
 
-/** The end of an execution whose Drover died or was lost before it could record one. */
-export function interruptedEnd(execution_id: string, ended_at: string, message: string): ExecutionEnd {
+/** Creates the end of an execution whose Drover process died or was lost before it could record one. */
+export function createInterruptedEnd(execution_id: string, ended_at: string, message: string): ExecutionEnd {
   return {
     execution_id,
     exit_code: null,

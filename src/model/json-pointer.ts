@@ -4,7 +4,7 @@ export function escapePointer(key: string): string {
 }
 
 /** Splits a JSON pointer into its unescaped steps. */
-export function pointerSteps(pointer: string): string[] {
+export function splitPointer(pointer: string): string[] {
   return pointer
     .split("/")
     .slice(1)

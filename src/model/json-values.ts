@@ -1,4 +1,4 @@
-import { pointerSteps } from "./json-pointer.ts";
+import { splitPointer } from "./json-pointer.ts";
 
 /** See ./value-sources.ts. */
 export type ValueSource =
@@ -11,12 +11,12 @@ export type ValueSource =
   | { value: unknown };
 
 /** Matches `{{/a/b}}`. */
-export const placeholder = /\{\{\s*([^{}]*?)\s*\}\}/g;
+export const placeholderPattern = /\{\{\s*([^{}]*?)\s*\}\}/g;
 
 /** Returns undefined if the document has no value at the pointer. */
-export function valueAt(document: unknown, pointer: string): unknown {
+export function getValueAt(document: unknown, pointer: string): unknown {
   let value = document;
-  for (const step of pointerSteps(pointer)) {
+  for (const step of splitPointer(pointer)) {
     if (Array.isArray(value)) value = /^(?:0|[1-9]\d{0,9})$/.test(step) ? value[Number(step)] : undefined;
     else if (typeof value === "object" && value !== null && Object.hasOwn(value, step))
       value = Reflect.get(value, step);
@@ -36,7 +36,7 @@ export function resolveValues(
     if (typeof source !== "object" || source === null || Array.isArray(source)) values[name] = source;
     else if ("value" in source) values[name] = source.value;
     else {
-      const value = valueAt(document, source.from) ?? source.default;
+      const value = getValueAt(document, source.from) ?? source.default;
       if (value === undefined || value === null) missing.push({ name, from: source.from });
       else values[name] = value;
     }
@@ -46,8 +46,8 @@ export function resolveValues(
 
 /** Inserts strings unchanged, other values as JSON, and nothing for missing values. */
 export function fillTemplate(template: string, document: unknown): string {
-  return template.replaceAll(placeholder, (_, pointer: string) => {
-    const value = valueAt(document, pointer);
+  return template.replaceAll(placeholderPattern, (_, pointer: string) => {
+    const value = getValueAt(document, pointer);
     if (value === undefined || value === null) return "";
     return typeof value === "string" ? value : JSON.stringify(value);
   });

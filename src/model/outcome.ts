@@ -7,7 +7,7 @@ export function failed(reason: FailureReason, message: string): Extract<Outcome,
 }
 
 /** The outcome of a run that should be parked but cannot be. */
-export function failedInsteadOfParked({ why, message }: ParkedOutcome): Extract<Outcome, { status: "failed" }> {
+export function toFailedOutcome({ why, message }: ParkedOutcome): Extract<Outcome, { status: "failed" }> {
   switch (why) {
     case "budget":
       return failed("budget_exceeded", message ?? "The budget was used up.");
@@ -23,7 +23,7 @@ export function failedInsteadOfParked({ why, message }: ParkedOutcome): Extract<
 
 /** The final event of a run with this outcome. */
 export function toResultEvent(original: Outcome): ResultEvent {
-  const outcome = original.status === "parked" ? failedInsteadOfParked(original) : original;
+  const outcome = original.status === "parked" ? toFailedOutcome(original) : original;
   const empty = { type: "result", reason: null, error: null } as const;
   if (outcome.status === "cancelled") {
     const error = outcome.by === "shutdown" ? "The runner was shut down." : null;

@@ -4,7 +4,7 @@ import type { StopReason } from "./states.ts";
 import type { Environment } from "./environment.ts";
 
 /**
- * Seam 1, process: the only way Drover spawns a process. The record stores `ExecutionStart` and `ExecutionEnd` instead
+ * A command to start. All of Drover starts processes through this interface. The record stores `ExecutionStart` and `ExecutionEnd` instead
  * of these types, which are used in-process only and are therefore camelCase.
  */
 export interface Command {
@@ -150,7 +150,7 @@ export interface CommandFault {
 export interface CaptureOptions {
   /** `none` discards output. `file` writes the complete, redacted streams to `spill` and keeps nothing in memory. */
   mode: "both" | "merged" | "none" | "file";
-  /** Limit per stream. Keeps the head and the tail of a longer stream, with a mark between them. */
+  /** Limit per stream. Keeps the head and the tail of a longer stream, with a note between them. */
   maxBytes: number;
   /** `fail` stops the command with DROVER-EXE-004 when a stream exceeds `maxBytes`. */
   onLimit: "truncate" | "fail";

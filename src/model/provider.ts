@@ -1,6 +1,6 @@
 import type { Usage } from "./event.ts";
 
-/** Seam 5, provider: an adapter for a model service. Sessions are plain data, so that any runner can continue them. */
+/** An adapter for a model service. Sessions are plain data, so that any runner can continue them. */
 export interface Provider {
   readonly name: string;
   createSession(options: SessionOptions): Promise<ProviderSession>;

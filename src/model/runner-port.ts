@@ -6,7 +6,7 @@ import type { Decision, Delta, Executor, Invocation, Outcome, UserInput } from "
 import type { StopReason } from "./states.ts";
 
 /**
- * Seam 3, runner port: how a runner talks to the coordinator. `poll` waits for work and orders. `report` ships events
+ * How a runner communicates with the coordinator. `poll` waits for work and orders. `report` ships events
  * and serves as the heartbeat of a busy runner. The port works over HTTP, or in-process for `exec` and `run` without a
  * coordinator. All requests are idempotent.
  */

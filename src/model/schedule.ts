@@ -13,7 +13,7 @@ export type SkipReason = (typeof skipReasons)[number];
 
 const namePattern = /^[\p{L}\p{N}][\p{L}\p{N}._-]*$/u;
 
-/** A cron expression or an interval. src/define/fire-times.ts checks whether it is ever due. */
+/** A cron expression or an interval. src/define/slot-times.ts checks whether it is ever due. */
 const timingShape = {
   cron: z.string().min(1).max(200).optional(),
   /** Such as `15m`, `2h` or `1d`. */
@@ -45,6 +45,8 @@ const bareShape = {
   attended: z.boolean().optional(),
 };
 
+const oneTimingFault = { message: "a schedule has either cron or every" };
+
 const definitionShape = {
   ...bareShape,
   timezone: bareShape.timezone.default("UTC"),
@@ -55,7 +57,7 @@ const definitionShape = {
   resume_session: bareShape.resume_session.default(false),
 };
 
-export const scheduleDefinitionSchema = z.strictObject(definitionShape).refine(hasOneTiming, oneTiming());
+export const scheduleDefinitionSchema = z.strictObject(definitionShape).refine(hasOneTiming, oneTimingFault);
 export type ScheduleDefinition = z.infer<typeof scheduleDefinitionSchema> & {
   /** The original parameters and prompt, encrypted, if those stored here are redacted. */
   sealed?: string;
@@ -64,14 +66,14 @@ export type Timing = Pick<ScheduleDefinition, "cron" | "every" | "timezone">;
 
 export const newScheduleSchema = z
   .strictObject({ agent_name: z.string().min(1).max(400), ...definitionShape })
-  .refine(hasOneTiming, oneTiming());
+  .refine(hasOneTiming, oneTimingFault);
 
 /** Omitted keys keep their value, and null removes one. `cron` replaces `every`, and vice versa. */
 export const scheduleChangesSchema = z
   .strictObject({ ...bareShape, prompt: bareShape.prompt.nullable(), attended: bareShape.attended.nullable() })
   .partial()
   .refine((changes) => Object.keys(changes).length > 0, { message: "give at least one key to change" })
-  .refine(({ cron, every }) => cron === undefined || every === undefined, oneTiming());
+  .refine(({ cron, every }) => cron === undefined || every === undefined, oneTimingFault);
 export type ScheduleChanges = z.infer<typeof scheduleChangesSchema>;
 
 export const previewSchema = z
@@ -81,14 +83,10 @@ export const previewSchema = z
     from: z.iso.datetime({ offset: true }).optional().describe("List the slots after this time; defaults to now"),
     count: z.int().min(1).max(50).default(5),
   })
-  .refine(hasOneTiming, oneTiming());
+  .refine(hasOneTiming, oneTimingFault);
 
 function hasOneTiming({ cron, every }: { cron?: string | undefined; every?: string | undefined }): boolean {
   return (cron === undefined) !== (every === undefined);
-}
-
-function oneTiming(): { message: string } {
-  return { message: "a schedule has either cron or every" };
 }
 
 /** The outcome of one slot. `fired` does not mean success: `run_status` is the state of its run. */

@@ -11,10 +11,10 @@ export const maxSearchTerms = 32;
  * Parses a search query. Every word must match the beginning of a word, and words "in quotes" must match exactly and in
  * that order. `deploy/prod` is a sequence of two words. A single letter matches only a whole word.
  */
-export function searchTerms(text: string): SearchTerm[] {
+export function parseSearchTerms(text: string): SearchTerm[] {
   const terms: SearchTerm[] = [];
   for (const [piece, quoted] of text.matchAll(/"([^"]*)"?|[^\s"]+/g)) {
-    const words = searchWords(quoted ?? piece).map(({ word }) => word);
+    const words = splitSearchWords(quoted ?? piece).map(({ word }) => word);
     if (words.length > 0) terms.push({ words, prefix: quoted === undefined && (words.at(-1)?.length ?? 0) > 1 });
   }
   return terms;
@@ -23,18 +23,18 @@ export function searchTerms(text: string): SearchTerm[] {
 export interface FoundWord {
   word: string;
   /** Start and end in the text. */
-  at: number;
+  start: number;
   end: number;
 }
 
 /** Splits text into lower-case words of letters and digits without accents. Both engines index exactly these words. */
-export function searchWords(text: string, maxWords = Number.POSITIVE_INFINITY): FoundWord[] {
-  const matches: FoundWord[] = [];
+export function splitSearchWords(text: string, maxWords = Number.POSITIVE_INFINITY): FoundWord[] {
+  const words: FoundWord[] = [];
   for (const { 0: raw, index } of text.matchAll(asciiPattern.test(text) ? asciiWordPattern : anyWordPattern)) {
-    if (matches.length >= maxWords) break;
-    matches.push({ word: normalizeWord(raw), at: index, end: index + raw.length });
+    if (words.length >= maxWords) break;
+    words.push({ word: normalizeWord(raw), start: index, end: index + raw.length });
   }
-  return matches;
+  return words;
 }
 
 const asciiPattern = /^[\0-\x7f]*$/;

@@ -8,13 +8,13 @@ export function looksSecret(name: string): boolean {
   const words = splitIntoWords(name);
   if (words.length === 0) return false;
   if (holdsLogin(words)) return true;
-  while (words.length > 1 && encodings.has(words[words.length - 1]!)) words.pop();
+  while (words.length > 1 && encodingEndings.has(words[words.length - 1]!)) words.pop();
   const last = words[words.length - 1]!;
   if (referenceEndings.has(last)) return false;
   if (secretEndings.has(last) && !(last === "KEY" && words.includes("PUBLIC"))) return true;
   // PWD and OLDPWD are directories, but MYSQL_PWD is not.
   if (last === "PWD" && words.length > 1) return true;
-  if (last === "TOKENS" && words.some((word) => amounts.has(word))) return false;
+  if (last === "TOKENS" && words.some((word) => amountWords.has(word))) return false;
   return words.some(
     (word, index) => secretWordPattern.test(word) || (word === "KEY" && keyKinds.has(words[index - 1] ?? "")),
   );
@@ -68,7 +68,7 @@ const loginUrls = new Set([
   "WEBHOOK",
 ]);
 /** Endings that describe the encoding of a value. */
-const encodings = new Set(["BASE64", "B64", "HEX", "PEM", "JSON", "VALUE", "DATA", "1", "2", "3"]);
+const encodingEndings = new Set(["BASE64", "B64", "HEX", "PEM", "JSON", "VALUE", "DATA", "1", "2", "3"]);
 /** Endings of names that refer to a secret without holding it. */
 const referenceEndings = new Set([
   "FILE",
@@ -86,4 +86,4 @@ const referenceEndings = new Set([
   "LENGTH",
   "ENABLED",
 ]);
-const amounts = new Set(["MAX", "MIN", "LIMIT", "COUNT", "BUDGET", "NUM"]);
+const amountWords = new Set(["MAX", "MIN", "LIMIT", "COUNT", "BUDGET", "NUM"]);

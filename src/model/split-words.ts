@@ -1,11 +1,11 @@
-export type Words = { ok: true; words: string[] } | { ok: false; problem: string };
+export type SplitResult = { ok: true; words: string[] } | { ok: false; problem: string };
 
 /**
  * Splits a command into words with the quoting rules of a POSIX shell, but without its expansions. Single quotes preserve
  * everything. In double quotes a backslash escapes `$`, a backtick, `"`, `\` and a newline; outside quotes it escapes the
  * next character. An escaped newline is removed.
  */
-export function splitWords(text: string): Words {
+export function splitWords(text: string): SplitResult {
   const words: string[] = [];
   let word: string | undefined;
   for (let index = 0; index < text.length; index++) {

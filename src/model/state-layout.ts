@@ -15,47 +15,48 @@ export const moduleCacheDirectory = (stateDirectory: string): string => join(cac
 
 export type TokenFileName = "token" | "fleet-token";
 
-export const databaseFile = (record: string): string => join(record, "drover.db");
-export const auditKeyFile = (record: string): string => join(record, "audit.key");
-export const auditHeadFile = (record: string): string => join(record, "audit.head");
-export const placeIdFile = (record: string): string => join(record, "place");
-export const announcementFile = (record: string): string => join(record, "coordinator.json");
+export const databaseFile = (recordPath: string): string => join(recordPath, "drover.db");
+export const auditKeyFile = (recordPath: string): string => join(recordPath, "audit.key");
+export const auditHeadFile = (recordPath: string): string => join(recordPath, "audit.head");
+export const placeIdFile = (recordPath: string): string => join(recordPath, "place");
+export const announcementFile = (recordPath: string): string => join(recordPath, "coordinator.json");
 /** Contains the directory of the coordinator's socket if the record's path is too long for a socket. */
-export const socketDirectoryFile = (record: string): string => join(record, "socket-folder");
-export const coordinatorLockFile = (record: string): string => join(record, "coordinator.lock");
+export const socketDirectoryFile = (recordPath: string): string => join(recordPath, "socket-folder");
+export const coordinatorLockFile = (recordPath: string): string => join(recordPath, "coordinator.lock");
 /** `fleet-token` is for a record in PostgreSQL. The directory may also hold a local record with its own token. */
-export const tokenFile = (record: string, name: TokenFileName): string => join(record, name);
-export const runnerTokenFile = (record: string): string => join(record, "runner-token");
-export const retentionStampFile = (record: string): string => join(record, "retention.stamp");
-export const chatHistoryFile = (record: string): string => join(record, "chat-history");
-export const logsDirectory = (record: string): string => join(record, "logs");
-export const blobsDirectory = (record: string): string => join(record, "files");
-export const locksDirectory = (record: string): string => join(record, "locks");
+export const tokenFile = (recordPath: string, name: TokenFileName): string => join(recordPath, name);
+export const runnerTokenFile = (recordPath: string): string => join(recordPath, "runner-token");
+export const retentionStampFile = (recordPath: string): string => join(recordPath, "retention.stamp");
+export const chatHistoryFile = (recordPath: string): string => join(recordPath, "chat-history");
+export const logsDirectory = (recordPath: string): string => join(recordPath, "logs");
+export const blobsDirectory = (recordPath: string): string => join(recordPath, "files");
+export const locksDirectory = (recordPath: string): string => join(recordPath, "locks");
 /** Agent definitions that changed while Drover was running, named by their hashes: held, and accepted. */
-export const heldAgentsDirectory = (record: string): string => join(record, "held-agents");
-export const acceptedAgentsDirectory = (record: string): string => join(record, "accepted-agents");
-export const runnersDirectory = (record: string): string => join(record, "runners");
-export const runnerDirectory = (record: string, runner: string): string => join(runnersDirectory(record), runner);
+export const heldAgentsDirectory = (recordPath: string): string => join(recordPath, "held-agents");
+export const acceptedAgentsDirectory = (recordPath: string): string => join(recordPath, "accepted-agents");
+export const runnersDirectory = (recordPath: string): string => join(recordPath, "runners");
+export const runnerRecordDirectory = (recordPath: string, runner: string): string =>
+  join(runnersDirectory(recordPath), runner);
 
-export const workDirectory = (runs: string): string => join(runs, "work");
-export const homesDirectory = (runs: string): string => join(runs, "homes");
-export const tmpDirectory = (runs: string): string => join(runs, "tmp");
+export const workDirectory = (runsPath: string): string => join(runsPath, "work");
+export const homesDirectory = (runsPath: string): string => join(runsPath, "homes");
+export const tmpDirectory = (runsPath: string): string => join(runsPath, "tmp");
 /**
  * How commands inside runs reach Drover. Each command sees only two directories in here: one with the log of its attempt,
- * and one with the socket of the Drover that started it. Names are short because socket paths are limited in length.
+ * and one with the socket of the Drover process that started it. Names are short because socket paths are limited in length.
  */
-export const nestedDirectory = (runs: string): string => join(runs, "nested");
+export const nestedDirectory = (runsPath: string): string => join(runsPath, "nested");
 /** Whether the path is a command's own directory in the nested directory of some state directory. */
 export const isNestedDirectory = (path: string): boolean =>
   path === join(nestedDirectory(runsDirectory(dirname(dirname(dirname(path))))), basename(path));
-export const nestedLogFile = (runs: string, run_id: string, attempt: number): string =>
-  join(nestedDirectory(runs), `${run_id.slice(-12)}.${attempt}`, `${run_id}.${attempt}`);
+export const nestedLogFile = (runsPath: string, run_id: string, attempt: number): string =>
+  join(nestedDirectory(runsPath), `${run_id.slice(-12)}.${attempt}`, `${run_id}.${attempt}`);
 export const nestedSocketName = "s";
-export const nestedSocketFile = (runs: string, name: string): string =>
-  join(nestedDirectory(runs), name, nestedSocketName);
+export const nestedSocketFile = (runsPath: string, name: string): string =>
+  join(nestedDirectory(runsPath), name, nestedSocketName);
 
 /** Directories hidden from commands, except for their own directories in `runs/nested`. */
-export const hiddenFromCommands = (stateDirectory: string): string[] => [
+export const listHiddenDirectories = (stateDirectory: string): string[] => [
   recordDirectory(stateDirectory),
   nestedDirectory(runsDirectory(stateDirectory)),
 ];

@@ -2,10 +2,10 @@ import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { canMove, failureReasons, hasEnded, runStatuses } from "./states.ts";
 
-it("allows no transition out of a final state", () => {
-  const final = runStatuses.filter(hasEnded);
-  expect(final).toEqual(["completed", "failed", "cancelled"]);
-  for (const from of final) for (const to of runStatuses) expect(canMove(from, to)).toBe(false);
+it("allows no transition out of a state in which the run has ended", () => {
+  const ended = runStatuses.filter(hasEnded);
+  expect(ended).toEqual(["completed", "failed", "cancelled"]);
+  for (const from of ended) for (const to of runStatuses) expect(canMove(from, to)).toBe(false);
 });
 
 it("can fail or cancel a run in every other state, and can reach every state", () => {

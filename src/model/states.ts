@@ -31,7 +31,7 @@ const states: Record<RunStatus, { next: readonly RunStatus[]; assigned?: true; b
     busy: true,
   },
   waiting: { next: ["running", "parked", "stopping", "pending", "completed", "failed", "cancelled"], assigned: true },
-  // No process is alive; see docs/decisions/0025-questions-and-parking.md
+  // No process is alive. See docs/decisions/0025-questions-and-parking.md.
   parked: { next: ["pending", "failed", "cancelled"] },
   stopping: { next: ["completed", "failed", "cancelled"], assigned: true, busy: true },
   completed: { next: [] },

@@ -20,7 +20,7 @@ import type { TriggerOp, TriggerReads, TriggerResult } from "./trigger-ops.ts";
 export type { CreateRun } from "./create-run.ts";
 
 /**
- * Seam 4, store. An operation is plain data and atomic. All operations of one `apply`, and of every `apply` that waits
+ * The interface of the store. An operation is plain data and atomic. All operations of one `apply`, and of every `apply` that waits
  * at the same time, share one transaction, and the promise resolves when it is durable. A conflict is returned as a
  * result; a HostError is thrown.
  *
@@ -99,7 +99,7 @@ export interface Change {
   /** Schedules or their due times changed. */
   schedules?: true;
   /** Another process committed. What it changed is unknown. */
-  foreign: boolean;
+  fromOtherProcess: boolean;
   /** Runs that ended or returned to pending. Only for commits of this process. */
   ended?: readonly RunEnd[];
   requeued?: readonly RequeuedRun[];
@@ -223,7 +223,7 @@ export interface Page {
   before?: string;
   limit: number;
   /** For runs and executions: also ends the page at about 512 KB. A short page is then not the end of the list. */
-  bounded?: boolean;
+  limitBytes?: boolean;
 }
 
 /** A run in a listing, without its parameters, prompt and results. */

@@ -8,11 +8,11 @@ it.each([
   ["JSON", "json"],
   ["completely-different", undefined],
   ["", undefined],
-])("%s -> %s", (typed, expected) => {
+])("suggests for %j: %s", (typed, expected) => {
   expect(suggest(typed, ["timeout", "default_timeout_seconds", "exec", "json"])).toBe(expected);
 });
 
-it("does not compare texts that are too long to be a typo", () => {
+it("does not compare text that is too long to be a typo", () => {
   const candidates = Array.from({ length: 1000 }, (_, index) => `${index}${"x".repeat(1000)}`);
   expect(suggest("x".repeat(5_000_000), candidates)).toBeUndefined();
   expect(suggest("timeou", ["x".repeat(5_000_000), "timeout"])).toBe("timeout");

@@ -76,7 +76,7 @@ export interface UseLink {
   op: "use_link";
   hash: string;
   at: string;
-  /** The second part of the new token's id; see `derivedTokenId`. */
+  /** The second part of the new token's id; see `createDerivedTokenId`. */
   id: string;
   /** Role and subject are taken from the link. It expires no later than the token it derives from. */
   token: Omit<Token, "token_id" | "role" | "subject">;
@@ -119,16 +119,16 @@ export interface TokenReads {
 }
 
 /** The id of a link or browser token contains the id of its access token, so that revoking the access token finds it. */
-export function derivedTokenId(token_id: string, id: string): string {
-  return `${rootTokenId(token_id)}.${id}`;
+export function createDerivedTokenId(token_id: string, id: string): string {
+  return `${getRootTokenId(token_id)}.${id}`;
 }
 
-export function rootTokenId(token_id: string): string {
+export function getRootTokenId(token_id: string): string {
   return token_id.split(".", 1)[0]!;
 }
 
 /** Why a token is rejected at this time, or null if it is valid. All times must be in the format of `toISOString`. */
-export function tokenRejection(
+export function getTokenRejection(
   token: Pick<Token, "expires_at" | "revoked_at">,
   at: string,
 ): "revoked" | "expired" | null {

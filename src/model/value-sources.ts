@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { placeholder, type ValueSource } from "./json-values.ts";
+import { placeholderPattern, type ValueSource } from "./json-values.ts";
 
 /** RFC 6901: "" is the whole document, and "/a/0" is the first item of `a`. */
 export const pointerSchema = z
@@ -24,12 +24,12 @@ export const valueSourcesSchema = z
   .record(z.string().min(1).max(200), valueSourceSchema)
   .refine((sources) => Object.keys(sources).length <= 100, "at most 100 parameters");
 
-/** A text in which `{{/a/b}}` inserts the value at that JSON pointer. */
+/** Text in which `{{/a/b}}` inserts the value at that JSON pointer. */
 export const templateSchema = z
   .string()
   .max(100_000)
   .superRefine((text, context) => {
-    for (const [, pointer = ""] of text.matchAll(placeholder))
+    for (const [, pointer = ""] of text.matchAll(placeholderPattern))
       if (!pointerSchema.safeParse(pointer).success)
         context.addIssue({ code: "custom", message: `{{${pointer.slice(0, 100)}}} is not a JSON pointer` });
   });

@@ -6,7 +6,7 @@ import type { Redactor } from "../model/process.ts";
 import { readChainEnd } from "./audit/chain.ts";
 import { openHead, openHeadCopy } from "./audit/head.ts";
 import type { Seal } from "./audit/trail.ts";
-import { hmacWith } from "../model/hmac.ts";
+import { createMac } from "../model/hmac.ts";
 import { missingKey, readKey } from "./audit/key.ts";
 import type { RecordStore } from "./record-store.ts";
 import type { RescueResult } from "./rescue-record.ts";
@@ -57,7 +57,7 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
   try {
     const { listen, publish, checkForeignWrites }: Changes = openChanges(connection);
     const key = mode === "read" ? null : (readKey(directory) ?? (await createFirstKey(directory, engine)));
-    const mac = key === null ? null : hmacWith(key);
+    const mac = key === null ? null : createMac(key);
     const files = trackDatabaseFiles(file);
     const explainError = createErrorExplainer({ connection, directory, headCopy, key, now });
     const seal: Seal = {

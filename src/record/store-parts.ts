@@ -63,7 +63,7 @@ export function createReads(engine: Engine, canIndex: boolean): Reads {
     agent_page: (page) => readLazily(({ readAgentPage }) => readAgentPage(page)),
     agent_names: (limit) => readLazily(({ readAgentNames }) => readAgentNames(limit)),
     poller: (poll) => readLazily(({ readPoller }) => readPoller(poll)),
-    with_work: (runner_ids) => readLazily(({ readRunnersWithWork }) => readRunnersWithWork(runner_ids)),
+    runners_with_work: (runner_ids) => readLazily(({ readRunnersWithWork }) => readRunnersWithWork(runner_ids)),
     why: (run_id, shortages) => readLazily(({ readWaitReasons }) => readWaitReasons(run_id, shortages)),
     submitted_agent: (run_id) => readLazily(({ readSubmittedAgent }) => readSubmittedAgent(run_id)),
     session: (session_id) => readLazily(({ readSession }) => readSession(session_id)),

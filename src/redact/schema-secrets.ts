@@ -1,4 +1,4 @@
-import { pointerSteps } from "../model/json-pointer.ts";
+import { splitPointer } from "../model/json-pointer.ts";
 
 /** The schemas that may apply to one part of a value. A schema that applies only under a condition is included. */
 type ApplicableSchemas = readonly object[];
@@ -88,7 +88,7 @@ function resolve(root: object, anchors: ReadonlyMap<string, object>, ref: string
   if (ref === "#") return root;
   if (!ref.startsWith("#/")) return anchors.get(ref.slice(1));
   let target: unknown = root;
-  for (const step of pointerSteps(decodePointer(ref.slice(1))))
+  for (const step of splitPointer(decodePointer(ref.slice(1))))
     target = isObject(target) ? get(target, step) : undefined;
   return target;
 }

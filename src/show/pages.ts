@@ -19,7 +19,7 @@ const maxScanned = 5000;
 export async function listRuns(read: Reads, filter: RunFilter, page: Page, owner: Owner): Promise<ListPage<RunRow>> {
   if (excludesOwner(filter, owner)) return { items: [], next_cursor: null };
   const ownFilter = owner === null ? filter : { ...filter, created_by: owner };
-  const items = await read.runs(ownFilter, { ...page, bounded: true });
+  const items = await read.runs(ownFilter, { ...page, limitBytes: true });
   const last = items.at(-1)?.run_id;
   if (last === undefined) return { items, next_cursor: null };
   // The page may be shorter than `limit` if the runs are large, so look for one more.
@@ -67,7 +67,7 @@ export function listExecutions(
   owners: OwnerLookup,
 ): Promise<ListPage<Execution>> {
   return readVisiblePage("executions", page, {
-    read: (part) => read.executions(filter, { ...part, bounded: true }),
+    read: (part) => read.executions(filter, { ...part, limitBytes: true }),
     getId: (row) => row.start.execution_id,
     isVisible: async (row) => owner === null || (await owners(row.run_id)) === owner,
   });

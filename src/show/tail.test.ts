@@ -10,7 +10,7 @@ import { openStore, type SqliteStore } from "../record/open.ts";
 import { createFeedHub } from "./feed-hub.ts";
 import type { FeedSource, Sink } from "./feed.ts";
 import { createOwnerLookup } from "./owner-lookup.ts";
-import { globalFeedSource, runFeedSource } from "./tail.ts";
+import { createGlobalFeedSource, createRunFeedSource } from "./feed-sources.ts";
 
 const cleanups: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
@@ -23,10 +23,10 @@ test("delivers every event once and in order to every follower, however slow or 
   const readers = Array.from({ length: 20 }, (_, index) =>
     createReader(index % 4 === 0 ? 30 : index % 4 === 1 ? 3 : 0),
   );
-  for (const one of readers.slice(0, 10)) hub.follow(runFeedSource(store.read, "run-1"), 0, one.sink);
+  for (const one of readers.slice(0, 10)) hub.follow(createRunFeedSource(store.read, "run-1"), 0, one.sink);
   for (let batch = 0; batch < 50; batch += 1) {
     await append("run-1", batch * 40, 40);
-    if (batch === 25) for (const one of readers.slice(10)) hub.follow(runFeedSource(store.read, "run-1"), 0, one.sink);
+    if (batch === 25) for (const one of readers.slice(10)) hub.follow(createRunFeedSource(store.read, "run-1"), 0, one.sink);
   }
   await finish("run-1", 2000);
   for (const one of readers) {
@@ -47,7 +47,7 @@ test("tells a follower that starts at the end its position at once, and sends ev
     drained: () => Promise.resolve(),
     end: () => undefined,
   };
-  hub.follow(globalFeedSource(store.read, null, createOwnerLookup(store.read)), Number.MAX_SAFE_INTEGER, sink);
+  hub.follow(createGlobalFeedSource(store.read, null, createOwnerLookup(store.read)), Number.MAX_SAFE_INTEGER, sink);
   await expect.poll(() => written).toBe(": still here\n\n");
   await append("run-1", 0, 1);
   await expect.poll(() => written).toContain("data: ");
@@ -66,7 +66,7 @@ test("loses nothing if reads are slow and overtake each other", async () => {
       event,
     });
   const source: FeedSource = {
-    ...runFeedSource(noReads, "r"),
+    ...createRunFeedSource(noReads, "r"),
     async read(after, limit) {
       const events = log.slice(after, after + limit);
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 8));
@@ -101,8 +101,8 @@ test("neither delays others nor uses up memory for a follower that never reads",
   await start("run-1");
   const stuck = createReader(Infinity);
   const quick = createReader(0);
-  hub.follow(runFeedSource(store.read, "run-1"), 0, stuck.sink);
-  hub.follow(runFeedSource(store.read, "run-1"), 0, quick.sink);
+  hub.follow(createRunFeedSource(store.read, "run-1"), 0, stuck.sink);
+  hub.follow(createRunFeedSource(store.read, "run-1"), 0, quick.sink);
   for (let batch = 0; batch < 20; batch += 1) await append("run-1", batch * 100, 100);
   await finish("run-1", 2000);
   expect(await quick.ended).toHaveLength(2001);
@@ -116,8 +116,8 @@ test("shows a user their own runs in the feed of all runs, in cursor order", asy
   const owners = createOwnerLookup(store.read);
   const ann = createReader(0);
   const admin = createReader(0);
-  hub.follow(globalFeedSource(store.read, "ann", owners), 0, ann.sink);
-  hub.follow(globalFeedSource(store.read, null, owners), 0, admin.sink);
+  hub.follow(createGlobalFeedSource(store.read, "ann", owners), 0, ann.sink);
+  hub.follow(createGlobalFeedSource(store.read, null, owners), 0, admin.sink);
   for (let batch = 0; batch < 10; batch += 1) {
     await append("run-a", batch, 1);
     await append("run-b", batch, 1);
@@ -135,7 +135,7 @@ test("sends many events stored at once in few batches", async () => {
   const { store, hub, start, append, finish } = await setUp();
   await start("run-1");
   const one = createReader(0);
-  hub.follow(runFeedSource(store.read, "run-1"), 0, one.sink);
+  hub.follow(createRunFeedSource(store.read, "run-1"), 0, one.sink);
   for (let batch = 0; batch < 100; batch += 1) await append("run-1", batch * 20, 20);
   await finish("run-1", 2000);
   expect(await one.ended).toHaveLength(2001);
@@ -146,7 +146,7 @@ test("sends an event after a pause at once", async () => {
   const hub = createFeedHub({ tickMs: 2 ** 30, onError: (error) => expect(error).toBeUndefined() });
   let log: StoredEvent[] = [];
   const source: FeedSource = {
-    ...runFeedSource(noReads, "r"),
+    ...createRunFeedSource(noReads, "r"),
     read: async (after) => {
       const events = log.filter(({ seq }) => seq > after);
       return { events, reached: events.at(-1)?.seq ?? after };
@@ -173,7 +173,7 @@ test("waits between cheap batches only in proportion to what they took", async (
   );
   await start("run-1");
   const one = createReader(0);
-  hub.follow(runFeedSource(store.read, "run-1"), 0, one.sink);
+  hub.follow(createRunFeedSource(store.read, "run-1"), 0, one.sink);
   for (let n = 1; n <= 5; n += 1) {
     await append("run-1", n - 1, 1);
     await expect.poll(() => one.seen().map(({ seq }) => seq)).toHaveLength(n);
@@ -184,7 +184,7 @@ test("sends what arrives while batches are expensive together", async () => {
   const hub = createFeedHub({ onError: (error) => expect(error).toBeUndefined() });
   const log: StoredEvent[] = [];
   const source: FeedSource = {
-    ...runFeedSource(noReads, "r"),
+    ...createRunFeedSource(noReads, "r"),
     async read(after) {
       const events = log.slice(after);
       await new Promise((resolve) => setTimeout(resolve, 20));
@@ -213,7 +213,7 @@ test("shares pages among readers that are a page behind", async () => {
     events: (...page: Parameters<Reads["events"]>) => ((reads += 1), store.read.events(...page)),
   };
   const readers = Array.from({ length: 20 }, () => createReader(1, 64 * 1024));
-  for (const { sink } of readers) hub.follow(runFeedSource(read, "run-1"), 0, sink);
+  for (const { sink } of readers) hub.follow(createRunFeedSource(read, "run-1"), 0, sink);
   await append("run-1", 0, 1);
   await expect.poll(() => readers.every(({ seen }) => seen().length === 1)).toBe(true);
   const before = reads;
@@ -240,9 +240,9 @@ test("sends new events to a follower that claims a position past the end, withou
   });
   const owners = createOwnerLookup(store.read);
   const sources = [
-    runFeedSource(store.read, "run-1"),
-    globalFeedSource(store.read, null, owners),
-    globalFeedSource(store.read, "ann", owners),
+    createRunFeedSource(store.read, "run-1"),
+    createGlobalFeedSource(store.read, null, owners),
+    createGlobalFeedSource(store.read, "ann", owners),
   ];
   const followed = sources.map((source) => {
     const [ahead, ordinary] = [createReader(0), createReader(0)];
@@ -267,7 +267,7 @@ test("lets a follower continue whose events were removed", async () => {
   let log = [1, 2, 3, 4].map(storedEvent);
   let reads = 0;
   const source: FeedSource = {
-    ...runFeedSource(noReads, "r"),
+    ...createRunFeedSource(noReads, "r"),
     last: async () => log.at(-1)?.seq ?? 0,
     async read(after, limit) {
       reads += 1;
@@ -302,7 +302,7 @@ async function setUp() {
   const store = await openStore({ directory, now: () => new Date(), createIfMissing: true });
   const faults: unknown[] = [];
   const hub = createFeedHub({ tickMs: 2, onError: (error) => faults.push(error) });
-  const unlisten = store.changes((change) => hub.announce(change.foreign ? null : change.runs));
+  const unlisten = store.changes((change) => hub.announce(change.fromOtherProcess ? null : change.runs));
   cleanups.push(async () => {
     hub.stop();
     unlisten();

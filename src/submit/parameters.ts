@@ -1,6 +1,6 @@
 import type { Agent } from "../model/agent.ts";
 import type { Requester } from "../model/requester.ts";
-import { pointerSteps } from "../model/json-pointer.ts";
+import { splitPointer } from "../model/json-pointer.ts";
 import { checkArguments } from "../model/to-arguments.ts";
 import type { ErrorCode } from "../model/errors.ts";
 import type { SchemaChecker } from "../define/json-schema/checker.ts";
@@ -62,7 +62,7 @@ export async function checkToolInput(
 
 /** Converts a JSON pointer to the dotted form of paths in error responses. */
 export function toDottedPath(pointer: string): string {
-  return pointerSteps(pointer)
+  return splitPointer(pointer)
     .map((part) => (/^\d+$/.test(part) ? `[${part}]` : `.${part}`))
     .join("");
 }

@@ -1,10 +1,10 @@
-import { type Agent, sessionTimeoutSeconds } from "../model/agent.ts";
+import { type Agent, getSessionTimeoutSeconds } from "../model/agent.ts";
 import type { NewId } from "../model/ids.ts";
 import type { RunRequest } from "../model/run-request.ts";
 import type { Demands } from "../model/run.ts";
 import type { Session } from "../model/session.ts";
 import type { Store } from "../model/store.ts";
-import { submitFault, type SubmitFault } from "./submit-fault.ts";
+import { buildSubmitFault, type SubmitFault } from "./submit-fault.ts";
 
 /** The session of a new run, with the values that the run inherits from the session it continues. */
 export interface ResolvedSession {
@@ -37,7 +37,7 @@ export async function resolveSession(
 ): Promise<ResolvedSession | SubmitFault> {
   const { mode, session_id } = request;
   if (request.fork_at_turn !== undefined && mode !== "fork")
-    return submitFault(
+    return buildSubmitFault(
       400,
       "DROVER-SUB-003",
       "Only a fork can start at an earlier turn.",
@@ -47,20 +47,20 @@ export async function resolveSession(
   if (mode === "start") {
     if (session_id === undefined)
       return { session_id: deps.newId(), forked_from: null, project_dir: null, location: null };
-    return sessionFault(400, "A run with mode start gets a new session.", "omit it, or set mode to resume or fork");
+    return buildSessionFault(400, "A run with mode start gets a new session.", "omit it, or set mode to resume or fork");
   }
   if (agent.type === "procedural") {
-    return submitFault(400, "DROVER-SUB-002", "Procedural agents do not support resumption", [
+    return buildSubmitFault(400, "DROVER-SUB-002", "Procedural agents do not support resumption", [
       { path: "body.mode", message: `${mode} of a procedural agent` },
     ]);
   }
-  if (session_id === undefined) return sessionFault(400, `The mode ${mode} needs a session_id.`, "missing");
+  if (session_id === undefined) return buildSessionFault(400, `The mode ${mode} needs a session_id.`, "missing");
   const session = await deps.store.read.session(session_id);
   const mayContinue = session !== null && (submitter.role === "admin" || session.created_by === submitter.subject);
   if (!mayContinue)
-    return sessionFault(404, "There is no such session, or it is not yours.", "unknown", startNewSession);
+    return buildSessionFault(404, "There is no such session, or it is not yours.", "unknown", startNewSession);
   if (session.agent_name !== agent.name)
-    return sessionFault(
+    return buildSessionFault(
       409,
       `The session belongs to the agent ${session.agent_name}.`,
       "belongs to another agent",
@@ -70,7 +70,7 @@ export async function resolveSession(
   if (expired !== null) return expired;
   const { hostname, runner_id, project_dir } = session;
   if (mode === "fork" && hostname === null)
-    return sessionFault(
+    return buildSessionFault(
       409,
       "The session has not started: there is nothing to fork from.",
       "no runner has claimed a run of it yet",
@@ -78,20 +78,20 @@ export async function resolveSession(
   const ids =
     mode === "fork" ? { session_id: deps.newId(), forked_from: session_id } : { session_id, forked_from: null };
   if (request.project_dir !== undefined && request.project_dir !== project_dir) {
-    return submitFault(409, "DROVER-SUB-003", `The session works in ${project_dir ?? "its own directory"}.`, [
+    return buildSubmitFault(409, "DROVER-SUB-003", `The session works in ${project_dir ?? "its own directory"}.`, [
       { path: "body.project_dir", message: "not the session's directory" },
     ]);
   }
   const runner = runner_id === null ? null : await deps.store.read.runner(runner_id);
   const executor = runner?.executor.type ?? (await findExecutor(session_id, deps.store));
   if (executor !== null && agent.executor !== undefined && executor !== agent.executor)
-    return sessionFault(
+    return buildSessionFault(
       409,
       `The session belongs to the executor ${executor}; the agent ${agent.name} now uses ${agent.executor}.`,
       "belongs to another executor",
       startNewSession,
     );
-  const location = { demands: sessionDemands(session), runner_id, directory: runner?.project_dir ?? null };
+  const location = { demands: getSessionDemands(session), runner_id, directory: runner?.project_dir ?? null };
   return { ...ids, project_dir, location };
 }
 
@@ -103,7 +103,7 @@ async function findExecutor(session_id: string, { read }: Deps["store"]): Promis
 }
 
 /** What a runner must match to continue the session: its state directory, or the same runner if it reported no state directory. */
-export function sessionDemands({ hostname, executor_profile, place_id, runner_id, portable }: Session): Demands {
+export function getSessionDemands({ hostname, executor_profile, place_id, runner_id, portable }: Session): Demands {
   // Any runner of this profile can continue it. The store prefers the one that has the session's files.
   if (portable && executor_profile !== null) return { executor_profile };
   const demands =
@@ -114,9 +114,9 @@ export function sessionDemands({ hostname, executor_profile, place_id, runner_id
 const startNewSession = "Start a new session: set mode to start and omit session_id.";
 
 function checkExpiry(agent: Agent, { session_id, last_used_at }: Session, now: Date): SubmitFault | null {
-  const seconds = sessionTimeoutSeconds(agent);
+  const seconds = getSessionTimeoutSeconds(agent);
   if (seconds === null || now.getTime() - Date.parse(last_used_at) <= seconds * 1000) return null;
-  return submitFault(
+  return buildSubmitFault(
     409,
     "DROVER-SUB-006",
     `The session ${session_id} was last used at ${last_used_at}; sessions of ${agent.name} can be continued for ${seconds} s (session.timeout).`,
@@ -125,6 +125,6 @@ function checkExpiry(agent: Agent, { session_id, last_used_at }: Session, now: D
   );
 }
 
-function sessionFault(status: number, message: string, detail: string, next?: string): SubmitFault {
-  return submitFault(status, "DROVER-SUB-003", message, [{ path: "body.session_id", message: detail }], next);
+function buildSessionFault(status: number, message: string, detail: string, next?: string): SubmitFault {
+  return buildSubmitFault(status, "DROVER-SUB-003", message, [{ path: "body.session_id", message: detail }], next);
 }

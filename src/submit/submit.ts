@@ -7,14 +7,14 @@ import { newRun } from "../model/new-run.ts";
 import type { RunRequest } from "../model/run-request.ts";
 import type { Demands, Run } from "../model/run.ts";
 import type { CreateRun, OpResult, Store } from "../model/store.ts";
-import { runOwner, templateOwner, type Vault } from "../model/vault.ts";
+import { getRunOwner, getTemplateOwner, type Vault } from "../model/vault.ts";
 import { findAgent, type AgentCatalog, type FoundAgent } from "./find-agent.ts";
 import { resolveSession, type ResolvedSession } from "./resolve-session.ts";
 import { checkRunLimits } from "./run-limits.ts";
 import { mergeDemands } from "./merge-demands.ts";
 import { checkParameters, toDottedPath, type ParameterFault } from "./parameters.ts";
 import { findRedactedInput } from "./redacted-input.ts";
-import { fail, submitFault, isSubmitFault, type SubmitFault } from "./submit-fault.ts";
+import { fail, buildSubmitFault, isSubmitFault, type SubmitFault } from "./submit-fault.ts";
 
 export interface SubmitDeps {
   store: Pick<Store, "apply" | "read">;
@@ -101,7 +101,7 @@ export async function prepareRun(
   await waitForTurn();
   const run = withoutSecretIds(toRun(request, submitter, agent, demands, session, deps), deps.vault);
   const { sealed, ...redacted } =
-    deps.vault?.conceal(runOwner(run.run_id), agent.parameters_schema, {
+    deps.vault?.conceal(getRunOwner(run.run_id), agent.parameters_schema, {
       parameters: run.parameters,
       prompt: run.prompt,
     }) ?? {};
@@ -120,7 +120,7 @@ export async function prepareRun(
         ? {}
         : {
             idempotency: {
-              subject: keyOwner(submitter),
+              subject: getKeyOwner(submitter),
               key: concealKey(idempotencyKey, deps.vault),
               fingerprint: hashRequest(request, hash),
             },
@@ -135,7 +135,7 @@ export async function prepareRun(
 const continueAtOnce = (): Promise<void> => Promise.resolve();
 
 /** A run has its own idempotency keys, so it can neither read nor use up the keys of its owner. No subject starts with a space. */
-function keyOwner({ subject, inside }: Submitter): string {
+function getKeyOwner({ subject, inside }: Submitter): string {
   return inside === undefined ? subject : ` run ${inside.run_id}`;
 }
 
@@ -147,14 +147,14 @@ function concealKey(key: string, vault: Vault | undefined): string {
 /** Restores the secrets of a schedule's request, which is stored without them. */
 function withSecrets({ sealed, ...request }: RunRequest, vault: Vault | undefined): RunRequest {
   if (sealed === undefined || vault === undefined) return request;
-  const { parameters, prompt } = vault.open(templateOwner(request.agent_name), sealed);
+  const { parameters, prompt } = vault.open(getTemplateOwner(request.agent_name), sealed);
   return { ...request, parameters, ...(prompt === null ? {} : { prompt }) };
 }
 
 function toBusyFault({ code, message, retry_after_seconds = 1 }: ParameterFault): SubmitFault {
   const next = `Try again in ${retry_after_seconds} s, with fewer runs at a time.`;
   const detail = "The parameters cannot be checked now: this caller has requested too many slow checks.";
-  return { ...submitFault(429, code, detail, [{ path: "body.parameters", message }], next), retry_after_seconds };
+  return { ...buildSubmitFault(429, code, detail, [{ path: "body.parameters", message }], next), retry_after_seconds };
 }
 
 /** A webhook named in the request must exist and belong to the caller or to everyone. */
@@ -168,7 +168,7 @@ async function findUnknownWebhook(
     if (stored !== null && (stored.webhook.everyones || stored.webhook.created_by === subject)) continue;
     const path = `body.webhooks[${index}]`;
     const next = `Register it first: drover webhooks add ${name} URL --named`;
-    return submitFault(400, "DROVER-HOK-008", `Unknown webhook: ${name}.`, [{ path, message: "unknown" }], next);
+    return buildSubmitFault(400, "DROVER-HOK-008", `Unknown webhook: ${name}.`, [{ path, message: "unknown" }], next);
   }
   return null;
 }
@@ -177,7 +177,7 @@ async function findUnknownWebhook(
 function withModel(listed: FoundAgent | SubmitFault, model: string | undefined): FoundAgent | SubmitFault {
   if (model === undefined || isSubmitFault(listed)) return listed;
   if (listed.agent.type !== "procedural") return { ...listed, agent: { ...listed.agent, model } };
-  return submitFault(400, "DROVER-SUB-002", "Procedural agents have no model", [
+  return buildSubmitFault(400, "DROVER-SUB-002", "Procedural agents have no model", [
     { path: "body.model", message: "of a procedural agent" },
   ]);
 }
@@ -237,7 +237,7 @@ function toRun(
     retry_of: request.retry_of ?? null,
     trigger_type: request.mode === "fork" ? "fork" : request.trigger_type,
     schedule: request.schedule ?? null,
-    project_dir: request.project_dir ?? session.project_dir ?? initialDirectory(request, agent),
+    project_dir: request.project_dir ?? session.project_dir ?? getInitialDirectory(request, agent),
     demands,
     model: request.model ?? null,
     priority: request.priority,
@@ -258,7 +258,7 @@ function withoutSecretIds(run: Run, vault: Vault | undefined): Run {
 }
 
 /** The directory of a new session. A session that is continued stays where it is. */
-function initialDirectory({ mode }: RunRequest, { working_directory }: Agent): string | null {
+function getInitialDirectory({ mode }: RunRequest, { working_directory }: Agent): string | null {
   return mode === "start" ? (working_directory ?? null) : null;
 }
 

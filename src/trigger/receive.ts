@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { ErrorCode } from "../model/errors.ts";
 import type { Hook } from "../model/hook.ts";
-import { fillTemplate, resolveValues, valueAt } from "../model/json-values.ts";
+import { fillTemplate, resolveValues, getValueAt } from "../model/json-values.ts";
 import type { RunRequest } from "../model/run-request.ts";
 import type { Run } from "../model/run.ts";
 import type { Store } from "../model/store.ts";
@@ -144,7 +144,7 @@ function findSkipReason({ scheme, events, only }: Hook, event: string | undefine
   if (scheme === "github" && (events === null ? event === "ping" : !events.includes(event ?? "")))
     return `The hook ignores the event ${(event ?? "(none)").slice(0, 100)}.`;
   for (const [pointer, values] of Object.entries(only ?? {})) {
-    const value = valueAt(document, pointer);
+    const value = getValueAt(document, pointer);
     if (!values.some((allowed) => allowed === value))
       return `The hook ignores deliveries with this value at ${pointer}.`;
   }

@@ -1,17 +1,17 @@
-import type { GetFireTimes } from "../define/fire-times.ts";
+import type { GetSlotTimes } from "../define/slot-times.ts";
 import type { Agent } from "../model/agent.ts";
 import type { StoredSchedule } from "../model/schedule.ts";
 import type { FireSchedule } from "../model/schedule-ops.ts";
 import type { Store } from "../model/store.ts";
 import { syncFileSchedules } from "./agent-schedules.ts";
 import type { TriggerClock } from "./clock.ts";
-import { decideSlots, type FireDeps, type Prepare } from "./fire.ts";
+import { decideSlots, type DecideSlotsDeps, type Prepare } from "./decide-slots.ts";
 
 export interface SchedulerOptions {
   store: Pick<Store, "apply" | "read" | "changes">;
   clock: TriggerClock;
   prepare: Prepare;
-  fireTimes: GetFireTimes;
+  getSlotTimes: GetSlotTimes;
   /** Whether no other coordinator syncs agent files with this record. */
   isOnlyCoordinator: boolean;
   /** Called for each error. The scheduler retries. */
@@ -20,7 +20,7 @@ export interface SchedulerOptions {
 
 export interface Scheduler {
   /** Sets the agents that the files define now. While a file is invalid, missing agents keep their schedules. */
-  setFiles(agents: readonly Agent[], allValid: boolean): void;
+  setFileAgents(agents: readonly Agent[], allValid: boolean): void;
   start(): void;
   /** Resolves when work in progress is stored. Idempotent. */
   stop(): Promise<void>;
@@ -46,13 +46,13 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   let workLoop: Promise<void> = Promise.resolve();
   let unsubscribe = (): void => undefined;
   return {
-    setFiles(agents, allValid) {
+    setFileAgents(agents, allValid) {
       files = { agents, allValid };
       invalidate();
     },
     start() {
       unsubscribe = store.changes((change) => {
-        if (change.schedules || change.foreign) invalidate();
+        if (change.schedules || change.fromOtherProcess) invalidate();
       });
       workLoop = work();
     },
@@ -103,7 +103,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   }
 
   async function fireAll(due: readonly StoredSchedule[], now: number): Promise<void> {
-    const deps: FireDeps = options;
+    const deps: DecideSlotsDeps = options;
     for (let from = 0; from < due.length && !stopping.signal.aborted; from += batchSize) {
       const batch = due.slice(from, from + batchSize);
       const ops = await Promise.all(batch.map((schedule) => decideSlots(schedule, now, deps)));
@@ -131,7 +131,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     const { agents, allValid } = files;
     const names = agents.map(({ name }) => name);
     const gone = knownAgents?.filter((name) => !names.includes(name)) ?? (options.isOnlyCoordinator ? "unknown" : []);
-    const ops = syncFileSchedules(agents, allValid ? gone : [], clock.now(), options.fireTimes);
+    const ops = syncFileSchedules(agents, allValid ? gone : [], clock.now(), options.getSlotTimes);
     for (const op of ops) await store.apply([op]);
     if (files.agents === agents) files = null;
     // While a file is invalid, a missing agent may just have a typo in its definition.

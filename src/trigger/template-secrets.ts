@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { templateOwner, type Vault } from "../model/vault.ts";
+import { getTemplateOwner, type Vault } from "../model/vault.ts";
 
 /** The part of a schedule or hook from which runs are created repeatedly. */
 interface RunTemplate {
@@ -17,7 +17,7 @@ export function sealTemplate<T extends RunTemplate>(
   vault: Vault | undefined,
 ): T {
   const { parameters, prompt = null } = template;
-  const concealed = vault?.conceal(templateOwner(agent_name), schema, { parameters, prompt }) ?? null;
+  const concealed = vault?.conceal(getTemplateOwner(agent_name), schema, { parameters, prompt }) ?? null;
   if (concealed === null) return template;
   return {
     ...template,
@@ -30,7 +30,7 @@ export function sealTemplate<T extends RunTemplate>(
 /** Returns the template with its secrets restored. */
 export function openTemplate<T extends RunTemplate>(agent_name: string, template: T, vault: Vault | undefined): T {
   if (template.sealed === undefined || vault === undefined) return template;
-  const { parameters, prompt } = vault.open(templateOwner(agent_name), template.sealed);
+  const { parameters, prompt } = vault.open(getTemplateOwner(agent_name), template.sealed);
   return { ...withoutSealed(template), parameters, ...promptFields(template, prompt) };
 }
 

@@ -8,7 +8,7 @@ import { demandsSchema, newDemandsSchema } from "../model/demands.ts";
 import { questionSchema, usageRowSchema } from "../model/question.ts";
 import { runSchema } from "../model/run.ts";
 import { searchMatchSchema } from "../model/search.ts";
-import { maxSearchTerms, searchTerms } from "../model/search-terms.ts";
+import { maxSearchTerms, parseSearchTerms } from "../model/search-terms.ts";
 import { sessionNodeSchema, sessionSchema, sessionVersionSchema } from "../model/session.ts";
 import { runStatuses } from "../model/states.ts";
 import { statsSchema } from "../model/stats.ts";
@@ -19,7 +19,7 @@ import { keyIdPattern, noncePattern } from "./proof-request.ts";
 import { batchItemSchema, submitInput } from "./submit-input.ts";
 
 /** A page of a list. `next_cursor` is null on the last page. */
-export function pageOf<T extends z.ZodType>(item: T) {
+export function createPageSchema<T extends z.ZodType>(item: T) {
   return z.object({ items: z.array(item), next_cursor: z.string().nullable() });
 }
 
@@ -58,7 +58,7 @@ const searchText = z
   .string()
   .max(1000)
   .superRefine((text, context) => {
-    const { length } = searchTerms(text);
+    const { length } = parseSearchTerms(text);
     if (length === 0) context.addIssue({ code: "custom", message: "contains no word to search for" });
     if (length > maxSearchTerms)
       context.addIssue({ code: "custom", message: `contains more than ${maxSearchTerms} words` });
@@ -100,7 +100,7 @@ export const runsQuerySchema = z.strictObject({
   cursor: z.string().max(200).optional(),
 });
 /** With `search`, includes where each run matches and whether the index is still being built. */
-export const runPageSchema = pageOf(runRowSchema.extend({ match: searchMatchSchema.optional() })).extend({
+export const runPageSchema = createPageSchema(runRowSchema.extend({ match: searchMatchSchema.optional() })).extend({
   indexing: z.boolean().optional().describe("With search: true while earlier runs are still being indexed"),
 });
 const maxStatsDays = 90;
@@ -151,7 +151,7 @@ export const questionsQuerySchema = z.strictObject({
   limit,
   cursor: z.string().max(200).optional(),
 });
-export const questionPageSchema = pageOf(questionSchema).extend({
+export const questionPageSchema = createPageSchema(questionSchema).extend({
   count: z.number().int().describe("Total over all pages, capped at 10,000"),
 });
 export const answerSchema = z

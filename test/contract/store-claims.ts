@@ -75,7 +75,7 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
         want: 1,
         ack_order: 0,
         lease_ms: 10_000,
-        again: true as const,
+        is_repeat: true as const,
       });
       const changes: Change[] = [];
       const stop = store.changes((change) => changes.push(change));
@@ -249,7 +249,7 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
       expect(await d.claim(runner)).toEqual([]);
       await store.apply([{ op: "drain_runner", runner_id: "r", draining: false }]);
       const [held] = await store.apply([
-        { op: "claim_runs", ...runner, claim_id: "held", want: 1, ack_order: 0, lease_ms: 1000, hold: "disk" },
+        { op: "claim_runs", ...runner, claim_id: "held", want: 1, ack_order: 0, lease_ms: 1000, pause_reason: "disk" },
       ]);
       expect(held).toMatchObject({ ok: true, claims: [] });
       expect(await d.claim(runner)).toEqual([run]);

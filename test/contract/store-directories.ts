@@ -29,7 +29,7 @@ export function storeDirectoryContract(engine: string, open: () => Promise<Opene
       expect(await store.read.why(two)).toEqual([
         { demand: "directory", detail: "Another run is working in /p on host." },
       ]);
-      expect(await store.read.with_work(["b"])).toEqual([]);
+      expect(await store.read.runners_with_work(["b"])).toEqual([]);
       await d.finish(a, one, 1);
       expect(await d.claim(b, 10)).toEqual([two]);
       expect(await d.claim(a, 10)).toEqual([]);

@@ -143,9 +143,9 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
       const run = await d.submit();
       const [silent, reporting] = [await d.register("silent"), await d.register("heard")];
       await d.claim(silent);
-      const rescueAs = async (before?: { since: number; at: number }) => {
+      const rescueAs = async (previous?: { since: number; at: number }) => {
         await d.beat(reporting, [], null);
-        const listening = { lease_ms: 10_000, ...(before ? { before } : {}) };
+        const listening = { lease_ms: 10_000, ...(previous ? { previous } : {}) };
         const [rescued] = await store.apply([{ ...rescue, listening }]);
         if (!rescued.ok) throw new Error("rescue has no conflicts");
         return rescued;
@@ -175,7 +175,7 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
       advance(600_000);
       const at = now().getTime();
       const rescueAs = (since: number) =>
-        store.apply([{ ...rescue, listening: { lease_ms: 10_000, before: { since, at } } }]);
+        store.apply([{ ...rescue, listening: { lease_ms: 10_000, previous: { since, at } } }]);
       expect(await rescueAs(at - 299_999)).toMatchObject([{ failed: [] }]);
       expect(await rescueAs(at - 300_000)).toMatchObject([{ failed: [run] }]);
     });
@@ -184,7 +184,9 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
       await d.submit();
       const [runner, other] = [await d.register("r"), await d.register("other")];
       const again = (claim_id: string) =>
-        store.apply([{ op: "claim_runs", ...runner, claim_id, want: 0, ack_order: 0, lease_ms: 10_000, again: true }]);
+        store.apply([
+          { op: "claim_runs", ...runner, claim_id, want: 0, ack_order: 0, lease_ms: 10_000, is_repeat: true },
+        ]);
       const renew = () => store.apply([{ op: "renew_idle", runner_ids: ["r", "other", "nobody"], lease_ms: 10_000 }]);
       await d.claim(runner, 0, "idle");
       advance(8_000);

@@ -87,7 +87,7 @@ export function describeParked(opened: EachWithStore): void {
       expect(resumedDemands).toHaveLength(1);
       expect(await d.statuses(run_id)).toEqual(["pending"]);
       expect(await store.read.poller({ ...other, claim_id: "known", want: 0 })).toMatchObject({ idle: false });
-      expect(await store.read.with_work(["r", "other"])).toEqual(["r"]);
+      expect(await store.read.runners_with_work(["r", "other"])).toEqual(["r"]);
       expect(await d.claim(other, 1)).toEqual([]);
       const { claims } = await d.poll(runner, 0, "full");
       expect(claims).toMatchObject([{ run_id, attempt: 2, invocation: { mode: "start", continues: true } }]);
@@ -125,7 +125,7 @@ export function describeParked(opened: EachWithStore): void {
       const claim = { op: "claim_runs", ...runner, want: 0, ack_order: 0, lease_ms: 10_000 } as const;
       const [short, held] = await store.apply([
         { ...claim, claim_id: "short", shortage: "no descriptors" },
-        { ...claim, claim_id: "held", hold: "no disk" },
+        { ...claim, claim_id: "held", pause_reason: "no disk" },
       ]);
       expect([short, held]).toMatchObject([{ claims: [] }, { claims: [] }]);
       await store.apply([{ op: "drain_runner", runner_id: "r", draining: true }]);

@@ -110,7 +110,7 @@ export function storePollContract(engine: string, open: () => Promise<OpenedForD
       await d.poll(runner, 0, "c");
       await store.apply([{ op: "stop_runs", run_ids: [first], reason: "user", by: "ann" }]);
       expect(await isIdle(runner)).toBe(false);
-      expect(await store.read.with_work(["r"])).toEqual(["r"]);
+      expect(await store.read.runners_with_work(["r"])).toEqual(["r"]);
       const { orders } = await d.poll(runner, 0, "c");
       expect(await isIdle(runner)).toBe(false);
       await d.poll(runner, 0, "c", orders.at(-1)?.no);
@@ -119,19 +119,19 @@ export function storePollContract(engine: string, open: () => Promise<OpenedForD
       expect(await isIdle(runner)).toBe(false);
       await d.finish(runner, second, 1);
       expect(await isIdle(runner)).toBe(true);
-      expect(await store.read.with_work(["r"])).toEqual([]);
+      expect(await store.read.runners_with_work(["r"])).toEqual([]);
     });
 
     it("names the runners that have something to fetch", async () => {
       const names = Array.from({ length: 450 }, (_, index) => `r${index}`);
       await Promise.all(names.map((name) => d.register(name)));
-      expect(await store.read.with_work(names)).toEqual([]);
-      expect(await store.read.with_work([])).toEqual([]);
+      expect(await store.read.runners_with_work(names)).toEqual([]);
+      expect(await store.read.runners_with_work([])).toEqual([]);
       for (const runner_id of ["r0", "r199", "r200", "r449"]) await d.submit({ demands: { runner_id } });
-      expect((await store.read.with_work([...names, "nobody"])).sort()).toEqual(["r0", "r199", "r200", "r449"]);
-      expect(await store.read.with_work(["r1", "r200"])).toEqual(["r200"]);
+      expect((await store.read.runners_with_work([...names, "nobody"])).sort()).toEqual(["r0", "r199", "r200", "r449"]);
+      expect(await store.read.runners_with_work(["r1", "r200"])).toEqual(["r200"]);
       await d.submit();
-      expect(await store.read.with_work(names)).toHaveLength(450);
+      expect(await store.read.runners_with_work(names)).toHaveLength(450);
     });
   });
 }

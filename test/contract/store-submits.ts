@@ -183,7 +183,7 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
       runs: new Set([run]),
       claimable: [{ tags: ["a"] }],
       runnersWithOrders: new Set(),
-      foreign: false,
+      fromOtherProcess: false,
     });
     const runner = await d.register("r", { tags: ["a"] });
     await d.claim(runner);

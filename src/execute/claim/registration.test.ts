@@ -8,14 +8,14 @@ import {
   expectDense,
   waitForOutcome,
   poll,
-  runnersOfEachTest,
+  prepareRunners,
   sh,
   textOf,
 } from "../../../test/fixtures/execute/registered.ts";
 import { getOutputBytes } from "../../model/output.ts";
 import { findOrphans } from "../../process/orphans.ts";
 
-const { closing, setUp } = runnersOfEachTest();
+const { closing, setUp } = prepareRunners();
 
 test("runs a claimed run to its outcome and leaves nothing behind", async () => {
   const coordinator = createMemoryCoordinator();

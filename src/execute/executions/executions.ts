@@ -10,7 +10,7 @@ import { checkCommand } from "../../process/check-command.ts";
 import { isWithin } from "../../process/protected-paths.ts";
 import { withInitialUsage } from "../../process/disk-usage-watch.ts";
 import { executionEnd, executionStart } from "./execution-record.ts";
-import { nestedDirectories } from "../nested/nested-directories.ts";
+import { findNestedDirectories } from "../nested/nested-directories.ts";
 import type { Recorder } from "../journal/recorder.ts";
 
 /** Starts processes and records them. The start is durable before the spawn. */
@@ -56,7 +56,7 @@ export function createExecutions(options: ExecutionsOptions): Executions {
   const runningProcesses = new Set<RunningProcess>();
   const { memoryBytes } = options.commandLimits;
   const hostLimits: Limits = memoryBytes === undefined ? {} : { memoryBytes };
-  let closing = new AbortController();
+  let closeController = new AbortController();
   let release!: () => void;
   const released = new Promise<void>((resolve) => (release = resolve));
 
@@ -81,7 +81,7 @@ export function createExecutions(options: ExecutionsOptions): Executions {
     stopSignal: AbortSignal,
     isHost: boolean,
   ): Promise<RunningProcess> => {
-    const signal = AbortSignal.any([stopSignal, closing.signal]);
+    const signal = AbortSignal.any([stopSignal, closeController.signal]);
     const command = {
       ...requested,
       workingDirectory: requested.workingDirectory ?? options.dirs.work,
@@ -99,7 +99,7 @@ export function createExecutions(options: ExecutionsOptions): Executions {
       throw new RequestError({ code: startOptions.fault.code, message: startOptions.fault.message });
     const execution_id = options.newId();
     recorder.recordStart(
-      executionStart({
+      buildExecutionStart({
         execution_id,
         command,
         options: startOptions,
@@ -119,7 +119,7 @@ export function createExecutions(options: ExecutionsOptions): Executions {
           ...(isWithin(command.workingDirectory, options.dirs.work) ? { workRoot: options.dirs.work } : {}),
           temporaryDirectory: options.dirs.tmp,
           writable: [options.dirs.home, ...options.writable],
-          show: nestedDirectories(options.ids),
+          show: findNestedDirectories(options.ids),
           ids: { ...options.ids, DROVER_EXECUTION_ID: execution_id },
           stdin: "pipe",
           output: "both",
@@ -151,8 +151,8 @@ export function createExecutions(options: ExecutionsOptions): Executions {
     startHost: (command, signal) => start(command, signal, true),
     async end() {
       const remaining = starting.size + runningProcesses.size;
-      closing.abort("shutdown");
-      closing = new AbortController();
+      closeController.abort("shutdown");
+      closeController = new AbortController();
       release();
       await Promise.allSettled(starting);
       await Promise.all(endRecords);

@@ -2,7 +2,7 @@ import { readSync } from "node:fs";
 import type { RunEvent } from "../../model/event.ts";
 import type { ExecutionEnd, ExecutionStart } from "../../model/execution.ts";
 import { createInterruptedEnd } from "../../model/interrupted-end.ts";
-import { maxLineBytes, nestedExecutionId, type NestedLine, parseNestedLine } from "./nested-line.ts";
+import { maxLineBytes, toNestedExecutionId, type NestedLine, parseNestedLine } from "./nested-line.ts";
 
 /** Turns the reports of nested commands into events of their run. */
 export interface LogReader {
@@ -42,7 +42,7 @@ export function createLogReader(options: LogReaderOptions): LogReader {
   let isFull = false;
 
   function recordLine(line: NestedLine): boolean {
-    const execution_id = nestedExecutionId(`${run_id}.${attempt}`, line.id);
+    const execution_id = toNestedExecutionId(`${run_id}.${attempt}`, line.id);
     const state = executions.get(execution_id);
     if ("start" in line) {
       // Recorded before the runner died.

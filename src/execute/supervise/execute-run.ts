@@ -7,8 +7,8 @@ import type { SessionState } from "../../model/session-state.ts";
 import type { Questions } from "./questions.ts";
 import type { ErrorOutcomes } from "./error-outcome.ts";
 import { openDirectories } from "../workspace/open-directories.ts";
-import { environmentEvent } from "../executions/environment-event.ts";
-import { inheritedIds } from "../executions/execution-record.ts";
+import { buildEnvironmentEvent } from "../executions/environment-event.ts";
+import { buildInheritedIds } from "../executions/execution-record.ts";
 import { createExecutions, type Executions } from "../executions/executions.ts";
 import type { PartialText } from "../journal/partial-text.ts";
 import { openNestedLog } from "../nested/nested-log.ts";
@@ -78,7 +78,7 @@ export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome
   const onNotRemoved = (error: unknown): void =>
     options.onNotice(`the directories of run ${name} could not be released`, error);
   parts.afterOutcome(() => opened.removeTmp().catch(onNotRemoved));
-  if (invocation.agent.type === "autonomous") record(environmentEvent(options.startOptions));
+  if (invocation.agent.type === "autonomous") record(buildEnvironmentEvent(options.startOptions));
   if (can.state && getWorkspaceKind(invocation) === "scratch") keeper.track(trackFiles(opened.dirs.work));
   let removeSession = !can.resume && !can.fork;
   try {
@@ -120,7 +120,7 @@ async function executeInDirectories(
     options: options.startOptions,
     writable: [nested.path],
     ids: {
-      ...inheritedIds(run_id, correlation, repoRoot),
+      ...buildInheritedIds(run_id, correlation, repoRoot),
       DROVER_ATTEMPT: String(attempt),
       DROVER_NESTED_LOG: nested.path,
       ...(options.apiUrl === null ? {} : { DROVER_API_URL: options.apiUrl, DROVER_API_KEY: claim.attempt_token }),

@@ -1,7 +1,7 @@
 import { first, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { ChainHead } from "./head.ts";
-import type { Mac } from "../../model/hmac.ts";
+import type { ComputeMac } from "../../model/hmac.ts";
 import { genesis, sealBatch, sealRow, type AuditKind, type AuditRow } from "./seal.ts";
 
 /** An audit row before it has a position in the chain. */
@@ -35,7 +35,12 @@ const closeExecution = `
   delete from open_executions where execution_id = ?`;
 
 /** Appends one batch after `end`, inside the current transaction, which must hold the write lock. */
-export function* appendToChain(mac: Mac, end: ChainEnd, entries: readonly AuditEntry[], at: string): Work<ChainHead> {
+export function* appendToChain(
+  mac: ComputeMac,
+  end: ChainEnd,
+  entries: readonly AuditEntry[],
+  at: string,
+): Work<ChainHead> {
   const batch = { batch_no: end.batch_no + 1, first_no: end.last_no + 1, count: entries.length, at };
   const macs: Uint8Array[] = [];
   for (const [index, entry] of entries.entries()) {

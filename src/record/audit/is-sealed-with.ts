@@ -1,5 +1,5 @@
 import { all, first, type Work } from "../query.ts";
-import type { Mac } from "../../model/hmac.ts";
+import type { ComputeMac } from "../../model/hmac.ts";
 import { sealAnchor, sealRow, type AuditAnchor, type AuditRow } from "./seal.ts";
 
 /** Several rows, because a single one may have been altered. */
@@ -9,7 +9,7 @@ const lastAnchor = `
   select batch_no, last_no, pruned_before, at, mac, seal from audit_anchors order by batch_no desc limit 1`;
 
 /** Checks quickly, at the end of the chain, whether this is its key. Any key fits an empty chain. */
-export function* isSealedWith(mac: Mac): Work<boolean> {
+export function* isSealedWith(mac: ComputeMac): Work<boolean> {
   const rows = yield all(lastRows);
   // Both statements select exactly these columns.
   if (rows.length > 0) return rows.some((row) => isEqual(sealRow(mac, row as unknown as AuditRow), row["mac"]));

@@ -5,7 +5,7 @@ import type { RecordStore } from "../record-store.ts";
 import type { AuditEntry } from "./chain.ts";
 import type { ChainHead } from "./head.ts";
 import { findMismatchToCarry } from "./head-mismatch.ts";
-import type { Mac } from "../../model/hmac.ts";
+import type { ComputeMac } from "../../model/hmac.ts";
 import { sealAnchor } from "./seal.ts";
 import { openTrail, type Trail } from "./trail.ts";
 
@@ -125,7 +125,7 @@ function* appendPrune(
 }
 
 /** Returns true when nothing is left to remove. Rows and anchor change together, so the chain verifies at any time. */
-function* removeChunk(mac: Mac, until: number, before: Date, now: Date): Work<boolean> {
+function* removeChunk(mac: ComputeMac, until: number, before: Date, now: Date): Work<boolean> {
   const previous = yield* readAnchor();
   const chunk = yield* findNextChunk(previous.batch_no, until);
   if (chunk === null) return true;

@@ -1,4 +1,4 @@
-import type { Mac } from "../../model/hmac.ts";
+import type { ComputeMac } from "../../model/hmac.ts";
 
 /**
  * Defines which bytes a seal covers, so that anyone with the key can verify it. A field is encoded as its length in bytes, a
@@ -41,7 +41,7 @@ export interface AuditAnchor {
 
 export const genesis = new Uint8Array(32);
 
-export function sealRow(mac: Mac, row: AuditRow): Uint8Array {
+export function sealRow(mac: ComputeMac, row: AuditRow): Uint8Array {
   return mac(
     Buffer.from(
       encodeFields("row", row.no, row.batch_no, row.kind, row.execution_id, row.run_id, row.attempt, row.at, row.body),
@@ -50,7 +50,7 @@ export function sealRow(mac: Mac, row: AuditRow): Uint8Array {
 }
 
 export function sealBatch(
-  mac: Mac,
+  mac: ComputeMac,
   previousMac: Uint8Array,
   batch: AuditBatch,
   rowMacs: readonly Uint8Array[],
@@ -59,7 +59,7 @@ export function sealBatch(
   return mac(Buffer.concat([previousMac, columns, ...rowMacs]));
 }
 
-export function sealAnchor(mac: Mac, anchor: AuditAnchor): Uint8Array {
+export function sealAnchor(mac: ComputeMac, anchor: AuditAnchor): Uint8Array {
   const columns = Buffer.from(encodeFields("anchor", anchor.batch_no, anchor.last_no, anchor.pruned_before, anchor.at));
   return mac(Buffer.concat([columns, anchor.mac]));
 }

@@ -2,11 +2,11 @@ import type { Work } from "../query.ts";
 import { appendToChain, readChainEnd, type AuditEntry, type ChainEnd } from "./chain.ts";
 import { formatHead, type ChainHead, type HeadFile } from "./head.ts";
 import { contradictsHead, createMismatchEntry } from "./head-mismatch.ts";
-import type { Mac } from "../../model/hmac.ts";
+import type { ComputeMac } from "../../model/hmac.ts";
 
 /** How to seal the chain, and where to store its head. `openHead` returns null for a record without head files. */
 export interface Seal {
-  mac: Mac;
+  mac: ComputeMac;
   openHead(): HeadFile | null;
   /** See `openHeadCopy` of ./head.ts. */
   openHeadCopy?: () => HeadFile | null;

@@ -5,7 +5,7 @@ import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
 import { openDatabase, type Database } from "../sqlite/driver.ts";
 import { auditHeadFile, auditKeyFile, databaseFile } from "../../model/state-layout.ts";
 import { readHead } from "./head.ts";
-import { hmacWith } from "../../model/hmac.ts";
+import { createMac } from "../../model/hmac.ts";
 import { readKey } from "./key.ts";
 import { genesis, sealBatch, sealRow, type AuditBatch, type AuditRow } from "./seal.ts";
 import { verifyAudit } from "./verify.ts";
@@ -232,7 +232,7 @@ function flipFirst(bytes: Buffer): Buffer {
 
 /** Changes the command of all rows and seals them again from the first on. */
 function rewrite(db: Database, key: Uint8Array): void {
-  const mac = hmacWith(key);
+  const mac = createMac(key);
   let before: Uint8Array = genesis;
   // The selected columns match the types.
   const batches = db

@@ -8,7 +8,7 @@ import { databaseFile } from "../../model/state-layout.ts";
 import { readChainEnd } from "./chain.ts";
 import { createHeadChecks, type HeadCheck, type HeadWatch, type StoredHeads } from "./head-checks.ts";
 import { type ChainHead, formatHead, readHeadCopy } from "./head.ts";
-import type { Mac } from "../../model/hmac.ts";
+import type { ComputeMac } from "../../model/hmac.ts";
 import { missingKey, readKey } from "./key.ts";
 import { walkChain, type ChainDamage, type VerifiedPosition, type WalkStatements } from "./walk.ts";
 
@@ -56,7 +56,7 @@ function missingRecord(directory: string, head: ChainHead): ChainDamage {
 export function verifyChain(
   engine: Pick<Engine, "snapshot">,
   statements: WalkStatements,
-  mac: Mac,
+  mac: ComputeMac,
   checks: readonly HeadCheck[],
   signal?: AbortSignal,
 ): Promise<VerifyResult> {
@@ -74,12 +74,12 @@ function* abortableWork<T>(signal: AbortSignal | undefined, work: Work<T>): Work
 }
 
 /** Uses node:crypto, which is slow to load but fast for a chain of a million rows. */
-export function verifyingMac(key: Uint8Array): Mac {
+export function verifyingMac(key: Uint8Array): ComputeMac {
   return (message) => createHmac("sha256", key).update(message).digest();
 }
 
 /** Reads the key on first use. The record had no key and no rows yet; a writer creates the key before its first row. */
-function lazyMac(directory: string): Mac {
+function lazyMac(directory: string): ComputeMac {
   return (message) => {
     const key = readKey(directory);
     if (key === null) throw missingKey(directory);
@@ -87,7 +87,7 @@ function lazyMac(directory: string): Mac {
   };
 }
 
-function* verifySteps(statements: WalkStatements, mac: Mac, checks: readonly HeadCheck[]): Work<VerifyResult> {
+function* verifySteps(statements: WalkStatements, mac: ComputeMac, checks: readonly HeadCheck[]): Work<VerifyResult> {
   const watches = checks.map((createWatch) => createWatch());
   const progress: Progress = { position: null, pruned: null, recordedDamage: null };
   const damage = yield* walkChain(statements, mac, (position) => {

@@ -1,6 +1,6 @@
 import { all, type Row, type Work } from "../query.ts";
 import { describeMismatch } from "./head-mismatch.ts";
-import type { Mac } from "../../model/hmac.ts";
+import type { ComputeMac } from "../../model/hmac.ts";
 import { genesis, sealAnchor, sealBatch, sealRow, type AuditAnchor, type AuditBatch, type AuditRow } from "./seal.ts";
 
 /** The first damage found in the chain, and where. */
@@ -40,7 +40,7 @@ export interface WalkStatements {
  */
 export function* walkChain(
   statements: WalkStatements,
-  mac: Mac,
+  mac: ComputeMac,
   onVerified: (position: VerifiedPosition) => ChainDamage | null,
 ): Work<ChainDamage | null> {
   let position: VerifiedPosition = { batch_no: 0, last_no: 0, mac: genesis, pruned_before: null, recordedDamage: null };
@@ -58,7 +58,7 @@ export function* walkChain(
 
 function* walkBatches(
   statements: WalkStatements,
-  mac: Mac,
+  mac: ComputeMac,
   start: VerifiedPosition,
   onVerified: (position: VerifiedPosition) => ChainDamage | null,
 ): Work<ChainDamage | null> {
@@ -151,7 +151,7 @@ function checkBatch(batch: StoredBatch | null, batch_no: number, previous: Verif
   return null;
 }
 
-function checkRow(mac: Mac, stored: Row | null, no: number, batch_no: number): ChainDamage | null {
+function checkRow(mac: ComputeMac, stored: Row | null, no: number, batch_no: number): ChainDamage | null {
   const storedNo = stored === null ? Number.POSITIVE_INFINITY : Number(stored["no"]);
   if (stored === null || storedNo > no) return { batch_no, row_no: no, what: "the row is missing" };
   if (storedNo < no) return { batch_no, row_no: storedNo, what: "the row was inserted" };

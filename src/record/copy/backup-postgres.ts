@@ -1,4 +1,4 @@
-import { hmacWith } from "../../model/hmac.ts";
+import { createMac } from "../../model/hmac.ts";
 import { isSealedWith } from "../audit/is-sealed-with.ts";
 import { addExtras, writeBackup } from "../backup-file.ts";
 import { createBackupFiles, insertPiece } from "../blobs/backup-blobs.ts";
@@ -24,7 +24,7 @@ export function backupPostgres(
   return writeBackup(file, (part) => {
     const work = async (from: SourceRecord): Promise<{ head: string }> => {
       // A backup with the wrong key in it could never be restored.
-      if (!(await from.runWork(isSealedWith(hmacWith(secret))))) throw wrongSecret(url);
+      if (!(await from.runWork(isSealedWith(createMac(secret))))) throw wrongSecret(url);
       return fillBackup(part, { secret, now, signal }, from);
     };
     return withSnapshot(url, work, signal);

@@ -1,5 +1,5 @@
 import type { ResultEvent } from "../../model/event.ts";
-import { fillTemplate, resolveValues, valueAt, type ValueSource } from "../../model/json-values.ts";
+import { fillTemplate, resolveValues, getValueAt, type ValueSource } from "../../model/json-values.ts";
 import { hasRedactionMark } from "../../model/redaction-mark.ts";
 import { first, write, type Work } from "../query.ts";
 import { textOrNull, toColumn } from "../text.ts";
@@ -79,7 +79,7 @@ function findRedacted(
 ): CopiedValue[] {
   return Object.entries(sources).flatMap(([name, source]) => {
     if (typeof source !== "object" || source === null || !("from" in source)) return [];
-    const copied = valueAt({ parameters }, source.from);
+    const copied = getValueAt({ parameters }, source.from);
     return hasRedactionMark(JSON.stringify(copied) ?? "") ? [{ name, from: source.from }] : [];
   });
 }

@@ -1,4 +1,4 @@
-import { interruptedEnd } from "../../model/interrupted-end.ts";
+import { createInterruptedEnd } from "../../model/interrupted-end.ts";
 import { all, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
@@ -26,7 +26,7 @@ export function* endExecutions(tx: Transaction, run: StoredRun, reason: string):
   }
   const at = tx.now.toISOString();
   for (const execution_id of open) {
-    const execution = interruptedEnd(execution_id, at, `The end was not observed: ${reason}`);
+    const execution = createInterruptedEnd(execution_id, at, `The end was not observed: ${reason}`);
     yield* storeEvent(tx, run, null, at, { type: "execution_ended", execution });
   }
 }

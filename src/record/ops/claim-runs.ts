@@ -36,7 +36,7 @@ export function* claimRuns(tx: Transaction, op: ClaimRuns): Work<DispatchResult>
   if (hasOrders) yield* ackOrders(runner.storedId, op.ack_order);
   const claim_no = yield* resolveClaimNo(runner, op.claim_id);
   const newest = Math.max(claim_no, runner.claim_no);
-  if (op.again === undefined || newest > runner.claim_no) {
+  if (op.is_repeat === undefined || newest > runner.claim_no) {
     const now = tx.now.getTime();
     yield write(renew, now + op.lease_ms, now, newest, runner.storedId);
   }
@@ -70,7 +70,7 @@ function* findClaims(
 ): Work<ClaimedRun[]> {
   const repeated = yield* readRepeatedClaims(runner, claim_no);
   if (repeated.length > 0) return repeated;
-  if (claim_no < newest || op.hold !== undefined || runner.status === "draining") return [];
+  if (claim_no < newest || op.pause_reason !== undefined || runner.status === "draining") return [];
   const claims = yield* takeResumed(tx, runner, op, claim_no);
   const want = Math.min(op.want, runsPerClaim) - claims.length;
   return want < 1 ? claims : [...claims, ...(yield* takeRuns(tx, runner, want, claim_no))];

@@ -1,5 +1,5 @@
 import type { Demands } from "../../model/run.ts";
-import { parseShortLivedName } from "../../model/short-lived.ts";
+import { parseShortLivedName } from "../../model/short-lived-runner.ts";
 import { all, first, write, type Row, type SqlValue, type Work } from "../query.ts";
 import { isClaimable } from "../moves/statuses.ts";
 import { fromColumn, toColumn } from "../text.ts";

@@ -63,8 +63,8 @@ export function* rescue(tx: Transaction, op: Rescue): Work<DispatchResult> {
 
 function listeningSince(now: number, { listening }: Rescue): number {
   if (listening === undefined) return 0;
-  const { lease_ms, before } = listening;
-  return before !== undefined && now - before.at <= lease_ms / 2 ? before.since : now;
+  const { lease_ms, previous } = listening;
+  return previous !== undefined && now - previous.at <= lease_ms / 2 ? previous.since : now;
 }
 
 /** The results of this call so far, and how many more runs it may process. */
@@ -107,11 +107,11 @@ function* releasePreferring(tx: Transaction, progress: Progress): Work<void> {
 }
 
 function* failUnmatched(tx: Transaction, { unmatched_ms }: Rescue, progress: Progress): Work<void> {
-  const before = tx.now.getTime() - unmatched_ms;
-  for (const row of yield all(selectUnmatched, before)) {
+  const previous = tx.now.getTime() - unmatched_ms;
+  for (const row of yield all(selectUnmatched, previous)) {
     if (progress.remaining <= 0) return;
     const demandId = Number(row["demand_id"]);
-    const rows = yield all(selectTooOld, demandId, new Date(before).toISOString(), progress.remaining);
+    const rows = yield all(selectTooOld, demandId, new Date(previous).toISOString(), progress.remaining);
     for (const run of rows.map(toStoredRun)) {
       const message = `No runner could take it within ${unmatched_ms / 1000} s. It demands ${String(row["body"])}.`;
       const hostname = yield* findSessionHost(run.run_no);

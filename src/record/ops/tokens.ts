@@ -1,10 +1,10 @@
 import {
-  derivedTokenId,
-  tokenRejection,
+  createDerivedTokenId,
+  getTokenRejection,
   type PutToken,
   type RevokeSubject,
   type RevokeToken,
-  rootTokenId,
+  getRootTokenId,
   type RotateToken,
   type Token,
   type TokenResult,
@@ -63,7 +63,7 @@ export function* revokeSubject({ now }: Transaction, op: RevokeSubject): Work<To
   const storeTime = now.toISOString();
   const at = storeTime < op.at ? storeTime : op.at;
   const tokens = (yield all(selectOfSubject, toColumn(op.subject))).map(tokenFromRow);
-  const toRevoke = tokens.filter((token) => op.roles.includes(token.role) && tokenRejection(token, at) === null);
+  const toRevoke = tokens.filter((token) => op.roles.includes(token.role) && getTokenRejection(token, at) === null);
   for (const { token_id } of toRevoke) yield* revokeWithDerived(token_id, at);
   return { ok: true, op: "revoke_subject", token_ids: toRevoke.map(({ token_id }) => token_id) };
 }
@@ -73,7 +73,7 @@ export function* useEnrolment(tx: Transaction, op: UseEnrolment): Work<TokenResu
   const enrolment = row === undefined ? null : tokenFromRow(row);
   if (enrolment === null || enrolment.kind !== "enrolment") return { ok: false, conflict: "not_found" };
   if (enrolment.used_at !== null) return { ok: false, conflict: "used" };
-  const rejection = tokenRejection(enrolment, pickLater(tx, op.at));
+  const rejection = getTokenRejection(enrolment, pickLater(tx, op.at));
   if (rejection !== null) return { ok: false, conflict: rejection };
   const { role, subject } = enrolment;
   const put = yield* putToken({ op: "put_token", token: { ...op.token, role, subject }, hash: op.token_hash });
@@ -87,15 +87,15 @@ export function* useLink(tx: Transaction, op: UseLink): Work<TokenResult> {
   const link = row === undefined ? null : tokenFromRow(row);
   if (link === null || link.kind !== "link") return { ok: false, conflict: "not_found" };
   if (link.used_at !== null) return { ok: false, conflict: "used" };
-  const [rootRow] = yield first(selectById, toColumn(rootTokenId(link.token_id)));
+  const [rootRow] = yield first(selectById, toColumn(getRootTokenId(link.token_id)));
   if (rootRow === undefined) return { ok: false, conflict: "revoked" };
   const root = tokenFromRow(rootRow);
   const at = pickLater(tx, op.at);
-  const rejection = tokenRejection(root, at) ?? tokenRejection(link, at);
+  const rejection = getTokenRejection(root, at) ?? getTokenRejection(link, at);
   if (rejection !== null) return { ok: false, conflict: rejection };
   const token: Token = {
     ...op.token,
-    token_id: derivedTokenId(root.token_id, op.id),
+    token_id: createDerivedTokenId(root.token_id, op.id),
     role: link.role,
     subject: link.subject,
     expires_at: pickEarlier(op.token.expires_at, root.expires_at),
@@ -111,7 +111,7 @@ export function* rotateToken(tx: Transaction, op: RotateToken): Work<TokenResult
   const [row] = yield first(selectById, toColumn(op.token_id));
   const old = row === undefined ? null : tokenFromRow(row);
   if (old === null || old.kind !== "access") return { ok: false, conflict: "not_found" };
-  const rejection = tokenRejection(old, pickLater(tx, op.at));
+  const rejection = getTokenRejection(old, pickLater(tx, op.at));
   if (rejection !== null) return { ok: false, conflict: rejection };
   const { role, subject, label } = old;
   const put = yield* putToken({ op: "put_token", token: { ...op.token, role, subject, label }, hash: op.token_hash });

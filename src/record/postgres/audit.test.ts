@@ -3,7 +3,7 @@ import { drive } from "../../../test/fixtures/dispatch/drive.ts";
 import { standingClock } from "../../../test/fixtures/dispatch/host.ts";
 import { executionStarted, recordRuns, sampleId } from "../../../test/fixtures/record/sample.ts";
 import { type FreshDatabase, freshDatabase } from "../../../test/postgres/fresh-database.ts";
-import { hmacWith } from "../../model/hmac.ts";
+import { createMac } from "../../model/hmac.ts";
 import { pruneAudit } from "../audit/prune.ts";
 import { genesis, sealBatch, sealRow, type AuditBatch, type AuditRow } from "../audit/seal.ts";
 import type { Row, SqlValue } from "../query.ts";
@@ -164,7 +164,7 @@ function flipped(row: Row | undefined, by: number): SqlValue {
 
 /** Changes the command of all rows and seals them again from the first on. */
 async function rewrite(key: Uint8Array): Promise<void> {
-  const mac = hmacWith(key);
+  const mac = createMac(key);
   let before: Uint8Array = genesis;
   // The columns of the schema.
   const batches = (await client.exec("select * from audit_batches order by batch_no")) as unknown as AuditBatch[];

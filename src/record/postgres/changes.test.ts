@@ -14,7 +14,7 @@ async function collectChanges(store: RecordStore): Promise<Change[]> {
   const received: Change[] = [];
   store.changes((change) => received.push(change));
   await expect.poll(() => received.length).toBe(1);
-  expect(received.splice(0)).toMatchObject([{ runs: null, foreign: true }]);
+  expect(received.splice(0)).toMatchObject([{ runs: null, fromOtherProcess: true }]);
   return received;
 }
 
@@ -27,7 +27,13 @@ test("notifies other stores of a commit, with the names of what changed", async 
   await expect
     .poll(() => received)
     .toEqual([
-      { runs: new Set([run.run_id]), claimable: [], resumed: [], runnersWithOrders: new Set(), foreign: false },
+      {
+        runs: new Set([run.run_id]),
+        claimable: [],
+        resumed: [],
+        runnersWithOrders: new Set(),
+        fromOtherProcess: false,
+      },
     ]);
 });
 
@@ -47,7 +53,7 @@ test("reports that anything may have changed when there are too many changes to 
   await one.apply(Array.from({ length: 400 }, () => create()));
   await expect
     .poll(() => received)
-    .toEqual([{ runs: null, claimable: [], resumed: [], runnersWithOrders: new Set(), foreign: false }]);
+    .toEqual([{ runs: null, claimable: [], resumed: [], runnersWithOrders: new Set(), fromOtherProcess: false }]);
 });
 
 test("orders cursors by commit even with several writers, so that a follower misses nothing", async () => {
@@ -85,7 +91,7 @@ test("tolerates foreign notifications on its channel", async () => {
   database.afterwards(() => other.end());
   for (const text of ["not JSON", "5", "null", '{"no":"x"}', "{}"])
     for (const channel of ["drover", "drover_live"]) await other.exec(`select pg_notify('${channel}', '${text}')`);
-  await expect.poll(() => received.filter(({ foreign }) => foreign).length).toBe(10);
+  await expect.poll(() => received.filter(({ fromOtherProcess }) => fromOtherProcess).length).toBe(10);
   expect(await store.apply([create()])).toEqual([{ ok: true, last_n: 1 }]);
 });
 
@@ -98,7 +104,7 @@ test("counts a commit without changes too", async () => {
   });
   await store.apply([create()]);
   await expect.poll(() => received.filter(({ runs }) => runs?.size === 1).length).toBe(2);
-  expect(received.every(({ foreign }) => !foreign)).toBe(true);
+  expect(received.every(({ fromOtherProcess }) => !fromOtherProcess)).toBe(true);
 });
 
 test("notices lost notifications, even if it received none or was behind before", async () => {

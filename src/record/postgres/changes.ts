@@ -39,7 +39,7 @@ export const liveChannel = "drover_live";
 /** PostgreSQL limits the length of a notification. */
 const maxNoticeBytes = 7900;
 
-const unknownChange: Change = { runs: null, claimable: [], runnersWithOrders: new Set(), foreign: true };
+const unknownChange: Change = { runs: null, claimable: [], runnersWithOrders: new Set(), fromOtherProcess: true };
 
 /**
  * Receives the commits of other coordinators as notifications over a dedicated connection. Each has a number, so a lost one
@@ -59,7 +59,7 @@ export function openChanges(url: string, instanceId: string, onError: (error: un
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    publish: (changes) => notifyListeners({ ...changes, foreign: false }),
+    publish: (changes) => notifyListeners({ ...changes, fromOtherProcess: false }),
     notice(no, { runs, claimable, resumed, runnersWithOrders, schedules }) {
       const base: Notice = {
         from: instanceId,
@@ -144,7 +144,7 @@ export function openChanges(url: string, instanceId: string, onError: (error: un
         ...change,
         resumed: repeatDemands(resumed),
         ...(schedules ? { schedules } : {}),
-        foreign: false,
+        fromOtherProcess: false,
       });
     }
   }

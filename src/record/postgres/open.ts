@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Redactor } from "../../model/process.ts";
-import { hmacWith } from "../../model/hmac.ts";
+import { createMac } from "../../model/hmac.ts";
 import { isSealedWith } from "../audit/is-sealed-with.ts";
 import { first, type Work } from "../query.ts";
 import type { RecordStore } from "../record-store.ts";
@@ -40,7 +40,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
   const now = options.now ?? (() => new Date());
   const instanceId = randomBytes(8).toString("hex");
   const engine = openPostgresEngine(url, outageWaitMs, instanceId);
-  const seal = { mac: hmacWith(secret), openHead: () => null };
+  const seal = { mac: createMac(secret), openHead: () => null };
   if (!(await engine.read(() => isSealedWith(seal.mac)))) {
     engine.close();
     throw wrongSecret(url);

@@ -69,7 +69,7 @@ eachEngine("among many runs", (record) => {
     ] as const)
       await d.submit({ run_id: id, session_id: id, created_by }, chat);
     const find = async (filter: Parameters<typeof store.read.sessions>[0]) => {
-      const runs = (await store.read.runs(filter, { limit: 5, bounded: true })).map(({ run_id }) => run_id);
+      const runs = (await store.read.runs(filter, { limit: 5, limitBytes: true })).map(({ run_id }) => run_id);
       expect((await store.read.sessions(filter, { limit: 5 })).map(({ session_id }) => session_id)).toEqual(runs);
       return runs;
     };

@@ -49,7 +49,7 @@ export function* readExecutions(filter: ExecutionFilter, page: Page): Work<Execu
   }
   const pageClause = `where ${conditions.join(" and ")} order by started.no desc limit ?`;
   const limit =
-    page.bounded === true
+    page.limitBytes === true
       ? countThatFits(yield all(`${selectSizes} ${pageClause}`, ...values, page.limit))
       : page.limit;
   return (yield all(`${selectExecutions} ${pageClause}`, ...values, limit)).map(executionFromRow);

@@ -40,7 +40,7 @@ export function* readRuns(filter: RunFilter, page: Page): Work<RunRow[]> {
   const where = conditions.length === 0 ? "" : `where ${conditions.join(" and ")}`;
   const pageClause = `${where} order by run_id desc limit ?`;
   const limit =
-    page.bounded === true
+    page.limitBytes === true
       ? countThatFits(yield all(`${selectSizes} ${pageClause}`, ...values, page.limit))
       : page.limit;
   return (yield all(`${selectRuns} ${pageClause}`, ...values, limit)).map(runFromRow);

@@ -1,4 +1,4 @@
-import { searchWords } from "../../model/search-terms.ts";
+import { splitSearchWords } from "../../model/search-terms.ts";
 import type { SearchMatch } from "../../model/search.ts";
 import { all, first, type Work } from "../query.ts";
 
@@ -57,7 +57,7 @@ export function extractWords(texts: readonly SearchableText[]): string[] {
   const words: string[] = [];
   for (const { text } of texts) {
     if (words.length > 0) words.push(divider);
-    for (const { word } of searchWords(text, maxWords - words.length)) words.push(word);
+    for (const { word } of splitSearchWords(text, maxWords - words.length)) words.push(word);
     if (words.length >= maxWords) break;
   }
   return words;

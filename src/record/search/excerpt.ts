@@ -1,23 +1,23 @@
-import { type FoundWord, type SearchTerm, searchWords } from "../../model/search-terms.ts";
+import { type FoundWord, type SearchTerm, splitSearchWords } from "../../model/search-terms.ts";
 import type { SearchMatch } from "../../model/search.ts";
 import type { SearchableText } from "./documents.ts";
 
 const maxLength = 200;
 const leadLength = 60;
 
-/** Picks the text that contains most terms, and cuts an excerpt around the first of them. */
+/** Picks the text that contains most terms, and makes an excerpt around the first of them. */
 export function findMatch(
   texts: readonly SearchableText[],
   terms: readonly SearchTerm[],
 ): Omit<SearchMatch, "seq"> | null {
   let best: { found: number; where: SearchMatch["where"]; text: string; at: number } | null = null;
   for (const { where, text } of texts) {
-    const words = searchWords(text);
+    const words = splitSearchWords(text);
     const positions = terms.flatMap((term) => findTerm(term, words) ?? []);
     if (positions.length > (best?.found ?? 0))
       best = { found: positions.length, where, text, at: Math.min(...positions) };
   }
-  return best === null ? null : { where: best.where, excerpt: cutExcerpt(best.text, best.at) };
+  return best === null ? null : { where: best.where, excerpt: createExcerpt(best.text, best.at) };
 }
 
 function findTerm({ words, prefix }: SearchTerm, text: readonly FoundWord[]): number | null {
@@ -28,10 +28,10 @@ function findTerm({ words, prefix }: SearchTerm, text: readonly FoundWord[]): nu
       return prefix && offset === last ? textWord?.startsWith(word) === true : textWord === word;
     }),
   );
-  return text[index]?.at ?? null;
+  return text[index]?.start ?? null;
 }
 
-function cutExcerpt(text: string, index: number): string {
+function createExcerpt(text: string, index: number): string {
   const start = Math.max(0, index - leadLength);
   const excerpt = `${start > 0 ? "…" : ""}${text.slice(start, start + maxLength * 2)}`;
   // Models and commands write anything: remove halves of surrogate pairs and control characters.

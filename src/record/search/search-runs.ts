@@ -1,4 +1,4 @@
-import { type SearchTerm, searchTerms } from "../../model/search-terms.ts";
+import { type SearchTerm, parseSearchTerms } from "../../model/search-terms.ts";
 import type { FoundRun, Page, RunFilter } from "../../model/store.ts";
 import type { Engine } from "../engine.ts";
 import { runFromRow, selectRuns } from "../moves/run-columns.ts";
@@ -23,7 +23,7 @@ export interface SearchPage {
 }
 
 export async function searchRuns(engine: Engine, text: string, filter: RunFilter, page: Page): Promise<SearchPage> {
-  const terms = searchTerms(text);
+  const terms = parseSearchTerms(text);
   if (terms.length === 0 || !(await indexExists(engine))) return { items: [], next: null };
   const limit = Math.min(page.limit, maxItems);
   const items: FoundRun[] = [];

@@ -18,7 +18,7 @@ export function openChanges(connection: Connection): Changes {
       return () => listeners.delete(listener);
     },
     publish(changes) {
-      for (const listener of listeners) listener({ ...changes, foreign: false });
+      for (const listener of listeners) listener({ ...changes, fromOtherProcess: false });
     },
     checkForeignWrites() {
       const version = Number(connection.sql("pragma data_version").get()?.["data_version"]);
@@ -26,7 +26,7 @@ export function openChanges(connection: Connection): Changes {
       lastVersion = version;
       if (!hasChanged) return;
       for (const listener of listeners)
-        listener({ runs: null, claimable: [], runnersWithOrders: new Set(), foreign: true });
+        listener({ runs: null, claimable: [], runnersWithOrders: new Set(), fromOtherProcess: true });
     },
   };
 }

@@ -12,18 +12,18 @@ export function watchStore<S extends Store>(
   runs: RunMetrics,
   onError: (error: unknown) => void,
 ): S {
-  const duration = registry.histogram(
+  const duration = registry.addHistogram(
     "drover_store_apply_seconds",
     "Time from handing operations to the store until they are durable.",
     bounds,
   );
-  const commits = registry.counter("drover_store_commits_total", "Transactions that wrote operations.");
-  const operations = registry.counter("drover_store_operations_total", "Operations written, by kind.", ["op"]);
-  const foreign = registry.counter(
+  const commits = registry.addCounter("drover_store_commits_total", "Transactions that wrote operations.");
+  const operations = registry.addCounter("drover_store_operations_total", "Operations written, by kind.", ["op"]);
+  const foreign = registry.addCounter(
     "drover_store_foreign_changes_total",
     "Number of times that another process had written, so that its changes had to be looked up.",
   );
-  const faults = registry.counter("drover_store_faults_total", "Writes that the database could not accept, by code.", [
+  const faults = registry.addCounter("drover_store_faults_total", "Writes that the database could not accept, by code.", [
     "code",
   ]);
   const outage = watchOutage(registry);
@@ -34,8 +34,8 @@ export function watchStore<S extends Store>(
 
   store.changes((change) => {
     announced += 1;
-    if (change.foreign) foreign.add(1);
-    runs.committed(change);
+    if (change.fromOtherProcess) foreign.add(1);
+    runs.recordChange(change);
   });
   return { ...store, apply };
 
@@ -59,7 +59,7 @@ export function watchStore<S extends Store>(
     counted = announced;
     ops.forEach((op, index) => {
       operations.add(1, op.op);
-      runs.applied(op, results[index]!);
+      runs.recordResult(op, results[index]!);
     });
   }
 

@@ -27,7 +27,7 @@ export function createResultReader(options: {
   redactor: Redactor;
 }): ResultReader {
   const kept = keepEnds(options.maxTextBytes);
-  const redacting = options.redactor.stream();
+  const redactStream = options.redactor.stream();
   let chunks: Uint8Array[] = [];
   let bytes = 0;
   let first = "";
@@ -35,7 +35,7 @@ export function createResultReader(options: {
   const canBeJson = (): boolean => first === "" || '{["-0123456789tfn'.includes(first);
   return {
     push(chunk) {
-      kept.push(redacting.push(chunk));
+      kept.push(redactStream.push(chunk));
       bytes += chunk.length;
       if (!canBeJson()) return;
       first ||= toCharacter(chunk.find(isNotBlank));
@@ -44,7 +44,7 @@ export function createResultReader(options: {
       else chunks = [];
     },
     take() {
-      kept.push(redacting.end());
+      kept.push(redactStream.end());
       const { head, tail, totalBytes, truncated } = kept.result();
       const skippedBytes = totalBytes - head.length - tail.length;
       const text = truncated ? `${decode(head)}${formatSkippedNote(skippedBytes)}${decode(tail)}` : decode(head);
