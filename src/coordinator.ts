@@ -81,7 +81,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const { now, newId } = deps;
   const stops: (() => unknown)[] = [metrics.stop, coordinator.stop];
   try {
-    metrics.watchConnections(() => ({ followers: hub.followers, polls: dispatcher.polls }));
+    metrics.watchConnections(() => ({ followers: hub.followers, polls: dispatcher.heldPolls }));
     const adminToken = database
       ? await ensureFleetAdminToken(database.secret, store, now, newId)
       : await ensureAdminToken(directory, store, now, newId);

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, readSync } from "node:fs";
 import { userInfo } from "node:os";
 import { dirname } from "node:path";
-import { droverCommand, withDroverCommand } from "./cli/drover-command.ts";
+import { findDroverCommand, withDroverCommand } from "./cli/drover-command.ts";
 import { tryWrite } from "./cli/io.ts";
 import { shellQuote } from "./cli/shell-quote.ts";
 import { findLocations, type Locations } from "./define/locations.ts";
@@ -73,11 +73,11 @@ function reportIgnoredState(
   if (hasReportedIgnoredState) return;
   hasReportedIgnoredState = true;
   const next = createdByUser
-    ? `Trust it with ${droverCommand()} trust ${shellQuote(dirname(path))}, or move it`
+    ? `Trust it with ${findDroverCommand()} trust ${shellQuote(dirname(path))}, or move it`
     : "If your own Drover created it, move it";
   tryWrite(
     2,
-    `drover: ${path} is not used, because the state of this directory is in ${stateDirectory}. ${next} with ${droverCommand()} state move --from ${shellQuote(path)}\n`,
+    `drover: ${path} is not used, because the state of this directory is in ${stateDirectory}. ${next} with ${findDroverCommand()} state move --from ${shellQuote(path)}\n`,
   );
 }
 

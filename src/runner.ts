@@ -3,7 +3,7 @@ import { rmSync } from "node:fs";
 import { homedir, hostname } from "node:os";
 import { join } from "node:path";
 import { type LoadedProfile, toRegistrationExecutor } from "./define/profiles.ts";
-import { protectedPaths } from "./define/protected-paths.ts";
+import { listProtectedPaths } from "./define/protected-paths.ts";
 import { findCheckout } from "./define/checkout.ts";
 import { type LazySchemas, createLazySchemas } from "./compose/lazy-schemas.ts";
 import { hasRoomForOneRun, countDescriptors, describeShortage } from "./execute/claim/descriptors.ts";
@@ -57,7 +57,7 @@ export interface RunnerOptions {
   name?: string;
   /**
    * For a runner that serves a single command. It takes only runs that are pinned to it, does not offer its agents to
-   * others, and removes its directory at the end. compose/sweep-short-lived-runner.ts cleans up after a killed one.
+   * others, and removes its directory at the end. compose/sweep-short-lived.ts cleans up after a killed one.
    */
   shortLived?: boolean;
   /** The coordinator's URL for Drover commands inside runs. Without it, they get no URL and no token. */
@@ -107,7 +107,7 @@ const defaultTimes: Times = {
 };
 
 export async function startRunner(runnerOptions: RunnerOptions): Promise<Runner> {
-  const protection = protectedPaths(runnerOptions.stateDirectory, runnerOptions.env);
+  const protection = listProtectedPaths(runnerOptions.stateDirectory, runnerOptions.env);
   const options = { ...runnerOptions, start: protectFromAll(runnerOptions.start ?? start, protection) };
   const stopping = new AbortController();
   const schemas = createLazySchemas();

@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { protectedPaths } from "../define/protected-paths.ts";
+import { listProtectedPaths } from "../define/protected-paths.ts";
 import type { Environment } from "../model/environment.ts";
 import { isNestedDirectory } from "../model/state-layout.ts";
 import { isWithin, resolveRealPaths } from "../process/protected-paths.ts";
@@ -11,7 +11,7 @@ import { readAnnouncement } from "./announcement.ts";
  * that is hidden from them, such as the record, so they get the URL of the port that the coordinator announces. Returns
  * null if it announces none.
  */
-export function addressForCommands(
+export function findAddressForCommands(
   { url, displayUrl = url }: Target,
   stateDirectory: string,
   env: Environment,
@@ -19,7 +19,7 @@ export function addressForCommands(
   if (!displayUrl.startsWith("unix:")) return displayUrl;
   const socket = displayUrl.slice("unix:".length);
   const directory = dirname(socket);
-  const hidden = resolveRealPaths(protectedPaths(stateDirectory, env).hide);
+  const hidden = resolveRealPaths(listProtectedPaths(stateDirectory, env).hide);
   const isHidden = resolveRealPaths([directory]).some((real) => hidden.some((path) => isWithin(real, path)));
   if (!isHidden || isNestedDirectory(directory)) return displayUrl;
   const announcement = readAnnouncement(dirname(directory));

@@ -2,17 +2,17 @@ import { resolve } from "node:path";
 import { findProject } from "../local.ts";
 import { followRun } from "./follow-run.ts";
 import { isTerminal, tryWrite } from "./io.ts";
-import { loadSpec } from "./load-spec.ts";
+import { loadAgentFileWithProfile } from "./load-agent-file.ts";
 import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 import { checkWorkspace } from "./check-workspace.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { resolveTrust } from "./resolve-trust.ts";
 import { readSessionFile, sessionFile, writeSessionFile } from "./session-file.ts";
-import { findSpecSession } from "./find-spec-session.ts";
+import { findResumableSession } from "./find-resumable-session.ts";
 import { readStdinParameters } from "./stdin-parameters.ts";
 import { submitOptions, submitRun } from "./submit-run.ts";
 import { reportOnStderr } from "./with-coordinator.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 export const agentExecutor: CommandSpec = {
   name: "agent-executor",
@@ -34,18 +34,23 @@ export const agentExecutor: CommandSpec = {
     prompt: submitOptions["prompt"]!,
     timeout: submitOptions["timeout"]!,
   },
-  run: runSpec,
+  run: runAgentFile,
 };
 
 /** Checks everything it can before it opens the record, so that a rejected request leaves no run behind. */
-async function runSpec(input: CommandInput): Promise<number> {
+async function runAgentFile(input: CommandInput): Promise<number> {
   const { options, cwd, env } = input;
   const [spec = "", directory = "", session] = input.positionals;
   if (session !== undefined && options["new"])
     throw usageError("SESSION and --new cannot be used together.", "agent-executor", "--new");
   const workspace = checkWorkspace(resolve(cwd, directory));
   const project = await resolveTrust(input, await findProject(env, cwd), { profiles: true });
-  const { agent, ...profile } = await loadSpec(resolve(cwd, spec), readText(options, "provider"), input, project);
+  const { agent, ...profile } = await loadAgentFileWithProfile(
+    resolve(cwd, spec),
+    readText(options, "provider"),
+    input,
+    project,
+  );
   const parameters = isTerminal(0) ? {} : await readStdinParameters(process.stdin);
   const savedId = session === undefined && !options["new"] ? readSessionFile(workspace) : null;
   const namedSession =
@@ -59,7 +64,7 @@ async function runSpec(input: CommandInput): Promise<number> {
     { spec: { profile, workspace } },
     async (client) => {
       const use = { agent: agent.name, profile: profile.loaded.name, workspace };
-      const resumed = namedSession ? await findSpecSession(client, namedSession, use) : null;
+      const resumed = namedSession ? await findResumableSession(client, namedSession, use) : null;
       if (hasNoInput && (resumed || !agent.first_message))
         throw usageError(
           "The agent has no task. Pass parameters as JSON on stdin, or a --prompt.",
@@ -83,7 +88,7 @@ async function runSpec(input: CommandInput): Promise<number> {
       };
       // Save now, in case the run is killed, and again at the end, because the agent may have changed or removed the file.
       saveSession();
-      const resume = `${droverCommand()} agent-executor ${[spec, directory].map(shellQuote).join(" ")}`;
+      const resume = `${findDroverCommand()} agent-executor ${[spec, directory].map(shellQuote).join(" ")}`;
       return followRun(client, { ...submitted, resume }, input).finally(saveSession);
     },
     reportOnStderr,

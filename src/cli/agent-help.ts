@@ -1,13 +1,13 @@
 import { withDroverCommand } from "./drover-command.ts";
 import { findAgent } from "./agents.ts";
-import { wrappedColumns } from "./help.ts";
+import { formatWrappedColumns } from "./help.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import type { CommandInput } from "./options.ts";
 import { findProperty, listProperties, readTypes, type Types } from "./parameter-types.ts";
 import { describeTypes } from "./run-parameters.ts";
 import { shellQuote } from "./shell-quote.ts";
-import { printable } from "./table.ts";
+import { replaceControlCharacters } from "./table.ts";
 
 interface Parameter {
   name: string;
@@ -23,19 +23,19 @@ export async function showAgentHelp(input: CommandInput, name: string): Promise<
   const schema = agent.parameters_schema;
   const parameters = listParameters(schema);
   if (input.options["json"]) {
-    write(1, jsonLine({ name, description: agent.description ?? null, parameters_schema: schema ?? null }));
+    write(1, toJsonLine({ name, description: agent.description ?? null, parameters_schema: schema ?? null }));
     return 0;
   }
   const takesPrompt = agent.type !== "procedural";
   const lines = [
-    `drover run ${name}: ${printable(agent.description ?? `run the agent ${name}`)}`,
+    `drover run ${name}: ${replaceControlCharacters(agent.description ?? `run the agent ${name}`)}`,
     "",
     "Example",
-    `  ${printable(exampleLine(name, parameters, takesPrompt))}`,
+    `  ${replaceControlCharacters(createExample(name, parameters, takesPrompt))}`,
     "",
     "Parameters",
-    ...(takesPrompt ? wrappedColumns([["--prompt TEXT", "the task, in words"]]) : []),
-    ...(parameters.length > 0 ? wrappedColumns(parameters.map(parameterRow)) : takesPrompt ? [] : ["  none"]),
+    ...(takesPrompt ? formatWrappedColumns([["--prompt TEXT", "the task, in words"]]) : []),
+    ...(parameters.length > 0 ? formatWrappedColumns(parameters.map(toParameterRow)) : takesPrompt ? [] : ["  none"]),
     ...(acceptsOthers(schema) ? ["  Other names are passed to the agent too."] : []),
     "",
     "Run `drover run --help` for the options of every run, such as --timeout and --detach.",
@@ -46,9 +46,9 @@ export async function showAgentHelp(input: CommandInput, name: string): Promise<
 }
 
 /** Example options for the required parameters of a schema. */
-export function exampleOptions(schema: Readonly<Record<string, unknown>> | null | undefined): string {
+export function createExampleOptions(schema: Readonly<Record<string, unknown>> | null | undefined): string {
   const required = listParameters(schema).filter(({ isRequired }) => isRequired);
-  return printable(required.map(exampleOption).join(" "));
+  return replaceControlCharacters(required.map(toExampleOption).join(" "));
 }
 
 function listParameters(schema: Readonly<Record<string, unknown>> | null | undefined): Parameter[] {
@@ -58,14 +58,14 @@ function listParameters(schema: Readonly<Record<string, unknown>> | null | undef
   });
 }
 
-function parameterRow({ name, isRequired, types, schema }: Parameter): [string, string] {
+function toParameterRow({ name, isRequired, types, schema }: Parameter): [string, string] {
   const facts = [
     describeType(types),
     ...(isRequired ? ["required"] : []),
     ...("default" in schema ? [`default ${toText(schema["default"])}`] : []),
   ].join(", ");
   const description = typeof schema["description"] === "string" ? `. ${schema["description"]}` : "";
-  return [`--${printable(name)}`, printable(`${facts}${description}`)];
+  return [`--${replaceControlCharacters(name)}`, replaceControlCharacters(`${facts}${description}`)];
 }
 
 function describeType(types: Types): string {
@@ -78,31 +78,34 @@ function describeType(types: Types): string {
 }
 
 /** A command that passes every required parameter. Without required ones, it passes the first. */
-function exampleLine(name: string, parameters: readonly Parameter[], takesPrompt: boolean): string {
+function createExample(name: string, parameters: readonly Parameter[], takesPrompt: boolean): string {
   const required = parameters.filter(({ isRequired }) => isRequired);
   const shown = required.length > 0 || takesPrompt ? required : parameters.slice(0, 1);
-  return ["drover run", shellQuote(name), ...(takesPrompt ? ['--prompt "..."'] : []), ...shown.map(exampleOption)].join(
-    " ",
-  );
+  return [
+    "drover run",
+    shellQuote(name),
+    ...(takesPrompt ? ['--prompt "..."'] : []),
+    ...shown.map(toExampleOption),
+  ].join(" ");
 }
 
-function exampleOption(parameter: Parameter): string {
-  return `${shellQuote(`--${parameter.name}`)} ${shellQuote(exampleValue(parameter))}`;
+function toExampleOption(parameter: Parameter): string {
+  return `${shellQuote(`--${parameter.name}`)} ${shellQuote(findExampleValue(parameter))}`;
 }
 
-function exampleValue({ types, schema, name }: Parameter): string {
+function findExampleValue({ types, schema, name }: Parameter): string {
   const { examples } = schema;
   const known = [...(Array.isArray(examples) ? examples : []), ...("default" in schema ? [schema["default"]] : [])];
   if (known[0] !== undefined) return toText(known[0]);
-  return exampleOfType(types) ?? name.toUpperCase();
+  return createExampleOfType(types) ?? name.toUpperCase();
 }
 
-function exampleOfType({ kinds, values, items }: Types): string | null {
+function createExampleOfType({ kinds, values, items }: Types): string | null {
   if (values?.[0] !== undefined) return toText(values[0]);
   if (kinds?.has("string") || kinds === null) return null;
   if (kinds.has("integer") || kinds.has("number")) return "1";
   if (kinds.has("boolean")) return "true";
-  if (kinds.has("array")) return exampleOfType(items());
+  if (kinds.has("array")) return createExampleOfType(items());
   return kinds.has("object") ? "{}" : "null";
 }
 

@@ -1,22 +1,22 @@
 import { realpathSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
 import {
-  acceptHeld,
+  acceptHeldAgent,
   type AgentGate,
   createAgentGate,
   type HeldAgent,
   isInUse,
   isReadOnlyForUser,
-  listHeld,
+  listHeldAgents,
 } from "../define/agent-gate.ts";
 import { requireErrorCode } from "../define/error-code.ts";
 import { findProject, type Project } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
 import { connect } from "./connect.ts";
 import { tryWrite, write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec, OptionSpec } from "./options.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 /** For the commands that start a coordinator or a runner. */
 export const acceptOption: Record<string, OptionSpec> = {
@@ -42,7 +42,7 @@ export const agentsAccept: CommandSpec = {
 async function accept(input: CommandInput): Promise<number> {
   const [name] = input.positionals;
   const { locations } = await findProject(input.env, input.cwd);
-  const heldDefinitions = listHeld(locations.stateDirectory).filter(
+  const heldDefinitions = listHeldAgents(locations.stateDirectory).filter(
     (definition) => name === undefined || definition.name === name,
   );
   if (heldDefinitions.length === 0 && name !== undefined)
@@ -54,9 +54,9 @@ async function accept(input: CommandInput): Promise<number> {
     });
   const isServing = heldDefinitions.length > 0 && (await connect(input)).client !== null;
   for (const definition of heldDefinitions) {
-    acceptHeld(locations.stateDirectory, definition);
+    acceptHeldAgent(locations.stateDirectory, definition);
     if (isServing) await waitUntilInUse(locations.stateDirectory, definition, input);
-    if (input.options["json"]) write(1, jsonLine({ name: definition.name, file: definition.file }));
+    if (input.options["json"]) write(1, toJsonLine({ name: definition.name, file: definition.file }));
     else write(1, `accepted ${definition.name} (${definition.file})\n`);
   }
   if (heldDefinitions.length === 0 && !input.options["quiet"]) tryWrite(2, "No definitions are held.\n");
@@ -83,10 +83,10 @@ async function waitUntilInUse(stateDirectory: string, definition: HeldAgent, inp
 /** Prints the agent definitions held in this state directory, with the command that accepts each. */
 export async function printHeldAgents({ env, cwd }: CommandInput): Promise<void> {
   const { locations } = await findProject(env, cwd);
-  for (const { name, file } of listHeld(locations.stateDirectory))
+  for (const { name, file } of listHeldAgents(locations.stateDirectory))
     tryWrite(
       2,
-      `drover: held: ${name} (${file}). Review it, then accept it with: ${droverCommand()} agents accept ${name}\n`,
+      `drover: held: ${name} (${file}). Review it, then accept it with: ${findDroverCommand()} agents accept ${name}\n`,
     );
 }
 

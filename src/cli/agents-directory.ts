@@ -9,12 +9,12 @@ import { type CommandInput, readText } from "./options.ts";
 export function findAgentsDirectory(input: CommandInput, project: Project): string | null {
   const configured = readText(input.options, "agents") ?? project.config.agents;
   if (configured) return configured;
-  const directory = defaultAgentsDirectory(input, project);
+  const directory = findDefaultAgentsDirectory(input, project);
   return directory !== null && isEntryTrusted(directory, input.env) ? directory : null;
 }
 
 /** The `agents` directory at the default location, trusted or not; null if it does not exist. */
-export function defaultAgentsDirectory(
+export function findDefaultAgentsDirectory(
   { cwd }: Pick<CommandInput, "cwd">,
   { locations }: Pick<Project, "locations">,
 ): string | null {

@@ -10,10 +10,10 @@ import { RequestError } from "../model/errors.ts";
 import { suggest } from "../model/suggest.ts";
 import { connectOrFail } from "./connect.ts";
 import { isTerminal, write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { findModelAgentFaults } from "./model-agent-faults.ts";
 import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 const formats = ["md", "json", "yaml"] as const;
 type Format = (typeof formats)[number];
@@ -56,7 +56,7 @@ async function putAgents(input: CommandInput): Promise<number> {
   const { options } = input;
   const { agents, faults } = await checkInput(input);
   if (faults.length > 0) {
-    if (options["json"]) write(1, jsonLine({ faults }));
+    if (options["json"]) write(1, toJsonLine({ faults }));
     else for (const fault of faults) write(2, `${describeFault(fault)} [${fault.code}]\n  ${fault.next}\n`);
     return 1;
   }
@@ -67,10 +67,10 @@ async function putAgents(input: CommandInput): Promise<number> {
   for (const agent of agents) {
     const result = stored.has(agent.name) ? "updated" : "created";
     const saved = await client.agents.put(agent.name, agent);
-    write(1, options["json"] ? jsonLine({ name: agent.name, result, agent: saved }) : `${result} ${agent.name}\n`);
+    write(1, options["json"] ? toJsonLine({ name: agent.name, result, agent: saved }) : `${result} ${agent.name}\n`);
   }
   if (!options["quiet"] && !options["json"] && agents[0])
-    write(2, `Its parameters: ${droverCommand()} run ${agents[0].name} --help\n`);
+    write(2, `Its parameters: ${findDroverCommand()} run ${agents[0].name} --help\n`);
   return 0;
 }
 
@@ -137,7 +137,7 @@ async function deleteAgents(input: CommandInput): Promise<number> {
   for (const name of positionals) checkDeletable(name, items);
   for (const name of positionals) {
     await client.agents.remove(name);
-    write(1, options["json"] ? jsonLine({ name, deleted: true }) : `deleted ${name}\n`);
+    write(1, options["json"] ? toJsonLine({ name, deleted: true }) : `deleted ${name}\n`);
   }
   return 0;
 }

@@ -12,11 +12,11 @@ import type { LocalAgent } from "./local-agents.ts";
 import { printHeldAgents } from "./agents-accept.ts";
 import { connect, connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { findModelAgentFaults, findModelProfileFaults } from "./model-agent-faults.ts";
 import { type CommandInput, type CommandSpec, readText } from "./options.ts";
 import { resolveTrust } from "./resolve-trust.ts";
-import { findAgentsDirectory, defaultAgentsDirectory } from "./agents-directory.ts";
+import { findAgentsDirectory, findDefaultAgentsDirectory } from "./agents-directory.ts";
 import { findProgramWarning } from "./program-warnings.ts";
 import { writeTable } from "./table.ts";
 
@@ -62,7 +62,7 @@ async function listAgents(input: CommandInput): Promise<number> {
   const all = "localAgents" in source ? source.localAgents : (await source.agents.list()).items;
   const items = tag === undefined ? all : all.filter(({ tags }) => tags?.includes(tag));
   if (input.options["json"]) {
-    for (const agent of items) write(1, jsonLine(agent));
+    for (const agent of items) write(1, toJsonLine(agent));
     return 0;
   }
   const rows = items.map((agent) => [
@@ -95,7 +95,7 @@ async function findAgentSource(input: CommandInput): Promise<ApiClient | { local
 
 async function showAgent(input: CommandInput): Promise<number> {
   const agent = await findAgent(input, input.positionals[0] ?? "");
-  write(1, jsonLine(agent, input.options["json"] ? 0 : 2));
+  write(1, toJsonLine(agent, input.options["json"] ? 0 : 2));
   return 0;
 }
 
@@ -140,7 +140,7 @@ async function checkAgents(input: CommandInput): Promise<number> {
     files += loaded.files;
   }
   await schemas.stop();
-  if (input.options["json"]) write(1, jsonLine({ agents: names, faults, warnings, files, skipped }));
+  if (input.options["json"]) write(1, toJsonLine({ agents: names, faults, warnings, files, skipped }));
   else {
     for (const name of names) write(1, `ok ${name}\n`);
     for (const warning of warnings) write(2, `drover: warning: ${warning}\n`);
@@ -165,7 +165,7 @@ async function findProjectDefinitions(
   const loaded = findProfiles([project.config.profiles ?? join(input.cwd, "profiles")], host);
   const { profiles } = loaded;
   const faults = [...loaded.faults, ...(await Promise.all(profiles.map(findModelProfileFaults))).flat()];
-  const mainDirectories = findAgentsDirectory(input, project) ?? defaultAgentsDirectory(input, project) ?? [];
+  const mainDirectories = findAgentsDirectory(input, project) ?? findDefaultAgentsDirectory(input, project) ?? [];
   const profileDirectories = profiles.flatMap(({ agentsDirectory }) => agentsDirectory ?? []);
   const runnerDirectories = [...new Set(profiles.map(({ directory }) => directory))];
   const directories = [...new Set([mainDirectories, profileDirectories].flat())];

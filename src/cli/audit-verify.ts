@@ -3,7 +3,7 @@ import { type DatabaseSettings, readDatabaseSettings } from "../define/database-
 import { findProject } from "../local.ts";
 import { type VerifyResult, verifyAudit } from "../record/audit/verify.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readText } from "./options.ts";
 
 export const auditVerify: CommandSpec = {
@@ -23,7 +23,7 @@ async function verify(input: CommandInput): Promise<number> {
   const head = readText(input.options, "head");
   const database = readDatabaseSettings(input.env);
   const result = await (database ? verifyFleet(database, head) : verifyLocal(input, head));
-  write(1, input.options["json"] ? jsonLine(result) : describe(result, database ? "database" : "state directory"));
+  write(1, input.options["json"] ? toJsonLine(result) : describe(result, database ? "database" : "state directory"));
   return result.ok ? 0 : 1;
 }
 

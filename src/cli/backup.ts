@@ -17,9 +17,9 @@ import { newTokenText } from "../serve/token-text.ts";
 import type { ApiClient } from "../wire/client.ts";
 import { connect } from "./connect.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, usageError } from "./options.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 export const backupCommand: CommandSpec = {
   name: "backup",
@@ -60,7 +60,7 @@ async function backup(input: CommandInput): Promise<number> {
     });
   removePartialOnSignal(file);
   await backUp(input, file);
-  if (input.options["json"]) write(1, jsonLine({ file }));
+  if (input.options["json"]) write(1, toJsonLine({ file }));
   if (!input.options["quiet"]) write(2, `Wrote ${file}. It contains the audit key: keep it private.\n`);
   return 0;
 }
@@ -121,7 +121,7 @@ async function restore(input: CommandInput): Promise<number> {
   write(
     1,
     input.options["json"]
-      ? jsonLine({
+      ? toJsonLine({
           ...(database === null ? { state_directory: target } : { database: target }),
           made_at,
           ...tokens,
@@ -129,21 +129,21 @@ async function restore(input: CommandInput): Promise<number> {
         })
       : `Restored the backup of ${made_at} into ${target}: ${audit.rows} audit rows, ${audit.ok ? "intact" : `with an earlier fault: ${audit.first_bad?.what}`}.\nhead ${audit.head}\n`,
   );
-  if (!input.options["quiet"]) write(2, tokenAdvice(revoked_tokens, token_file));
+  if (!input.options["quiet"]) write(2, describeTokens(revoked_tokens, token_file));
   return 0;
 }
 
 /** Describes how clients and runners can connect again. */
-function tokenAdvice(revoked: number | null, file: string | null): string {
+function describeTokens(revoked: number | null, file: string | null): string {
   if (revoked === null)
-    return `Tokens revoked after the backup was made are valid again: review them with ${droverCommand()} tokens list.\n`;
+    return `Tokens revoked after the backup was made are valid again: review them with ${findDroverCommand()} tokens list.\n`;
   const admin =
     file === null
       ? "Each coordinator writes a new admin token to fleet-token when it starts."
       : `${file} contains a new admin token.`;
   return [
     `Revoked all tokens of the backup; ${revoked} of them were still valid. ${admin}`,
-    `Enrol each runner again: ${droverCommand()} tokens enrol NAME. Then remove runner-token from its state directory and start it with DROVER_ENROLMENT.`,
+    `Enrol each runner again: ${findDroverCommand()} tokens enrol NAME. Then remove runner-token from its state directory and start it with DROVER_ENROLMENT.`,
     "Hooks and webhooks have the secrets from the backup: rotate those that were rotated since.",
     "",
   ].join("\n");

@@ -1,12 +1,12 @@
 import { type Cell, formatAge, type Tone } from "./table.ts";
 
 /** A time: how long ago on a terminal, exact in a pipe. */
-export function timeCell(time: string | null, now: Date): Cell {
+export function toTimeCell(time: string | null, now: Date): Cell {
   return time === null ? "-" : { shown: formatAge(time, now), piped: time, tone: "dim" };
 }
 
 /** A status as icon, word and colour on a terminal, and as words in a pipe. */
-export function statusCell(status: string, reason?: string | null): Extract<Cell, { piped: string }> {
+export function toStatusCell(status: string, reason?: string | null): Extract<Cell, { piped: string }> {
   const text = reason ? `${status}: ${reason}` : status;
   const mark = marks[status];
   return mark ? { shown: `${mark.icon} ${text}`, piped: text, tone: mark.tone } : { shown: text, piped: text };

@@ -6,7 +6,7 @@ import { isTerminal, write } from "./io.ts";
 import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { createStyleFor } from "./terminal/style.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 export const chatCommand: CommandSpec = {
   name: "chat",
@@ -63,7 +63,7 @@ async function chatAtTerminal(input: CommandInput, agent_name: string): Promise<
       }
       await chat.run(context);
       if (context.conversation.session_id)
-        resume = `Continue: ${droverCommand()} chat ${shellQuote(agent_name)} --session ${context.conversation.session_id}\n`;
+        resume = `Continue: ${findDroverCommand()} chat ${shellQuote(agent_name)} --session ${context.conversation.session_id}\n`;
       return 0;
     });
   } finally {

@@ -1,5 +1,5 @@
 import { accessSync, constants, realpathSync, statSync } from "node:fs";
-import { isOurs } from "../define/locations.ts";
+import { hasAcceptableOwner } from "../define/locations.ts";
 import { RequestError } from "../model/errors.ts";
 
 const access = constants.R_OK | constants.W_OK | constants.X_OK;
@@ -23,7 +23,7 @@ export function checkWorkspace(path: string): string {
   }
   const { uid } = statSync(realPath);
   if (!statSync(realPath).isDirectory()) throw notDirectory(path);
-  if (!isOurs(path, access) || !isOurs(realPath, access))
+  if (!hasAcceptableOwner(path, access) || !hasAcceptableOwner(realPath, access))
     throw workspaceError(
       "DROVER-USE-011",
       `${path} belongs to user ${uid}, but Drover runs as user ${process.getuid?.() ?? "unknown"}.`,

@@ -20,7 +20,7 @@ export function chooseSocketPath(record: string, env: Environment, temporary = "
   const runtimeDirectory = runtime?.startsWith("/") ? join(runtime, "drover") : null;
   if (runtimeDirectory !== null && fits(join(runtimeDirectory, name)) && makePrivate(runtimeDirectory))
     return join(runtimeDirectory, name);
-  const directory = rememberedDirectory(record, temporary) ?? createDirectory(record, temporary);
+  const directory = readRememberedDirectory(record, temporary) ?? createDirectory(record, temporary);
   return directory !== null && fits(join(directory, name)) ? join(directory, name) : null;
 }
 
@@ -45,7 +45,7 @@ function isPrivate(directory: string): boolean {
 }
 
 /** Returns the directory of the last start, so that runners can reconnect to the same path. */
-function rememberedDirectory(record: string, temporary: string): string | null {
+function readRememberedDirectory(record: string, temporary: string): string | null {
   try {
     const directory = readFileSync(socketDirectoryFile(record), "utf8").trim();
     return dirname(directory) === temporary && isPrivate(directory) ? directory : null;

@@ -3,13 +3,13 @@ import { findProject } from "../local.ts";
 import { type Finding, type HostReport, probeHost } from "../process/probe-host.ts";
 import { findProfileDirectories } from "../compose/open-profiles.ts";
 import { type FoundClient, findAgentSdk, findClients } from "./find-clients.ts";
-import { columns } from "./help.ts";
+import { formatColumns } from "./help.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { describeUntrusted, findUntrusted } from "./resolve-trust.ts";
-import { locationReason } from "./state.ts";
-import { printable } from "./table.ts";
+import { explainLocation } from "./state.ts";
+import { replaceControlCharacters } from "./table.ts";
 
 export const doctor: CommandSpec = {
   name: "doctor",
@@ -33,7 +33,7 @@ async function examine(input: CommandInput): Promise<number> {
     const { stateDirectory, configFile } = locations;
     write(
       1,
-      jsonLine({
+      toJsonLine({
         node: process.version,
         state_directory: stateDirectory,
         config_file: configFile,
@@ -46,50 +46,52 @@ async function examine(input: CommandInput): Promise<number> {
   }
   const rows: [string, string][] = [
     ["platform", `${host.platform}, Node ${process.version}`],
-    ["state directory", stateLine(locations, input.env)],
+    ["state directory", describeState(locations, input.env)],
     ["configuration", locations.configFile ?? "none (defaults)"],
     ["trusted", project.trusted ? "yes" : "no"],
     ["isolation auto", host.auto ?? "none available"],
-    ...section("isolation", host.isolation),
-    ...section("limit", byOption(host.limits)),
-    ...section("launcher", host.launchers),
-    ...Object.entries(clients).map(([name, finding]): [string, string] => [`client ${name}`, clientLine(finding)]),
+    ...toRows("isolation", host.isolation),
+    ...toRows("limit", toOptionNames(host.limits)),
+    ...toRows("launcher", host.launchers),
+    ...Object.entries(clients).map(([name, finding]): [string, string] => [`client ${name}`, describeClient(finding)]),
   ];
-  write(1, `${columns(rows).join("\n")}\n`);
+  write(1, `${formatColumns(rows).join("\n")}\n`);
   for (const line of describeUntrusted(untrusted, input.env)) write(2, `drover: ${line}\n`);
-  const missing = [...missingCapabilities(host), ...missingClients(clients)];
+  const missing = [...listMissingCapabilities(host), ...listMissingClients(clients)];
   if (missing.length > 0) write(1, `\nMissing\n${missing.map((line) => `  ${line}`).join("\n")}\n`);
   return 0;
 }
 
-function stateLine(locations: Locations, env: CommandInput["env"]): string {
+function describeState(locations: Locations, env: CommandInput["env"]): string {
   const { stateDirectory, ignoredState } = locations;
-  return `${stateDirectory} (${locationReason(locations, env)})${ignoredState ? `; not used: ${ignoredState.path}` : ""}`;
+  return `${stateDirectory} (${explainLocation(locations, env)})${ignoredState ? `; not used: ${ignoredState.path}` : ""}`;
 }
 
-function section(kind: string, findings: Record<string, Finding>): [string, string][] {
+function toRows(kind: string, findings: Record<string, Finding>): [string, string][] {
   return Object.entries(findings).map(([name, finding]) => [`${kind} ${name}`, finding.works ? "works" : "missing"]);
 }
 
-function missingCapabilities({ isolation, limits, launchers }: HostReport): string[] {
-  return Object.entries({ ...isolation, ...byOption(limits), ...launchers }).flatMap(([name, finding]) =>
+function listMissingCapabilities({ isolation, limits, launchers }: HostReport): string[] {
+  return Object.entries({ ...isolation, ...toOptionNames(limits), ...launchers }).flatMap(([name, finding]) =>
     finding.works ? [] : [`${name}: ${finding.why}`, `  ${finding.next}`],
   );
 }
 
-function clientLine(client: FoundClient): string {
+function describeClient(client: FoundClient): string {
   if (!client.found) return "missing";
-  return printable(`${client.version ?? `unknown version (${client.why ?? "it printed none"})`}, ${client.path}`);
+  return replaceControlCharacters(
+    `${client.version ?? `unknown version (${client.why ?? "it printed none"})`}, ${client.path}`,
+  );
 }
 
-function missingClients(clients: Record<string, FoundClient>): string[] {
+function listMissingClients(clients: Record<string, FoundClient>): string[] {
   return Object.entries(clients).flatMap(([name, client]) =>
     client.found ? [] : [`${name}: ${client.why}`, `  ${client.next}`],
   );
 }
 
 /** Limits under the names that `exec --limit` takes. */
-function byOption(limits: HostReport["limits"]): Record<string, Finding> {
+function toOptionNames(limits: HostReport["limits"]): Record<string, Finding> {
   const { cpuSeconds, memoryBytes, processes, openFiles, fileSizeBytes, diskBytes, files } = limits;
   return {
     cpu: cpuSeconds,

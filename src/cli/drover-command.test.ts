@@ -1,18 +1,18 @@
 import { expect, it } from "vitest";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 it("names `npx drover` if npx started it, in whatever directory", () => {
-  expect(droverCommand("/home/ada/.npm/_npx/11e7/node_modules/.bin/drover", "/home/ada/drover")).toBe("npx drover");
-  expect(droverCommand("/home/ada/site/node_modules/.bin/drover", "/home/ada/site/docs")).toBe("npx drover");
+  expect(findDroverCommand("/home/ada/.npm/_npx/11e7/node_modules/.bin/drover", "/home/ada/drover")).toBe("npx drover");
+  expect(findDroverCommand("/home/ada/site/node_modules/.bin/drover", "/home/ada/site/docs")).toBe("npx drover");
 });
 
 it("names `npx drover` if it was started from bin/ inside the checkout", () => {
-  expect(droverCommand("/home/ada/drover/bin/drover.js", "/home/ada/drover")).toBe("npx drover");
-  expect(droverCommand("/home/ada/drover/bin/drover.js", "/home/ada/drover/examples/agents")).toBe("npx drover");
+  expect(findDroverCommand("/home/ada/drover/bin/drover.js", "/home/ada/drover")).toBe("npx drover");
+  expect(findDroverCommand("/home/ada/drover/bin/drover.js", "/home/ada/drover/examples/agents")).toBe("npx drover");
 });
 
 it("names `drover` elsewhere, where npx would find another package or none", () => {
-  expect(droverCommand("/home/ada/drover/bin/drover.js", "/home/ada/site")).toBe("drover");
-  expect(droverCommand("/home/ada/drover/bin/drover.js", "/home/ada/drover-site")).toBe("drover");
-  expect(droverCommand("/usr/local/bin/drover", "/home/ada/drover")).toBe("drover");
+  expect(findDroverCommand("/home/ada/drover/bin/drover.js", "/home/ada/site")).toBe("drover");
+  expect(findDroverCommand("/home/ada/drover/bin/drover.js", "/home/ada/drover-site")).toBe("drover");
+  expect(findDroverCommand("/usr/local/bin/drover", "/home/ada/drover")).toBe("drover");
 });

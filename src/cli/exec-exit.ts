@@ -41,8 +41,8 @@ export async function withSignals<T>(
 
 async function stopIfMissed(stop: (reason: StopReason) => void, agoMs: number): Promise<void> {
   const interruptedAt = monotonicMs() - agoMs;
-  const { missedInterrupt } = await import("./missed-interrupt.ts");
-  if (missedInterrupt(process.pid, monotonicMs() - interruptedAt)) stop("user");
+  const { hasMissedInterrupt } = await import("./missed-interrupt.ts");
+  if (hasMissedInterrupt(process.pid, monotonicMs() - interruptedAt)) stop("user");
 }
 
 /** Prints the error, and returns the command's exit code, or the documented one if the command has none. */

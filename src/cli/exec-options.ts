@@ -85,22 +85,22 @@ export function readTimeoutMs(options: ParsedOptions, config: Config): number {
 
 export function readStartOptions(options: ParsedOptions, config: Config, env: CommandInput["env"]): StartOptions {
   return {
-    isolation: choice(options, "isolation", ["auto", ...isolationLevels], config.isolation),
+    isolation: readChoice(options, "isolation", ["auto", ...isolationLevels], config.isolation),
     environment: {
       ...config.execution.environment,
-      mode: choice(options, "env-mode", environmentModes, config.execution.environment.mode),
+      mode: readChoice(options, "env-mode", environmentModes, config.execution.environment.mode),
     },
     parentEnvironment: env,
     stdin: "inherit",
-    leftovers: choice(options, "leftovers", ["kill", "keep"] as const, "kill"),
+    leftovers: readChoice(options, "leftovers", ["kill", "keep"] as const, "kill"),
   };
 }
 
 export function readCapture(options: ParsedOptions, config: Config): CaptureOptions {
   return {
-    mode: choice(options, "capture", ["both", "merged", "none", "file"] as const, "both"),
-    maxBytes: wholeNumber(options, "max-output-kb", maxOutputKb, config.execution.max_output_kb) * 1024,
-    onLimit: choice(options, "output-limit", ["truncate", "fail"] as const, config.execution.output_limit),
+    mode: readChoice(options, "capture", ["both", "merged", "none", "file"] as const, "both"),
+    maxBytes: readWholeNumber(options, "max-output-kb", maxOutputKb, config.execution.max_output_kb) * 1024,
+    onLimit: readChoice(options, "output-limit", ["truncate", "fail"] as const, config.execution.output_limit),
   };
 }
 
@@ -173,7 +173,12 @@ export function readLimits(options: ParsedOptions): Limits {
   return limits;
 }
 
-function choice<const T extends string>(options: ParsedOptions, name: string, choices: readonly T[], fallback: T): T {
+function readChoice<const T extends string>(
+  options: ParsedOptions,
+  name: string,
+  choices: readonly T[],
+  fallback: T,
+): T {
   const value = readText(options, name);
   if (value === undefined) return fallback;
   const match = choices.find((allowed) => allowed === value);
@@ -181,7 +186,7 @@ function choice<const T extends string>(options: ParsedOptions, name: string, ch
   throw usageError(`--${name} ${value} is not one of ${choices.join(", ")}.`, "exec", `--${name}`);
 }
 
-function wholeNumber(options: ParsedOptions, name: string, max: number, fallback: number): number {
+function readWholeNumber(options: ParsedOptions, name: string, max: number, fallback: number): number {
   const value = readText(options, name);
   if (value === undefined) return fallback;
   if (/^[1-9]\d{0,9}$/.test(value) && Number(value) <= max) return Number(value);

@@ -11,11 +11,11 @@ import { findExecutable } from "../process/find-executable.ts";
 import { reportExecResult, withSignals } from "./exec-exit.ts";
 import * as read from "./exec-options.ts";
 import { isClosedPipe, tryWrite, write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, usageError } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { runCommand } from "./run-command.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 export const execCommand: CommandSpec = {
   name: "exec",
@@ -55,7 +55,7 @@ async function runExec(input: CommandInput): Promise<number> {
   };
   const record = await withSignals(request, execute, { quiet: options["quiet"] === true });
   await recording.close();
-  if (json) write(1, jsonLine(await resultJson(record)));
+  if (json) write(1, toJsonLine(await resultJson(record)));
   return reportExecResult(record, {
     json,
     quiet: options["quiet"] === true,
@@ -79,7 +79,7 @@ async function findTrustedProject(input: CommandInput): Promise<Project> {
  */
 function commandToShowRun({ env }: CommandInput): string {
   const unset = ["DROVER_API_URL", "DATABASE_URL"].filter((name) => env[name]).map((name) => `-u ${name} `);
-  return `${unset.length > 0 ? `env ${unset.join("")}` : ""}${droverCommand()} runs show`;
+  return `${unset.length > 0 ? `env ${unset.join("")}` : ""}${findDroverCommand()} runs show`;
 }
 
 function readRequest(input: CommandInput, project: Project): ExecRequest {

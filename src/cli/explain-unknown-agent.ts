@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { listHeld } from "../define/agent-gate.ts";
+import { listHeldAgents } from "../define/agent-gate.ts";
 import { findProject } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
 import type { CommandInput } from "./options.ts";
@@ -19,7 +19,7 @@ export async function explainUnknownAgent(
 ): Promise<unknown> {
   if (!(error instanceof RequestError) || error.code !== "DROVER-SUB-001") return error;
   const { locations, config } = await findProject(env, cwd);
-  const held = listHeld(locations.stateDirectory).find((definition) => definition.name === name);
+  const held = listHeldAgents(locations.stateDirectory).find((definition) => definition.name === name);
   const isEmpty = coordinator === null && config.profiles === null && !existsSync(join(cwd, "profiles"));
   const hint = held
     ? `A definition of ${name} is held (${held.file}). Review it, then accept it with: drover agents accept ${shellQuote(name)}`

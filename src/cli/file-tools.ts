@@ -2,11 +2,11 @@ import { readFileSync } from "node:fs";
 import { RequestError } from "../model/errors.ts";
 import type { Tool, ToolContext } from "../model/tool.ts";
 import { start } from "../process/start.ts";
-import { callTool, fileTools } from "../tools/file-tools.ts";
+import { callTool, createFileTools } from "../tools/file-tools.ts";
 import { ToolFailure } from "../tools/tool-failure.ts";
 import { openWorkspace } from "../tools/workspace.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 import { waitForShutdown } from "./wait-for-shutdown.ts";
 
@@ -35,7 +35,7 @@ async function runFileTools({ positionals, options }: CommandInput): Promise<num
   const http = readText(options, "http");
   const modes = [call, options["mcp"], http].filter((mode) => mode !== undefined).length;
   if (modes !== 1) throw usageError("Pass one call as JSON, or --mcp, or --http PORT.", "file-tools", "JSON");
-  const tools = fileTools(await openWorkspace(directory).catch(throwWorkspaceError));
+  const tools = createFileTools(await openWorkspace(directory).catch(throwWorkspaceError));
   if (call !== undefined) return callOnce(tools, call === "-" ? readFileSync(0, "utf8") : call);
   if (http === undefined) return serveStdio(tools);
   if (!/^\d{1,5}$/.test(http) || Number(http) > 65_535)
@@ -45,7 +45,7 @@ async function runFileTools({ positionals, options }: CommandInput): Promise<num
 
 async function callOnce(tools: readonly Tool[], json: string): Promise<number> {
   const answer = await callTool(tools, parseCall(json), { signal: new AbortController().signal, start: startSearch });
-  write(1, jsonLine(answer));
+  write(1, toJsonLine(answer));
   return answer.ok ? 0 : 1;
 }
 
@@ -62,7 +62,7 @@ async function serveHttp(tools: readonly Tool[], port: number): Promise<number> 
   const { createMcpServer } = await import("../tools/mcp-server.ts");
   const { url, token, close } = await serveMcp(() => createMcpServer(tools, DROVER_VERSION, startSearch), port);
   const shutdown = waitForShutdown({ graceful: close, immediate: close, done: new Promise(() => undefined) });
-  write(1, jsonLine({ url, token }));
+  write(1, toJsonLine({ url, token }));
   await shutdown;
   return 0;
 }

@@ -65,7 +65,7 @@ export function isPartOfId(query: string): boolean {
 }
 
 /** Finds the newest object that the caller has created. `items` are sorted by age, newest first. */
-export async function findLastOf<T>(
+export async function findNewestOwn<T>(
   client: ApiClient,
   kind: Kind | "schedule",
   items: readonly T[],
@@ -110,7 +110,7 @@ function unknownId(kind: Kind, query: string): RequestError {
     code: "DROVER-USE-008",
     field: kind.toUpperCase(),
     message: `Unknown ${kind}: ${query}. It does not exist, or you have no access to it.`,
-    next: listCommand(kind),
+    next: toListCommand(kind),
   });
 }
 
@@ -129,11 +129,11 @@ function noneYet(kind: Kind | "schedule"): RequestError {
     code: "DROVER-USE-008",
     field: kind.toUpperCase(),
     message: `You have no ${pluralize(kind)} yet, so \`last\` does not refer to anything.`,
-    next: listCommand(kind),
+    next: toListCommand(kind),
   });
 }
 
-function listCommand(kind: Kind | "schedule"): string {
+function toListCommand(kind: Kind | "schedule"): string {
   const command = kind === "delivery" ? "webhooks deliveries" : `${kind}s list`;
   return `Run \`drover ${command}\` to see the ${pluralize(kind)}.`;
 }

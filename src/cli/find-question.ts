@@ -2,7 +2,7 @@ import { RequestError } from "../model/errors.ts";
 import type { Question } from "../model/question.ts";
 import type { ApiClient } from "../wire/client.ts";
 import { findRunId, newest } from "./find-id.ts";
-import { shortInput, visible } from "./question-view.ts";
+import { summarizeInput, escapeInvisible } from "./question-view.ts";
 
 /**
  * Finds the question that `request` means: its whole request id, the start or end of it, or `last` for the newest open
@@ -56,7 +56,7 @@ function ambiguousQuestion(run_id: string, openQuestions: readonly Question[]): 
 }
 
 function describeQuestion({ request_id, tool, input }: Question): string {
-  return `${visible(request_id)} (${visible(tool)} ${shortInput(input)})`;
+  return `${escapeInvisible(request_id)} (${escapeInvisible(tool)} ${summarizeInput(input)})`;
 }
 
 function noOpenQuestion(run_id: string, last: Question | undefined): RequestError {
@@ -70,8 +70,8 @@ function noOpenQuestion(run_id: string, last: Question | undefined): RequestErro
 
 function describeClosed({ tool, decision, answered_by, answered_at }: Question): string {
   const when = answered_at ? ` at ${answered_at}` : "";
-  if (decision === "expired") return `Its question about ${visible(tool)} expired${when}.`;
+  if (decision === "expired") return `Its question about ${escapeInvisible(tool)} expired${when}.`;
   if (decision === "superseded")
-    return `Its question about ${visible(tool)} was closed${when}: the run ended, or a later attempt asked again.`;
-  return `${visible(answered_by ?? "Another user")} answered its question about ${visible(tool)} with ${decision}${when}.`;
+    return `Its question about ${escapeInvisible(tool)} was closed${when}: the run ended, or a later attempt asked again.`;
+  return `${escapeInvisible(answered_by ?? "Another user")} answered its question about ${escapeInvisible(tool)} with ${decision}${when}.`;
 }

@@ -2,7 +2,7 @@ import { RequestError } from "../model/errors.ts";
 import type { Schedule } from "../model/schedule.ts";
 import { suggest } from "../model/suggest.ts";
 import type { ApiClient } from "../wire/client.ts";
-import { findLastOf, minQueryLength, newest } from "./find-id.ts";
+import { findNewestOwn, minQueryLength, newest } from "./find-id.ts";
 
 /** Every schedule that the caller may see. */
 export async function listAllSchedules(client: ApiClient, agent_name?: string): Promise<Schedule[]> {
@@ -27,7 +27,7 @@ export async function findSchedule(client: ApiClient, query: string): Promise<Sc
           ({ schedule_id: id }) => query.length >= minQueryLength && (id.startsWith(query) || id.endsWith(query)),
         );
   if (query === newest && matches.length === 0)
-    return findLastOf(client, "schedule", schedules.toSorted(byIdDescending), ({ created_by }) => created_by);
+    return findNewestOwn(client, "schedule", schedules.toSorted(byIdDescending), ({ created_by }) => created_by);
   const [match] = matches;
   if (match !== undefined && matches.length === 1) return match;
   const suggestion = matches.length > 0 ? undefined : suggest(query, new Set(schedules.map(({ name }) => name)));

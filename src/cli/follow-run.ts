@@ -5,28 +5,28 @@ import type { Run } from "../model/run.ts";
 import type { ApiClient } from "../wire/client.ts";
 import { askAtTerminal } from "./terminal-questions.ts";
 import { canAsk } from "./can-ask.ts";
-import { shorten, eventLine, toOutput, toWarning } from "./event-line.ts";
+import { shorten, describeEvent, toOutput, toWarning } from "./event-line.ts";
 import { isTerminal, write, writeContent } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { createLiveText, type LiveText } from "./live-text.ts";
 import type { CommandInput } from "./options.ts";
 import { describeEnd } from "./describe-end.ts";
 import { describeParked } from "./describe-parked.ts";
 import { describeWaiting } from "./describe-waiting.ts";
 import { withRetries } from "./with-retries.ts";
-import { hintId } from "./short-ids.ts";
+import { toHintId } from "./short-ids.ts";
 import type { SubmittedRun } from "./submit-run.ts";
 import { toExitCode } from "./run-exit-code.ts";
 import { watchPending } from "./pending-notice.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 /** Shows the run of a command until it ends or is parked, and returns the exit code for the command. */
 export async function followRun(client: ApiClient, submitted: SubmittedRun, input: CommandInput): Promise<number> {
   const { run } = submitted;
   const { options } = input;
   if (options["detach"]) {
-    write(1, options["json"] ? jsonLine(run) : `${run.run_id}\n`);
-    if (!options["quiet"]) write(2, `Watch it: ${droverCommand()} runs events ${hintId(run.run_id)}\n`);
+    write(1, options["json"] ? toJsonLine(run) : `${run.run_id}\n`);
+    if (!options["quiet"]) write(2, `Watch it: ${findDroverCommand()} runs events ${toHintId(run.run_id)}\n`);
     return 0;
   }
   stopOnSignal(client, run.run_id);
@@ -41,7 +41,7 @@ export async function followRun(client: ApiClient, submitted: SubmittedRun, inpu
   };
   // A run that has already ended, because its idempotency key was used before, is replayed from its log.
   const finished = await showEvents(client, run, summary, input);
-  if (options["json"]) write(1, jsonLine(finished));
+  if (options["json"]) write(1, toJsonLine(finished));
   else if (finished.status === "parked") {
     if (!options["quiet"]) write(2, await describeParked(client, finished));
   } else {
@@ -138,7 +138,7 @@ function showEvent(
     writeAbove(() => write(output.stream === "stdout" ? 1 : 2, output.bytes));
   } else if (liveText && stored.event.type === "assistant") liveText.whole(stored.event.text);
   else if (liveText && isLeftOut(stored)) return;
-  else if (liveText) liveText.line(warning ?? shorten(eventLine(stored) ?? ""));
+  else if (liveText) liveText.line(warning ?? shorten(describeEvent(stored) ?? ""));
   else if (warning && !options["quiet"]) write(2, `drover: ${warning}\n`);
 }
 
@@ -184,7 +184,7 @@ async function printNextSteps(
   summary: RunSummary,
 ): Promise<void> {
   if (run.status !== "completed")
-    write(2, `drover: ${describeEnd(run, summary)}\n  ${droverCommand()} runs show ${hintId(run.run_id)}\n`);
+    write(2, `drover: ${describeEnd(run, summary)}\n  ${findDroverCommand()} runs show ${toHintId(run.run_id)}\n`);
   if (summary.hasFiles) {
     const files = await describeFiles(client, run.run_id);
     if (files !== null) write(2, `${files}\n`);
@@ -192,7 +192,7 @@ async function printNextSteps(
   if (summary.canResume && type !== "procedural" && isTerminal(2))
     write(
       2,
-      `Continue: ${resume ?? `${droverCommand()} sessions resume ${hintId(run.session_id ?? "SESSION")}`} --prompt "..."\n`,
+      `Continue: ${resume ?? `${findDroverCommand()} sessions resume ${toHintId(run.session_id ?? "SESSION")}`} --prompt "..."\n`,
     );
 }
 
@@ -202,10 +202,10 @@ async function describeFiles(client: ApiClient, run_id: string): Promise<string 
     const { length } = (await client.runs.files(run_id)).items;
     return length === 0
       ? null
-      : `${length} ${length === 1 ? "file" : "files"}: ${droverCommand()} runs files ${hintId(run_id)}`;
+      : `${length} ${length === 1 ? "file" : "files"}: ${findDroverCommand()} runs files ${toHintId(run_id)}`;
   } catch (error) {
     if (!(error instanceof HostError || error instanceof RequestError)) throw error;
-    return `drover: could not list the files of the run: ${error.message}\n  ${droverCommand()} runs files ${hintId(run_id)}`;
+    return `drover: could not list the files of the run: ${error.message}\n  ${findDroverCommand()} runs files ${toHintId(run_id)}`;
   }
 }
 

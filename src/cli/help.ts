@@ -10,16 +10,16 @@ export function showHelp(spec: CommandSpec): number {
     option.description,
   ]);
   const help = [
-    ...wrapLine(`drover ${spec.name}: ${spec.summary}`, helpWidth()),
+    ...wrapLine(`drover ${spec.name}: ${spec.summary}`, getHelpWidth()),
     "",
     "Examples",
-    ...commentedCommands(spec.examples),
+    ...formatCommentedCommands(spec.examples),
     "",
     "Usage",
     `  drover ${spec.name} ${spec.placeholders} [options]`,
     "",
     "Options",
-    ...wrappedColumns(rows),
+    ...formatWrappedColumns(rows),
     "",
   ].join("\n");
   write(1, withDroverCommand(help));
@@ -27,12 +27,15 @@ export function showHelp(spec: CommandSpec): number {
 }
 
 /** Commands, each below a comment. */
-export function commentedCommands(rows: readonly (readonly [command: string, comment: string])[]): string[] {
-  return rows.flatMap(([command, comment]) => [...wrapLine(`  # ${comment}`, helpWidth()), `  ${command}`]);
+export function formatCommentedCommands(rows: readonly (readonly [command: string, comment: string])[]): string[] {
+  return rows.flatMap(([command, comment]) => [...wrapLine(`  # ${comment}`, getHelpWidth()), `  ${command}`]);
 }
 
 /** Two aligned columns. On a terminal the right one is wrapped at words. */
-export function wrappedColumns(rows: readonly (readonly [string, string])[], maxWidth = helpWidth()): string[] {
+export function formatWrappedColumns(
+  rows: readonly (readonly [string, string])[],
+  maxWidth = getHelpWidth(),
+): string[] {
   const width = Math.max(...rows.map(([left]) => left.length));
   const rightWidth = Math.max(maxWidth - width - 4, minRightWidth);
   return rows.flatMap(([left, right]) =>
@@ -43,12 +46,12 @@ export function wrappedColumns(rows: readonly (readonly [string, string])[], max
 const minRightWidth = 24;
 
 /** Very long lines are hard to read. Without a terminal, the program that shows the text wraps it. */
-function helpWidth(): number {
+function getHelpWidth(): number {
   return isTerminal(1) ? Math.min(Math.max(process.stdout.columns || 80, 60), 100) : Number.POSITIVE_INFINITY;
 }
 
 /** Two aligned columns, indented by two spaces. */
-export function columns(rows: readonly (readonly [string, string])[]): string[] {
+export function formatColumns(rows: readonly (readonly [string, string])[]): string[] {
   const width = Math.max(...rows.map(([left]) => left.length));
   return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`.trimEnd());
 }

@@ -1,8 +1,8 @@
 import type { Hook } from "../model/hook.ts";
-import { statusCell, timeCell } from "./cells.ts";
+import { toStatusCell, toTimeCell } from "./cells.ts";
 import { connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readList, readText, usageError } from "./options.ts";
 import { type Cell, writeTable } from "./table.ts";
 
@@ -15,7 +15,7 @@ export const hooksList: CommandSpec = {
   options: {},
   async run(input) {
     const { items } = await (await connectOrFail(input)).hooks.list();
-    if (input.options["json"]) for (const hook of items) write(1, jsonLine(hook));
+    if (input.options["json"]) for (const hook of items) write(1, toJsonLine(hook));
     else writeTable(["NAME", "AGENT", "SCHEME", "STATE", "OWNER", "CREATED"], items.map(toCells));
     return 0;
   },
@@ -30,7 +30,7 @@ export const hooksShow: CommandSpec = {
   options: {},
   async run(input) {
     const hook = await (await connectOrFail(input)).hooks.get(input.positionals[0]!);
-    write(1, jsonLine(hook, input.options["json"] ? 0 : 2));
+    write(1, toJsonLine(hook, input.options["json"] ? 0 : 2));
     return 0;
   },
 };
@@ -70,7 +70,7 @@ export const hooksRotate: CommandSpec = {
   async run(input) {
     const client = await connectOrFail(input);
     const hook = await client.hooks.change(input.positionals[0]!, { rotate_secret: true });
-    write(1, input.options["json"] ? jsonLine(hook) : `${hook.secret}\n`);
+    write(1, input.options["json"] ? toJsonLine(hook) : `${hook.secret}\n`);
     return 0;
   },
 };
@@ -101,7 +101,7 @@ function toggleCommand(action: "enable" | "disable", enabled: boolean): CommandS
     options: {},
     async run(input) {
       const hook = await (await connectOrFail(input)).hooks.change(input.positionals[0]!, { enabled });
-      if (input.options["json"]) write(1, jsonLine(hook));
+      if (input.options["json"]) write(1, toJsonLine(hook));
       return 0;
     },
   };
@@ -131,7 +131,7 @@ async function addHook(input: CommandInput): Promise<number> {
     ...(events.length === 0 ? {} : { events }),
     ...(options["attended"] ? { attended: true } : {}),
   });
-  write(1, options["json"] ? jsonLine(hook) : `${hook.secret}\n`);
+  write(1, options["json"] ? toJsonLine(hook) : `${hook.secret}\n`);
   if (!options["quiet"])
     write(
       2,
@@ -166,8 +166,8 @@ function toCells(hook: Hook): Cell[] {
     name,
     agent_name,
     scheme,
-    statusCell(enabled ? "enabled" : "disabled"),
+    toStatusCell(enabled ? "enabled" : "disabled"),
     created_by,
-    timeCell(created_at, new Date()),
+    toTimeCell(created_at, new Date()),
   ];
 }

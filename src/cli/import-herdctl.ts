@@ -7,7 +7,7 @@ import { openSchemaChecker } from "../define/json-schema/checker.ts";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readText } from "./options.ts";
 
 /** Not `agents`, because herdctl keeps its own agents there. */
@@ -119,7 +119,7 @@ function printReport(
   { files, out, source, json }: { files: string[]; out: string; source: string; json: boolean },
 ): void {
   if (json) {
-    write(1, jsonLine({ agents: agents.map(({ name }) => name), files, notes, variables, faults }));
+    write(1, toJsonLine({ agents: agents.map(({ name }) => name), files, notes, variables, faults }));
     return;
   }
   for (const file of files) write(1, `${file}\n`);

@@ -5,7 +5,7 @@ import { HostError, RequestError } from "../model/errors.ts";
 import { write } from "./io.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 export const initCommand: CommandSpec = {
   name: "init",
@@ -46,15 +46,15 @@ async function init({ positionals, cwd, env }: CommandInput): Promise<number> {
   if (existing.length > 0)
     write(
       2,
-      `${existing.join("/ and ")}/ already existed and is not trusted. Trust it with: ${droverCommand()} trust ${shellQuote(directory)}\n`,
+      `${existing.join("/ and ")}/ already existed and is not trusted. Trust it with: ${findDroverCommand()} trust ${shellQuote(directory)}\n`,
     );
-  const { commentedCommands } = await import("./help.ts");
+  const { formatCommentedCommands } = await import("./help.ts");
   write(
     1,
     [
       "Try:",
       ...(directory === cwd ? [] : [`  cd ${shellQuote(relative(cwd, directory))}`]),
-      ...commentedCommands([
+      ...formatCommentedCommands([
         ["drover run greet --name Ada", "a command with typed parameters"],
         ['drover run writer --prompt "write a haiku"', "an agent; a script plays the model, so it needs no API key"],
         [

@@ -1,5 +1,5 @@
 /** JSON that is also safe on a terminal: control characters are escaped, which does not change its meaning. */
-export function jsonLine(value: unknown, indent = 0): string {
+export function toJsonLine(value: unknown, indent = 0): string {
   return `${escapeControlCharacters(JSON.stringify(value, null, indent))}\n`;
 }
 

@@ -16,10 +16,10 @@ export const mcpCommand: CommandSpec = {
     ["DROVER_API_URL=https://drover.example DROVER_API_KEY=drv_... drover mcp", "the agents of another coordinator"],
   ],
   options: {},
-  run: (input) => withCoordinator(input, {}, (client, isOwn) => serveMcp(client, isOwn, input)),
+  run: (input) => withCoordinator(input, {}, (client, ownsRuns) => serveMcp(client, ownsRuns, input)),
 };
 
-async function serveMcp(client: ApiClient, isOwn: boolean, { env }: CommandInput): Promise<number> {
+async function serveMcp(client: ApiClient, ownsRuns: boolean, { env }: CommandInput): Promise<number> {
   const { serveAgentsStdio } = await import("./serve-agents-stdio.ts");
   const startedRuns = new Set<string>();
   const { close, ended } = serveAgentsStdio({
@@ -30,7 +30,7 @@ async function serveMcp(client: ApiClient, isOwn: boolean, { env }: CommandInput
     onDefect: (error, where) => reportOnStderr(`${where}: ${error instanceof Error ? error.message : String(error)}`),
   });
   // Without a coordinator the runs live in this process and end with it.
-  const runs = isOwn ? startedRuns : new Set<string>();
+  const runs = ownsRuns ? startedRuns : new Set<string>();
   await waitForShutdown({
     async graceful() {
       for (const run_id of runs) await client.runs.stop(run_id);

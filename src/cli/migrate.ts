@@ -9,7 +9,7 @@ import { openStore } from "../record/open.ts";
 import { publicName } from "../record/postgres/errors.ts";
 import { connect } from "./connect.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 
 export const migrateCommand: CommandSpec = {
@@ -36,7 +36,7 @@ async function migrate(input: CommandInput): Promise<number> {
   await (await openStore({ directory, now: () => new Date() })).close();
   checkSecret(input, url, directory);
   const startedAt = performance.now();
-  const migrated = await migrateRecord({ directory, url, now: new Date(), onProgress: progressReporter(input) });
+  const migrated = await migrateRecord({ directory, url, now: new Date(), onProgress: createProgressReporter(input) });
   const seconds = Math.round((performance.now() - startedAt) / 100) / 10;
   write(
     1,
@@ -86,7 +86,7 @@ function checkSecret({ env }: CommandInput, url: string, directory: string): voi
 }
 
 /** Prints at most one progress line per second. */
-function progressReporter({ options }: CommandInput): (progress: CopyProgress | { doing: "verifying" }) => void {
+function createProgressReporter({ options }: CommandInput): (progress: CopyProgress | { doing: "verifying" }) => void {
   let lastPrintedAt = performance.now();
   return (progress) => {
     if (options["quiet"] || performance.now() - lastPrintedAt < 1000) return;
@@ -98,7 +98,7 @@ function progressReporter({ options }: CommandInput): (progress: CopyProgress | 
 }
 
 function toJson({ copied, audit }: MigrateResult, directory: string, url: string, seconds: number): string {
-  return jsonLine({ state_directory: dirname(directory), database: publicName(url), seconds, ...copied, audit });
+  return toJsonLine({ state_directory: dirname(directory), database: publicName(url), seconds, ...copied, audit });
 }
 
 function describe({ copied, audit }: MigrateResult, directory: string, url: string, seconds: number): string {

@@ -6,21 +6,24 @@ import { readdirSync, readFileSync } from "node:fs";
  * that handles SIGINT may have received it and continued, as interpreters do, so it does not count. Neither does a
  * process that was started after the signal.
  */
-export function missedInterrupt(pid: number, agoMs: number): boolean {
+export function hasMissedInterrupt(pid: number, agoMs: number): boolean {
   const parents = new Map<number, number>();
   const defaultHandlers = new Set<number>();
   for (const name of listProcesses()) {
     const status = readOrNull(`/proc/${name}/status`);
     if (status === null) continue;
-    parents.set(Number(name), Number(field(status, "PPid")));
-    const handled = BigInt(`0x${field(status, "SigCgt") || "0"}`) | BigInt(`0x${field(status, "SigIgn") || "0"}`);
-    if ((handled & sigint) === 0n && !field(status, "State").startsWith("Z")) defaultHandlers.add(Number(name));
+    parents.set(Number(name), Number(readField(status, "PPid")));
+    const handled =
+      BigInt(`0x${readField(status, "SigCgt") || "0"}`) | BigInt(`0x${readField(status, "SigIgn") || "0"}`);
+    if ((handled & sigint) === 0n && !readField(status, "State").startsWith("Z")) defaultHandlers.add(Number(name));
   }
   const hasChildren = new Set(parents.values());
   // A process that waits for its children, like a shell, is judged by them.
   return [...defaultHandlers].some(
     (candidate) =>
-      !hasChildren.has(candidate) && isDescendant(candidate, pid, parents) && ageMs(candidate) > agoMs - 2 * tickMs,
+      !hasChildren.has(candidate) &&
+      isDescendant(candidate, pid, parents) &&
+      measureAgeMs(candidate) > agoMs - 2 * tickMs,
   );
 }
 
@@ -28,7 +31,7 @@ export function missedInterrupt(pid: number, agoMs: number): boolean {
 const tickMs = 10;
 
 /** Returns 0 if the process has ended. */
-function ageMs(pid: number): number {
+function measureAgeMs(pid: number): number {
   // The process name before these fields may contain spaces and brackets.
   const startTicks = readOrNull(`/proc/${pid}/stat`)?.split(") ").at(-1)?.split(" ")[19];
   const [uptime = "0"] = readOrNull("/proc/uptime")?.split(" ") ?? [];
@@ -43,7 +46,7 @@ function isDescendant(descendant: number, ancestor: number, parents: ReadonlyMap
   return false;
 }
 
-function field(status: string, name: string): string {
+function readField(status: string, name: string): string {
   return new RegExp(`^${name}:\\s*(.*)$`, "m").exec(status)?.[1] ?? "";
 }
 

@@ -1,5 +1,5 @@
 import { commands } from "./commands.ts";
-import { columns, wrappedColumns } from "./help.ts";
+import { formatColumns, formatWrappedColumns } from "./help.ts";
 import { write } from "./io.ts";
 import { withDroverCommand } from "./drover-command.ts";
 
@@ -17,7 +17,7 @@ export function showOverview(): void {
     "Drover runs any agent, anywhere, on the record.",
     "",
     "Try",
-    ...columns([
+    ...formatColumns([
       ['drover exec "echo hello"', "# run a command"],
       ["drover runs list", "# see its record"],
       ["drover audit verify", "# prove that it has not been changed since"],
@@ -36,7 +36,7 @@ export function showGroup(group: string, names: readonly string[], fd: 1 | 2): v
     `drover ${group} COMMAND`,
     "",
     "Commands",
-    ...wrappedColumns(names.map((name): [string, string] => [`drover ${name}`, commands[name]![0]])),
+    ...formatWrappedColumns(names.map((name): [string, string] => [`drover ${name}`, commands[name]![0]])),
     "",
     `Run \`drover help ${group} COMMAND\` for details.`,
     "",
@@ -53,7 +53,7 @@ function listSections(): string[] {
   return [...sections, ["More", [...more]] as const].flatMap(([title, words]) => [
     "",
     title,
-    ...wrappedColumns(
+    ...formatWrappedColumns(
       words
         .flatMap((word) => names.filter((name) => firstWord(name) === word))
         .map((name): [string, string] => [name.padEnd(width), commands[name]![0]]),

@@ -22,7 +22,7 @@ const maxDepth = 16;
 export function readTypes(schema: unknown, root: unknown, depth = 0): Types {
   if (!isSchema(schema) || depth > maxDepth) return anyType;
   const readInner = (inner: unknown): Types => readTypes(inner, root, depth + 1);
-  const keywordTypes: Types = { ...ownTypes(schema), items: () => readInner(schema["items"]) };
+  const keywordTypes: Types = { ...readOwnTypes(schema), items: () => readInner(schema["items"]) };
   const unions = [schema["anyOf"], schema["oneOf"]].filter(Array.isArray).map((list) => unite(list.map(readInner)));
   return [...listParts(schema, root).map(readInner), ...unions].reduce(intersect, keywordTypes);
 }

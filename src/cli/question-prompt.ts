@@ -1,7 +1,7 @@
 import type { RunEvent } from "../model/event.ts";
 import type { Decision } from "../model/executor.ts";
 import { RequestError } from "../model/errors.ts";
-import { type OpenQuestion, describeEffect, inputLines, visible } from "./question-view.ts";
+import { type OpenQuestion, describeEffect, toInputLines, escapeInvisible } from "./question-view.ts";
 import { createEditor, type Editor } from "./terminal/editor.ts";
 import type { Key } from "./terminal/keys.ts";
 import type { Live } from "./terminal/screen.ts";
@@ -78,15 +78,15 @@ export function createQuestionPrompt({
   function printQuestion({ tool, input, effect }: OpenQuestion): void {
     const about = describeEffect(effect);
     print(
-      `${style.yellow("?")} ${style.bold(visible(agent))} asks to use ${style.bold(visible(tool))}${about ? style.dim(` (${about})`) : ""}`,
+      `${style.yellow("?")} ${style.bold(escapeInvisible(agent))} asks to use ${style.bold(escapeInvisible(tool))}${about ? style.dim(` (${about})`) : ""}`,
     );
-    const lines = inputLines(input);
+    const lines = toInputLines(input);
     for (const line of lines.slice(0, maxLines)) print(`    ${line}`);
     if (lines.length > maxLines) print(style.dim(`    … ${lines.length - maxLines} more lines: press v to see all`));
   }
 
   function showAll({ input }: OpenQuestion): void {
-    for (const line of inputLines(input)) print(`    ${line}`);
+    for (const line of toInputLines(input)) print(`    ${line}`);
   }
 
   async function send(decision: Decision): Promise<void> {
@@ -97,7 +97,7 @@ export function createQuestionPrompt({
       await answer(question, decision);
       print(`  ${describeDecision(decision.decision, decision.decision === "allow" ? null : decision.message, style)}`);
       if (decision.decision === "allow" && decision.input !== undefined)
-        for (const line of inputLines(decision.input)) print(`    ${line}`);
+        for (const line of toInputLines(decision.input)) print(`    ${line}`);
       if (decision.decision === "allow" && decision.remember) print(style.dim("  for the rest of this session"));
     } catch (error) {
       if (!(error instanceof Error)) throw error;
@@ -163,7 +163,7 @@ export function createQuestionPrompt({
   }
 
   function printDecision({ decision, by, message }: DecisionEvent): void {
-    print(`  ${describeDecision(decision, message, style)} ${style.dim(`by ${visible(by)}, elsewhere`)}`);
+    print(`  ${describeDecision(decision, message, style)} ${style.dim(`by ${escapeInvisible(by)}, elsewhere`)}`);
   }
 
   return {
@@ -261,7 +261,7 @@ function describeDecision(
     expired: style.red("expired"),
     superseded: style.dim("asked again by a later attempt"),
   }[decision];
-  return message ? `${verb}: ${visible(message)}` : verb;
+  return message ? `${verb}: ${escapeInvisible(message)}` : verb;
 }
 
 function parse(text: string): { ok: true; value: unknown } | { ok: false; fault: string } {
@@ -275,7 +275,7 @@ function parse(text: string): { ok: true; value: unknown } | { ok: false; fault:
 
 function describeError(error: Error): string {
   const next = "next" in error && typeof error.next === "string" ? ` ${error.next}` : "";
-  return `${visible(error.message)}${visible(next)}`;
+  return `${escapeInvisible(error.message)}${escapeInvisible(next)}`;
 }
 
 /** Whether the tool rejects the edited input, so that the person can edit it again. */

@@ -1,16 +1,16 @@
 import type { Question } from "../model/question.ts";
-import { timeCell } from "./cells.ts";
+import { toTimeCell } from "./cells.ts";
 import { findQuestion } from "./find-question.ts";
-import { columns } from "./help.ts";
-import { withHistory } from "./history.ts";
+import { formatColumns } from "./help.ts";
+import { withRecord } from "./with-record.ts";
 import { isTerminal, write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readLimit, readText } from "./options.ts";
-import { describeEffect, inputLines, shortInput, visible } from "./question-view.ts";
+import { describeEffect, toInputLines, summarizeInput, escapeInvisible } from "./question-view.ts";
 import { shellQuote } from "./shell-quote.ts";
-import { hintId } from "./short-ids.ts";
+import { toHintId } from "./short-ids.ts";
 import { type Cell, formatAge, writeTable } from "./table.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 export const questionsList: CommandSpec = {
   name: "questions list",
@@ -46,16 +46,16 @@ async function listQuestions(input: CommandInput): Promise<number> {
   const { options } = input;
   const limit = readLimit(options, "questions list");
   const isOpen = options["closed"] !== true;
-  const page = await withHistory(input, ({ questions }) =>
+  const page = await withRecord(input, ({ questions }) =>
     questions.list({ open: isOpen, limit, cursor: readText(options, "cursor") }),
   );
   if (!page) return 0;
   const now = new Date();
-  if (options["json"]) for (const question of page.items) write(1, jsonLine(question));
+  if (options["json"]) for (const question of page.items) write(1, toJsonLine(question));
   else if (page.items.length > 0)
     writeTable(
       ["RUN", "AGE", "AGENT", "TOOL", ...(isOpen ? [] : ["ANSWER"]), "ASKS", "REQUEST", "PART OF"],
-      page.items.map((question) => cells(question, now, isOpen)),
+      page.items.map((question) => toCells(question, now, isOpen)),
     );
   if (options["quiet"]) return 0;
   if (page.items.length === 0 && !options["json"])
@@ -63,22 +63,25 @@ async function listQuestions(input: CommandInput): Promise<number> {
   if (page.next_cursor)
     write(
       2,
-      `More (${page.count} in all): ${droverCommand()} questions${isOpen ? "" : " --closed"} --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`,
+      `More (${page.count} in all): ${findDroverCommand()} questions${isOpen ? "" : " --closed"} --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`,
     );
   if (isOpen && page.items.length > 0 && isTerminal(2))
-    write(2, `Answer: ${droverCommand()} runs approve RUN, or ${droverCommand()} runs deny RUN --message "..."\n`);
+    write(
+      2,
+      `Answer: ${findDroverCommand()} runs approve RUN, or ${findDroverCommand()} runs deny RUN --message "..."\n`,
+    );
   return 0;
 }
 
-function cells(question: Question, now: Date, isOpen: boolean): Cell[] {
+function toCells(question: Question, now: Date, isOpen: boolean): Cell[] {
   const { run_id, request_id, agent_name, tool, input, asked_at, parents, decision, answered_by } = question;
   return [
     { id: run_id },
-    timeCell(asked_at, now),
+    toTimeCell(asked_at, now),
     agent_name,
     tool,
     ...(isOpen ? [] : [`${decision}${answered_by ? ` by ${answered_by}` : ""}`]),
-    shortInput(input),
+    summarizeInput(input),
     { id: request_id },
     describeParents(parents),
   ];
@@ -91,10 +94,10 @@ function describeParents(parents: Question["parents"]): string {
 
 async function showQuestion(input: CommandInput): Promise<number> {
   const [run, request] = input.positionals;
-  const question = await withHistory(input, (client) => findQuestion(client, run!, request));
+  const question = await withRecord(input, (client) => findQuestion(client, run!, request));
   if (!question) return 1;
   if (input.options["json"]) {
-    write(1, jsonLine(question));
+    write(1, toJsonLine(question));
     return 0;
   }
   const { run_id, request_id, effect, parents } = question;
@@ -112,17 +115,19 @@ async function showQuestion(input: CommandInput): Promise<number> {
     ["message", question.message],
     ["remembered", question.remember && "for the session"],
   ];
-  const visibleRows = rows.flatMap(([name, value]): [string, string][] => (value ? [[name, visible(value)]] : []));
-  write(1, `${columns(visibleRows).join("\n")}\n\n`);
-  for (const line of inputLines(question.input)) write(1, `  ${line}\n`);
+  const visibleRows = rows.flatMap(([name, value]): [string, string][] =>
+    value ? [[name, escapeInvisible(value)]] : [],
+  );
+  write(1, `${formatColumns(visibleRows).join("\n")}\n\n`);
+  for (const line of toInputLines(question.input)) write(1, `  ${line}\n`);
   if (question.edited_input !== null && question.edited_input !== undefined) {
     write(1, "\nallowed instead\n");
-    for (const line of inputLines(question.edited_input)) write(1, `  ${line}\n`);
+    for (const line of toInputLines(question.edited_input)) write(1, `  ${line}\n`);
   }
   if (question.decision === null && !input.options["quiet"])
     write(
       2,
-      `Answer: ${droverCommand()} runs approve ${hintId(run_id)} ${shellQuote(request_id)}\n        ${droverCommand()} runs deny ${hintId(run_id)} ${shellQuote(request_id)} --message "..."\n`,
+      `Answer: ${findDroverCommand()} runs approve ${toHintId(run_id)} ${shellQuote(request_id)}\n        ${findDroverCommand()} runs deny ${toHintId(run_id)} ${shellQuote(request_id)} --message "..."\n`,
     );
   return 0;
 }

@@ -26,7 +26,7 @@ export interface Activity {
 const maxListed = 5;
 
 /** Reads what `drover status` shows. Only a coordinator knows why a run is pending. */
-export async function readActivity(client: ApiClient, isLive: boolean): Promise<Activity> {
+export async function readActivity(client: ApiClient, hasCoordinator: boolean): Promise<Activity> {
   const since = new Date(Date.now() - 24 * 3_600_000).toISOString();
   const list = async (status: RunStatus[]): Promise<RunGroup> =>
     toGroup((await client.runs.list({ status, limit: 1000 })).items);
@@ -41,7 +41,7 @@ export async function readActivity(client: ApiClient, isLive: boolean): Promise<
   return {
     runners: runners.items,
     running,
-    pending: { ...pending, items: await explainPending(client, pending.items, isLive) },
+    pending: { ...pending, items: await explainPending(client, pending.items, hasCoordinator) },
     questions: { items: questions.items, count: questions.count ?? questions.items.length },
     parked,
     failed: toGroup(failed.items),
@@ -52,6 +52,8 @@ function toGroup(rows: readonly RunRow[]): RunGroup {
   return { items: rows.slice(0, maxListed), count: rows.length };
 }
 
-function explainPending(client: ApiClient, rows: readonly RunRow[], isLive: boolean): Promise<PendingRun[]> {
-  return Promise.all(rows.map(async (row) => ({ ...row, why: isLive ? (await client.runs.why(row.run_id)).why : [] })));
+function explainPending(client: ApiClient, rows: readonly RunRow[], hasCoordinator: boolean): Promise<PendingRun[]> {
+  return Promise.all(
+    rows.map(async (row) => ({ ...row, why: hasCoordinator ? (await client.runs.why(row.run_id)).why : [] })),
+  );
 }

@@ -1,6 +1,6 @@
 import { withDroverCommand } from "./drover-command.ts";
 import { isClosedPipe, write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 
 interface PrintableError {
   code: string;
@@ -19,7 +19,7 @@ export function reportError(error: unknown, json: boolean): number {
     ...(printable.next ? [withDroverCommand(printable.next)] : []),
   ];
   const text = `drover: ${printable.message} [${printable.code}]\n${detailLines.map((line) => `  ${line}\n`).join("")}`;
-  const isPrinted = json && printable.code !== "DROVER-OUT-001" && tryWrite(1, jsonLine({ error: printable }));
+  const isPrinted = json && printable.code !== "DROVER-OUT-001" && tryWrite(1, toJsonLine({ error: printable }));
   if (!isPrinted) tryWrite(2, text);
   return toExitCode(printable.code);
 }

@@ -2,14 +2,21 @@ import { closeSync, constants, openSync, readdirSync, readSync, realpathSync } f
 import { dirname, extname, join } from "node:path";
 import { isAgentFile } from "../define/load-agents.ts";
 import { requireErrorCode } from "../define/error-code.ts";
-import { declineTrust, isDecided, isEntryTrusted, isTrusted, trustDirectory, trustProblem } from "../define/trust.ts";
+import {
+  declineTrust,
+  isDecided,
+  isEntryTrusted,
+  isTrusted,
+  trustDirectory,
+  getTrustProblem,
+} from "../define/trust.ts";
 import { findProject, type Project } from "../local.ts";
-import { defaultAgentsDirectory } from "./agents-directory.ts";
+import { findDefaultAgentsDirectory } from "./agents-directory.ts";
 import { canAsk } from "./can-ask.ts";
 import { isTerminal, tryWrite } from "./io.ts";
 import { type CommandInput, readText } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 /** The files and settings that a command ignored, by the directory that has to be trusted for them. */
 export type Untrusted = Map<string, string[]>;
@@ -77,7 +84,7 @@ export function findUntrusted(
   };
   if (scope.profiles && project.config.profiles === null)
     check(join(input.cwd, "profiles"), "profiles", (name) => [".json", ".yaml", ".yml"].includes(extname(name)));
-  const agents = defaultAgentsDirectory(input, project);
+  const agents = findDefaultAgentsDirectory(input, project);
   const configured = readText(input.options, "agents") ?? project.config.agents;
   if (scope.agents && agents !== null && !configured) check(agents, "agents", isAgentFile);
   return untrusted;
@@ -86,12 +93,12 @@ export function findUntrusted(
 /** One line for each directory, and one if the file of trusted directories is ignored. */
 export function describeUntrusted(untrusted: Untrusted, env: CommandInput["env"]): string[] {
   if (untrusted.size === 0) return [];
-  const problem = trustProblem(env);
+  const problem = getTrustProblem(env);
   return [
     ...(problem === null ? [] : [problem]),
     ...[...untrusted].map(
       ([directory, contents]) =>
-        `${directory} is not trusted: ignored ${contents.join(", ")}. Trust it with: ${droverCommand()} trust ${shellQuote(directory)}`,
+        `${directory} is not trusted: ignored ${contents.join(", ")}. Trust it with: ${findDroverCommand()} trust ${shellQuote(directory)}`,
     ),
   ];
 }

@@ -14,7 +14,7 @@ async function runForExitCode(spec: CommandSpec, argv: readonly string[]): Promi
       ...parsed,
       positionals,
       env: { ...process.env },
-      cwd: workingDirectory(),
+      cwd: getWorkingDirectory(),
     });
     if (parsed.options["help"]) {
       if (spec.showHelpFor && parsed.positionals.length > 0)
@@ -28,7 +28,7 @@ async function runForExitCode(spec: CommandSpec, argv: readonly string[]): Promi
   }
 }
 
-function workingDirectory(): string {
+function getWorkingDirectory(): string {
   try {
     return process.cwd();
   } catch (cause) {

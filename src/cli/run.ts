@@ -32,10 +32,10 @@ async function runAgent(input: CommandInput): Promise<number> {
       "run",
       extraArguments[0],
     );
-  return withCoordinator(input, { agent: agent_name }, async (client, isOwn) => {
+  return withCoordinator(input, { agent: agent_name }, async (client, ownsRuns) => {
     const submitted = await submitRun(client, input, { agent_name }).catch(async (error: unknown) => {
       const { explainUnknownAgent } = await import("./explain-unknown-agent.ts");
-      throw await explainUnknownAgent(error, agent_name, input, isOwn ? null : client.url);
+      throw await explainUnknownAgent(error, agent_name, input, ownsRuns ? null : client.url);
     });
     return followRun(client, submitted, input);
   });

@@ -7,7 +7,7 @@ import { recordDirectory, runnerTokenFile } from "../model/state-layout.ts";
 import { listAbsent, openProfiles, findProfileDirectories } from "../compose/open-profiles.ts";
 import { type RunnerProfile, startRunner } from "../runner.ts";
 import type { RunProgress } from "../execute/supervise/supervise-options.ts";
-import { addressForCommands } from "./address-for-commands.ts";
+import { findAddressForCommands } from "./address-for-commands.ts";
 import { acceptOption, createGateFor } from "./agents-accept.ts";
 import { readStoredToken } from "./announcement.ts";
 import { connect } from "./connect.ts";
@@ -18,7 +18,7 @@ import { type CommandInput, type CommandSpec, readList, readText, usageError } f
 import { searchesForProfiles, resolveTrust } from "./resolve-trust.ts";
 import { formatDuration } from "./table.ts";
 import { waitForShutdown } from "./wait-for-shutdown.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 export const runnerCommand: CommandSpec = {
   name: "runner",
@@ -85,7 +85,7 @@ async function runRunner(input: CommandInput): Promise<number> {
   const port = createHttpPort(target);
   if (target.token === null)
     onNotice(`no token is set, so ${url} cannot prove that it is your coordinator; this runner trusts it anyway`);
-  const apiUrl = env["DROVER_COMMANDS_URL"] || addressForCommands(target, locations.stateDirectory, env);
+  const apiUrl = env["DROVER_COMMANDS_URL"] || findAddressForCommands(target, locations.stateDirectory, env);
   if (apiUrl === null)
     onNotice(
       `Drover commands inside runs cannot reach the coordinator, because the directory of its socket ${url} is hidden from them; set DROVER_COMMANDS_URL to its http:// or https:// address`,
@@ -112,25 +112,25 @@ async function runRunner(input: CommandInput): Promise<number> {
     throw error instanceof PortError ? registrationRefused(error, url) : error;
   });
   profiles.follow(runner);
-  const stopNow = (): Promise<void> => {
+  const stopImmediately = (): Promise<void> => {
     hurry.abort();
     return runner.stop();
   };
-  const byParent = options["while-stdin"] === true;
+  const hasParent = options["while-stdin"] === true;
   // Handle signals before the messages below are printed: a program that reads them may send a signal at once.
   const shutdown = waitForShutdown({
     graceful: () => runner.drain(),
-    immediate: stopNow,
+    immediate: stopImmediately,
     done: runner.done,
-    byParent,
+    hasParent,
   });
   if (!options["quiet"]) {
-    write(2, describeOffers(profiles.profiles, byParent ? null : (target.displayUrl ?? url)));
+    write(2, describeOffers(profiles.profiles, hasParent ? null : (target.displayUrl ?? url)));
     if (profiles.absent.length > 0)
-      write(2, `Not available (run ${droverCommand()} doctor to see why): ${listAbsent(profiles)}\n`);
+      write(2, `Not available (run ${findDroverCommand()} doctor to see why): ${listAbsent(profiles)}\n`);
   }
-  if (byParent) {
-    for (const event of ["end", "error"]) process.stdin.resume().once(event, () => void stopNow());
+  if (hasParent) {
+    for (const event of ["end", "error"]) process.stdin.resume().once(event, () => void stopImmediately());
     write(1, "ready\n");
   }
   await shutdown;

@@ -1,10 +1,10 @@
 import type { ApiClient } from "../wire/client.ts";
 import type { Output } from "../wire/contracts.ts";
-import { statusCell, timeCell } from "./cells.ts";
-import { findLastOf, findOnlyMatch, newest } from "./find-id.ts";
-import { withHistory } from "./history.ts";
+import { toStatusCell, toTimeCell } from "./cells.ts";
+import { findNewestOwn, findOnlyMatch, newest } from "./find-id.ts";
+import { withRecord } from "./with-record.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { writeTable } from "./table.ts";
 
@@ -31,9 +31,9 @@ export const runnersDrain: CommandSpec = {
 };
 
 async function listRunners(input: CommandInput): Promise<number> {
-  const items = (await withHistory(input, async (client) => (await client.runners.list()).items)) ?? [];
+  const items = (await withRecord(input, async (client) => (await client.runners.list()).items)) ?? [];
   if (input.options["json"]) {
-    for (const runner of items) write(1, jsonLine(runner));
+    for (const runner of items) write(1, toJsonLine(runner));
     return 0;
   }
   const now = new Date();
@@ -41,13 +41,13 @@ async function listRunners(input: CommandInput): Promise<number> {
     ["ID", "STATUS", "PROFILE", "HOST", "RUNNING", "TAGS", "AGENTS", "SEEN"],
     items.map((runner) => [
       { id: runner.runner_id },
-      statusCell(runner.status),
+      toStatusCell(runner.status),
       runner.executor_profile,
       runner.hostname,
       `${runner.running}/${runner.slots}`,
       runner.tags.join(",") || "-",
       runner.agents.join(",") || "-",
-      timeCell(runner.last_seen_at, now),
+      toTimeCell(runner.last_seen_at, now),
     ]),
     ["TAGS", "AGENTS"],
   );
@@ -58,19 +58,19 @@ async function findRunnerId(client: ApiClient, runners: readonly Runner[], query
   const ids = runners.map(({ runner_id }) => runner_id);
   if (query !== newest || ids.includes(query)) return findOnlyMatch("runner", query, ids);
   const newestFirst = runners.toSorted((a, b) => (a.registered_at < b.registered_at ? 1 : -1));
-  return (await findLastOf(client, "runner", newestFirst, ({ owner }) => owner)).runner_id;
+  return (await findNewestOwn(client, "runner", newestFirst, ({ owner }) => owner)).runner_id;
 }
 
 async function drainRunner(input: CommandInput): Promise<number> {
   const isDraining = input.options["undo"] !== true;
-  const runner_id = await withHistory(input, async (client) => {
+  const runner_id = await withRecord(input, async (client) => {
     const { items } = await client.runners.list();
     const runnerId = await findRunnerId(client, items, input.positionals[0]!);
     await client.runners.drain(runnerId, isDraining);
     return runnerId;
   });
   if (runner_id === null) return 1;
-  if (input.options["json"]) write(1, jsonLine({ runner_id, draining: isDraining }));
+  if (input.options["json"]) write(1, toJsonLine({ runner_id, draining: isDraining }));
   else if (!input.options["quiet"])
     write(2, isDraining ? `${runner_id} is draining: it claims no more runs.\n` : `${runner_id} claims runs again.\n`);
   return 0;

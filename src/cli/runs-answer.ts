@@ -2,11 +2,11 @@ import type { Decision } from "../model/executor.ts";
 import type { Question } from "../model/question.ts";
 import { continueRun } from "./continue-run.ts";
 import { findQuestion } from "./find-question.ts";
-import { withHistory } from "./history.ts";
+import { withRecord } from "./with-record.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
-import { visible } from "./question-view.ts";
+import { escapeInvisible } from "./question-view.ts";
 
 const detach = { description: "without a coordinator: answer, but do not continue a parked run in this process" };
 
@@ -62,26 +62,26 @@ function deny(input: CommandInput): Promise<number> {
 
 async function answer(input: CommandInput, decision: Decision): Promise<number> {
   const { options, positionals } = input;
-  const answered = await withHistory(input, async (client, isLive) => {
+  const answered = await withRecord(input, async (client, hasCoordinator) => {
     const { run_id, request_id } = await findQuestion(client, positionals[0]!, positionals[1]);
     const question = await client.questions.answer(run_id, request_id, decision);
-    return { question, run: await client.runs.get(run_id), isLive };
+    return { question, run: await client.runs.get(run_id), hasCoordinator };
   });
   if (!answered) return 1;
-  const { question, run, isLive } = answered;
-  if (options["json"]) write(1, jsonLine(question));
+  const { question, run, hasCoordinator } = answered;
+  if (options["json"]) write(1, toJsonLine(question));
   else write(1, `${question.run_id}\t${question.request_id}\t${question.decision}\n`);
   if (!options["quiet"]) write(2, `${describeAnswer(question)}\n`);
   // Without a coordinator, only this process can continue the run.
-  if (isLive || run.status !== "pending" || options["detach"]) return 0;
+  if (hasCoordinator || run.status !== "pending" || options["detach"]) return 0;
   return continueRun(input, run);
 }
 
 function describeAnswer({ tool, decision, edited_input, remember }: Question): string {
-  if (decision === "stop") return `Denied ${visible(tool)} and stopped the run.`;
-  if (decision === "deny") return `Denied ${visible(tool)}.`;
+  if (decision === "stop") return `Denied ${escapeInvisible(tool)} and stopped the run.`;
+  if (decision === "deny") return `Denied ${escapeInvisible(tool)}.`;
   const inputNote = edited_input === null || edited_input === undefined ? "" : " with different input";
-  return `Allowed ${visible(tool)}${inputNote}${remember ? " for the rest of the session" : ""}.`;
+  return `Allowed ${escapeInvisible(tool)}${inputNote}${remember ? " for the rest of the session" : ""}.`;
 }
 
 function parseInput(json: string): unknown {

@@ -1,10 +1,10 @@
 import { hasEnded } from "../model/states.ts";
 import type { StoredEvent } from "../model/event.ts";
-import { eventLine, toOutput } from "./event-line.ts";
+import { describeEvent, toOutput } from "./event-line.ts";
 import { findRun } from "./find-id.ts";
-import { readAllEvents, withHistory } from "./history.ts";
+import { readAllEvents, withRecord } from "./with-record.ts";
 import { isTerminal, write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 import { formatDuration } from "./table.ts";
 import { createStyleFor } from "./terminal/style.ts";
@@ -30,12 +30,12 @@ async function showEvents(input: CommandInput): Promise<number> {
   const after = Number(readText(input.options, "after") ?? "0");
   if (!Number.isInteger(after) || after < 0)
     throw usageError("--after must be an event number.", "runs events", "--after");
-  const shown = await withHistory(input, async (client, isLive) => {
+  const shown = await withRecord(input, async (client, hasCoordinator) => {
     const run = await findRun(client, id);
     const show = input.options["json"]
-      ? (event: StoredEvent): void => write(1, jsonLine(event))
+      ? (event: StoredEvent): void => write(1, toJsonLine(event))
       : (event: StoredEvent): void => showEvent(event, run.created_at);
-    if (isLive && !hasEnded(run.status) && !input.options["no-follow"]) {
+    if (hasCoordinator && !hasEnded(run.status) && !input.options["no-follow"]) {
       for await (const event of client.runs.follow(run.run_id, { after })) show(event);
     } else {
       for await (const event of readAllEvents(client, run.run_id, after)) show(event);
@@ -49,7 +49,7 @@ function showEvent(event: StoredEvent, createdAt: string): void {
   const output = toOutput(event);
   const time = formatEventTime(event.at, createdAt);
   const mark = output?.stream === "stderr" ? "!" : " ";
-  const lines = output ? output.bytes.toString("utf8") : (eventLine(event) ?? "");
+  const lines = output ? output.bytes.toString("utf8") : (describeEvent(event) ?? "");
   const start = `${String(event.seq).padStart(6)}  ${time} ${mark} `;
   const line = lines.replace(/\n$/, "").replaceAll("\n", `\n${" ".repeat(start.length)}`);
   const style = createStyleFor(1, process.env);

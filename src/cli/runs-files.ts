@@ -3,15 +3,15 @@ import type { StoredFile } from "../model/file.ts";
 import { suggest } from "../model/suggest.ts";
 import type { ApiClient } from "../wire/client.ts";
 import { findRun } from "./find-id.ts";
-import { withHistory } from "./history.ts";
+import { withRecord } from "./with-record.ts";
 import { isTerminal, write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { saveFile } from "./save-file.ts";
 import { showFile, readWholeFile } from "./show-file.ts";
 import { formatBytes, writeTable } from "./table.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 export const runsFiles: CommandSpec = {
   name: "runs files",
@@ -38,7 +38,7 @@ async function listOrPrintFiles(input: CommandInput): Promise<number> {
       "runs files",
       "--output",
     );
-  const result = await withHistory(input, async (client) => {
+  const result = await withRecord(input, async (client) => {
     const { run_id } = await findRun(client, id);
     const { items: runFiles } = await client.runs.files(run_id);
     if (path === undefined) listFiles(runFiles, run_id, input);
@@ -49,7 +49,7 @@ async function listOrPrintFiles(input: CommandInput): Promise<number> {
 }
 
 function listFiles(runFiles: StoredFile[], run_id: string, { options }: CommandInput): void {
-  if (options["json"]) for (const file of runFiles) write(1, jsonLine(file));
+  if (options["json"]) for (const file of runFiles) write(1, toJsonLine(file));
   else {
     // A short hash is enough for people. Programs get the full one.
     const cells = isTerminal(1)
@@ -62,7 +62,7 @@ function listFiles(runFiles: StoredFile[], run_id: string, { options }: CommandI
   write(
     2,
     first
-      ? `Print one: ${droverCommand()} runs files ${run_id} ${shellQuote(first.path)}\n`
+      ? `Print one: ${findDroverCommand()} runs files ${run_id} ${shellQuote(first.path)}\n`
       : "The run has no files.\n",
   );
 }
@@ -78,9 +78,9 @@ async function outputFile(
   const target = readText(options, "output");
   if (target !== undefined && target !== "-") {
     const saved = await saveFile(content, file, { target, cwd, force });
-    if (options["json"]) write(1, jsonLine({ ...file, file: saved }));
+    if (options["json"]) write(1, toJsonLine({ ...file, file: saved }));
     else if (!options["quiet"]) write(2, `Wrote ${saved} (${formatBytes(file.size)}).\n`);
-  } else if (options["json"]) write(1, jsonLine({ ...file, ...(await readWholeFile(content, file)) }));
+  } else if (options["json"]) write(1, toJsonLine({ ...file, ...(await readWholeFile(content, file)) }));
   else await showFile(content, file, { force, run_id });
 }
 
@@ -88,7 +88,7 @@ function findFile(runFiles: readonly StoredFile[], path: string, run_id: string)
   const normalizedPath = path.replace(/^(?:\.\/)+/, "");
   const match = runFiles.find((file) => file.path === normalizedPath);
   if (match) return match;
-  const suggestions = nearPaths(
+  const suggestions = findSimilarPaths(
     normalizedPath,
     runFiles.map((file) => file.path),
   );
@@ -101,7 +101,7 @@ function findFile(runFiles: readonly StoredFile[], path: string, run_id: string)
 }
 
 /** Paths with the same file name in another directory, or with a likely typo. */
-function nearPaths(normalizedPath: string, paths: readonly string[]): string[] {
+function findSimilarPaths(normalizedPath: string, paths: readonly string[]): string[] {
   const name = normalizedPath.split("/").at(-1);
   const sameName = paths.filter(
     (path) => path.split("/").at(-1) === name || path.toLowerCase() === normalizedPath.toLowerCase(),

@@ -1,15 +1,15 @@
 import type { ApiClient } from "../wire/client.ts";
-import { statusCell, timeCell } from "./cells.ts";
+import { toStatusCell, toTimeCell } from "./cells.ts";
 import { connect } from "./connect.ts";
-import { withHistory } from "./history.ts";
+import { withRecord } from "./with-record.ts";
 import { isTerminal, write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, maxLimit, type ParsedOptions, usageError } from "./options.ts";
 import { filterOptions, type ListedRun, readRunQuery, resolveIds, type RunPage, type RunQuery } from "./runs-filter.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { type Cell, formatDuration, writeTable } from "./table.ts";
 import { watchRuns } from "./watch-runs.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 export const runsList: CommandSpec = {
   name: "runs list",
@@ -40,9 +40,9 @@ async function listRuns(input: CommandInput): Promise<number> {
     const readAgain = await createPageReader(input, readPage);
     return watchRuns(readAgain, { header: toHeader(query), toCells, json: options["json"] === true });
   }
-  const page = await withHistory(input, readPage);
+  const page = await withRecord(input, readPage);
   if (!page) return 0;
-  if (options["json"]) for (const row of page.items) write(1, jsonLine(row));
+  if (options["json"]) for (const row of page.items) write(1, toJsonLine(row));
   else {
     const now = new Date();
     writeTable(
@@ -51,7 +51,7 @@ async function listRuns(input: CommandInput): Promise<number> {
     );
   }
   if (page.indexing) write(2, "Older runs are still being indexed, so some matches may be missing. Try again later.\n");
-  if (page.next_cursor && !options["quiet"]) write(2, `More: ${morePage(options, query, page.next_cursor)}\n`);
+  if (page.next_cursor && !options["quiet"]) write(2, `More: ${toNextPageCommand(options, query, page.next_cursor)}\n`);
   return 0;
 }
 
@@ -63,17 +63,17 @@ async function createPageReader(
   const { client } = input.env["DROVER_API_URL"] ? await connect(input) : { client: null };
   if (client) return () => readPage(client);
   const quietInput = { ...input, options: { ...input.options, quiet: true as const } };
-  return () => withHistory(quietInput, readPage);
+  return () => withRecord(quietInput, readPage);
 }
 
 /** The command for more runs, with the same filters. On a terminal it suggests a longer list, which is easier to read. */
-function morePage(options: ParsedOptions, { limit, cursor }: RunQuery, nextCursor: string): string {
+function toNextPageCommand(options: ParsedOptions, { limit, cursor }: RunQuery, nextCursor: string): string {
   const isLonger = isTerminal(2) && cursor === undefined && limit < maxLimit;
   const page = isLonger ? { limit: String(Math.min(limit * 2, maxLimit)) } : { cursor: nextCursor };
   const args = Object.entries({ ...options, ...page }).flatMap(([name, value]) =>
     typeof value === "string" ? [`--${name}`, shellQuote(value)] : [`--${name}`],
   );
-  return [`${droverCommand()} runs list`, ...args].join(" ");
+  return [`${findDroverCommand()} runs list`, ...args].join(" ");
 }
 
 function toHeader({ search }: RunQuery): string[] {
@@ -85,18 +85,18 @@ function toCells(row: ListedRun, now: Date): Cell[] {
     { id: row.run_id },
     // On a terminal the exit code beside it says the same.
     row.reason === "exit_nonzero"
-      ? { ...statusCell(row.status), piped: `${row.status}: ${row.reason}` }
-      : statusCell(row.status, row.reason),
+      ? { ...toStatusCell(row.status), piped: `${row.status}: ${row.reason}` }
+      : toStatusCell(row.status, row.reason),
     row.exit_code === null ? "-" : String(row.exit_code),
     row.agent_name,
-    durationCell(row, now),
-    timeCell(row.created_at, now),
+    toDurationCell(row, now),
+    toTimeCell(row.created_at, now),
     row.match ? `${row.match.where}: ${row.match.excerpt}` : (row.summary ?? ""),
   ];
 }
 
 /** A run that has not finished shows how long it has been running, but only on a terminal. */
-function durationCell({ started_at, finished_at }: ListedRun, now: Date): Cell {
+function toDurationCell({ started_at, finished_at }: ListedRun, now: Date): Cell {
   if (started_at === null) return "-";
   const finished = finished_at === null ? now.getTime() : Date.parse(finished_at);
   const duration = formatDuration(Math.max(0, finished - Date.parse(started_at)));

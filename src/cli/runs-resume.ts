@@ -1,12 +1,12 @@
 import { RequestError } from "../model/errors.ts";
 import { continueRun } from "./continue-run.ts";
 import { findRun } from "./find-id.ts";
-import { withHistory } from "./history.ts";
+import { withRecord } from "./with-record.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
-import { hintId } from "./short-ids.ts";
-import { droverCommand } from "./drover-command.ts";
+import { toHintId } from "./short-ids.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 export const runsResume: CommandSpec = {
   name: "runs resume",
@@ -19,18 +19,19 @@ export const runsResume: CommandSpec = {
 };
 
 async function resume(input: CommandInput): Promise<number> {
-  const result = await withHistory(input, async (client, isLive) => {
+  const result = await withRecord(input, async (client, hasCoordinator) => {
     const run = await findRun(client, input.positionals[0]!);
-    if (isLive) return { run: await client.runs.resume(run.run_id), isLive };
+    if (hasCoordinator) return { run: await client.runs.resume(run.run_id), hasCoordinator };
     // Without a coordinator a parked or answered run continues in this process. Any other status is refused here.
     if (run.status !== "pending" && run.status !== "parked") await client.runs.resume(run.run_id);
     if (run.parked_why === "approval") throw waitsForAnswer(run.run_id);
-    return { run, isLive };
+    return { run, hasCoordinator };
   });
   if (result === null) return 1;
-  if (!result.isLive) return continueRun(input, result.run);
-  write(1, input.options["json"] ? jsonLine(result.run) : `${result.run.run_id}\t${result.run.status}\n`);
-  if (!input.options["quiet"]) write(2, `Watch it: ${droverCommand()} runs events ${hintId(result.run.run_id)}\n`);
+  if (!result.hasCoordinator) return continueRun(input, result.run);
+  write(1, input.options["json"] ? toJsonLine(result.run) : `${result.run.run_id}\t${result.run.status}\n`);
+  if (!input.options["quiet"])
+    write(2, `Watch it: ${findDroverCommand()} runs events ${toHintId(result.run.run_id)}\n`);
   return 0;
 }
 

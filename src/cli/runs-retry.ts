@@ -3,14 +3,14 @@ import type { ExecutionStart } from "../model/execution.ts";
 import { followRun } from "./follow-run.ts";
 import { connect } from "./connect.ts";
 import { findRun } from "./find-id.ts";
-import { withHistory } from "./history.ts";
+import { withRecord } from "./with-record.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
-import { hintId } from "./short-ids.ts";
+import { toHintId } from "./short-ids.ts";
 import { withCoordinator } from "./with-coordinator.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 export const runsRetry: CommandSpec = {
   name: "runs retry",
@@ -23,7 +23,7 @@ export const runsRetry: CommandSpec = {
 };
 
 async function retry(input: CommandInput): Promise<number> {
-  const original = await withHistory(input, async (client) => {
+  const original = await withRecord(input, async (client) => {
     const { run_id, agent_name } = await findRun(client, input.positionals[0]!);
     if (agent_name === "exec")
       throw cannotRetryExec(run_id, (await client.executions.list({ run_id })).items[0]?.start);
@@ -38,14 +38,14 @@ async function retry(input: CommandInput): Promise<number> {
       return followRun(localClient, { run: await localClient.runs.retry(original.run_id), type }, input);
     });
   const run = await client.runs.retry(original.run_id);
-  write(1, input.options["json"] ? jsonLine(run) : `${run.run_id}\n`);
-  if (!input.options["quiet"]) write(2, `Watch it: ${droverCommand()} runs events ${hintId(run.run_id)}\n`);
+  write(1, input.options["json"] ? toJsonLine(run) : `${run.run_id}\n`);
+  if (!input.options["quiet"]) write(2, `Watch it: ${findDroverCommand()} runs events ${toHintId(run.run_id)}\n`);
   return 0;
 }
 
 /** The record has neither the values of variables nor redacted arguments, so Drover cannot repeat the command itself. */
 function cannotRetryExec(run_id: string, start: ExecutionStart | undefined): RequestError {
-  const line = start && execLine(start);
+  const line = start && toExecCommand(start);
   return new RequestError({
     code: "DROVER-USE-001",
     field: "RUN",
@@ -56,7 +56,7 @@ function cannotRetryExec(run_id: string, start: ExecutionStart | undefined): Req
   });
 }
 
-function execLine({ working_directory, environment, argv }: ExecutionStart): string {
+function toExecCommand({ working_directory, environment, argv }: ExecutionStart): string {
   const variables = environment?.given.map((name) => `--env ${name}=... `).join("") ?? "";
-  return `${droverCommand()} exec --cwd ${shellQuote(working_directory)} ${variables}-- ${argv.map(shellQuote).join(" ")}`;
+  return `${findDroverCommand()} exec --cwd ${shellQuote(working_directory)} ${variables}-- ${argv.map(shellQuote).join(" ")}`;
 }

@@ -1,8 +1,8 @@
 import type { ApiClient } from "../wire/client.ts";
 import { findRunId } from "./find-id.ts";
-import { withHistory } from "./history.ts";
+import { withRecord } from "./with-record.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 
 export const runsStop: CommandSpec = {
@@ -29,8 +29,8 @@ async function stopRuns(input: CommandInput): Promise<number> {
   if (positionals.length === 0 && !agent && !options["all"])
     throw usageError("Specify the runs to stop, or pass --agent or --all.", "runs stop", "RUN");
   const stopped =
-    (await withHistory(input, (client) => stopSelected(client, positionals, agent, options["all"] === true))) ?? [];
-  if (options["json"]) write(1, jsonLine(stopped));
+    (await withRecord(input, (client) => stopSelected(client, positionals, agent, options["all"] === true))) ?? [];
+  if (options["json"]) write(1, toJsonLine(stopped));
   else for (const { run_id, status } of stopped) write(1, `${run_id}\t${status}\n`);
   return 0;
 }

@@ -5,12 +5,12 @@ import { isProcedural } from "../model/session.ts";
 import { hasEnded } from "../model/states.ts";
 import type { ApiClient, FlatAgent } from "../wire/client.ts";
 import { findRunId } from "./find-id.ts";
-import { readAllEvents, withHistory } from "./history.ts";
+import { readAllEvents, withRecord } from "./with-record.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readSeconds } from "./options.ts";
 import { toExitCode } from "./run-exit-code.ts";
-import { hintId } from "./short-ids.ts";
+import { toHintId } from "./short-ids.ts";
 import { withRetries } from "./with-retries.ts";
 
 const timeoutExitCode = 124;
@@ -35,7 +35,7 @@ export const runsWait: CommandSpec = {
 async function waitForRuns(input: CommandInput): Promise<number> {
   const timeout = readSeconds(input.options, "timeout");
   const deadline = timeout === undefined ? Infinity : performance.now() + timeout * 1000;
-  const exitCode = await withHistory(input, async (client) => {
+  const exitCode = await withRecord(input, async (client) => {
     const ids: string[] = [];
     // Finds all runs before it waits for the first, so that a wrong id is reported at once.
     for (const query of input.positionals) ids.push(await findRunId(client, query));
@@ -54,13 +54,16 @@ async function waitForRun(
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(1.5 * pauseMs, maxPauseMs)) {
     const run = await withRetries(() => client.runs.get(run_id));
     if (hasEnded(run.status) || run.status === "parked") {
-      write(1, input.options["json"] ? jsonLine(run) : `${run_id}\t${run.status}\n`);
+      write(1, input.options["json"] ? toJsonLine(run) : `${run_id}\t${run.status}\n`);
       return toExitCode(run, await findAgentType(client, run), await findSignal(client, run));
     }
     const remainingMs = deadline - performance.now();
     if (remainingMs <= 0) {
       if (!input.options["quiet"])
-        write(2, `drover: run ${hintId(run_id)} is still ${run.status} after ${String(input.options["timeout"])} s\n`);
+        write(
+          2,
+          `drover: run ${toHintId(run_id)} is still ${run.status} after ${String(input.options["timeout"])} s\n`,
+        );
       return timeoutExitCode;
     }
     await pause(Math.min(pauseMs, remainingMs));

@@ -2,17 +2,17 @@ import type { Question } from "../model/question.ts";
 import type { Run } from "../model/run.ts";
 import { hasEnded } from "../model/states.ts";
 import type { ApiClient } from "../wire/client.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 import { findRun } from "./find-id.ts";
-import { withHistory } from "./history.ts";
-import { columns } from "./help.ts";
+import { withRecord } from "./with-record.ts";
+import { formatColumns } from "./help.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
-import { visible } from "./question-view.ts";
+import { escapeInvisible } from "./question-view.ts";
 import { shellQuote } from "./shell-quote.ts";
-import { hintId } from "./short-ids.ts";
-import { printable } from "./table.ts";
+import { toHintId } from "./short-ids.ts";
+import { replaceControlCharacters } from "./table.ts";
 
 export const runsWhy: CommandSpec = {
   name: "runs why",
@@ -30,26 +30,29 @@ export const runsWhy: CommandSpec = {
 type Waiting = Awaited<ReturnType<ApiClient["runs"]["why"]>>;
 
 async function explainRun(input: CommandInput): Promise<number> {
-  const found = await withHistory(input, async (client, isLive) => {
+  const found = await withRecord(input, async (client, hasCoordinator) => {
     const run = await findRun(client, input.positionals[0]!);
     const asksForAnswer = run.status === "waiting" || (run.status === "parked" && run.parked_why === "approval");
     const questions = asksForAnswer
       ? await client.questions.list({ run_id: run.run_id, open: true, limit: 100 })
       : null;
-    const waiting = isLive ? await client.runs.why(run.run_id) : explainWithoutCoordinator(run);
+    const waiting = hasCoordinator ? await client.runs.why(run.run_id) : explainWithoutCoordinator(run);
     return { run, questions: questions?.items ?? [], ...waiting };
   });
   if (!found) return 1;
   const { run, status, why, questions } = found;
-  if (input.options["json"]) write(1, jsonLine({ run_id: run.run_id, status, why }));
+  if (input.options["json"]) write(1, toJsonLine({ run_id: run.run_id, status, why }));
   else if (hasEnded(status)) {
     const reason = run.reason ? ` (${run.reason})` : "";
     const verb = status === "cancelled" ? "was cancelled" : status;
-    write(1, `The run ${verb}${reason}. See: ${droverCommand()} runs show ${hintId(run.run_id)}\n`);
+    write(1, `The run ${verb}${reason}. See: ${findDroverCommand()} runs show ${toHintId(run.run_id)}\n`);
   } else if (questions.length > 0) write(1, describeQuestions(run, questions));
   else if (why.length > 0) {
-    const rows = why.map(({ demand, detail }): [string, string] => [printable(demand), printable(detail)]);
-    write(1, `The run is ${status}:\n${columns(rows).join("\n")}\n`);
+    const rows = why.map(({ demand, detail }): [string, string] => [
+      replaceControlCharacters(demand),
+      replaceControlCharacters(detail),
+    ]);
+    write(1, `The run is ${status}:\n${formatColumns(rows).join("\n")}\n`);
   } else {
     const consequence =
       status === "pending"
@@ -61,10 +64,10 @@ async function explainRun(input: CommandInput): Promise<number> {
 }
 
 function describeQuestions({ run_id, status }: Run, questions: readonly Question[]): string {
-  const command = `${droverCommand()} runs`;
+  const command = `${findDroverCommand()} runs`;
   const lines = questions.map(({ tool, request_id }) => {
-    const question = `${hintId(run_id)}${questions.length === 1 ? "" : ` ${shellQuote(request_id)}`}`;
-    return `It waits for an answer about ${visible(tool)}: ${command} approve ${question} (or ${command} deny ${question})\n`;
+    const question = `${toHintId(run_id)}${questions.length === 1 ? "" : ` ${shellQuote(request_id)}`}`;
+    return `It waits for an answer about ${escapeInvisible(tool)}: ${command} approve ${question} (or ${command} deny ${question})\n`;
   });
   return `The run is ${status}. ${lines.join("")}`;
 }

@@ -1,7 +1,7 @@
-import { columns } from "./help.ts";
+import { formatColumns } from "./help.ts";
 
 /** The timezone of this machine. */
-export function localTimezone(): string {
+export function getLocalTimezone(): string {
   return new Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
 
@@ -26,9 +26,9 @@ export function formatTime(time: string, timeZone: string): string {
 }
 
 /** Each slot in the schedule's timezone, and also in the local one if it differs. */
-export function slotLines(slots: readonly string[], timezone: string): string[] {
-  const localZone = localTimezone();
+export function formatSlots(slots: readonly string[], timezone: string): string[] {
+  const localZone = getLocalTimezone();
   if (localZone === timezone) return slots.map((time) => `  ${formatTime(time, timezone)}`);
   const rows = slots.map((time): [string, string] => [formatTime(time, timezone), formatTime(time, localZone)]);
-  return columns([[timezone, `${localZone} (project)`], ...rows]);
+  return formatColumns([[timezone, `${localZone} (project)`], ...rows]);
 }

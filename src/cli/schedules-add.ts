@@ -1,14 +1,14 @@
 import { catchUpPolicies, overlapPolicies, type Schedule } from "../model/schedule.ts";
 import type { ApiClient } from "../wire/client.ts";
-import { exampleOptions } from "./agent-help.ts";
+import { createExampleOptions } from "./agent-help.ts";
 import { connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 import { readParameters } from "./run-parameters.ts";
-import { localTimezone, slotLines } from "./schedule-times.ts";
+import { getLocalTimezone, formatSlots } from "./schedule-times.ts";
 import { isParameterError, withAgentCommand } from "./submit-run.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 export const schedulesAdd: CommandSpec = {
   name: "schedules add",
@@ -63,7 +63,7 @@ async function addSchedule(input: CommandInput): Promise<number> {
     agent_name,
     name,
     ...(cron === undefined ? { every } : { cron }),
-    timezone: readText(options, "timezone") ?? localTimezone(),
+    timezone: readText(options, "timezone") ?? getLocalTimezone(),
     parameters: readParameters(extraOptions, readText(options, "params"), schema),
     enabled: options["disabled"] !== true,
     resume_session: options["resume-session"] === true,
@@ -73,18 +73,18 @@ async function addSchedule(input: CommandInput): Promise<number> {
     ...readChoice(options, "catch-up", "catch_up", catchUpPolicies),
   };
   const schedule = await client.schedules.create(body).catch((error: unknown) => {
-    throw isParameterError(error) ? withAgentCommand(error, agent_name, exampleOptions(schema)) : error;
+    throw isParameterError(error) ? withAgentCommand(error, agent_name, createExampleOptions(schema)) : error;
   });
   printAdded(schedule, input);
   return 0;
 }
 
 function printAdded(schedule: Schedule, { options }: CommandInput): void {
-  write(1, options["json"] ? jsonLine(schedule) : `${schedule.schedule_id}\n`);
+  write(1, options["json"] ? toJsonLine(schedule) : `${schedule.schedule_id}\n`);
   if (options["quiet"] || options["json"]) return;
   if (schedule.next.length === 0)
-    write(2, `The schedule is disabled. Enable it: ${droverCommand()} schedules enable ${schedule.name}\n`);
-  else write(2, `Next:\n${slotLines(schedule.next, schedule.timezone).join("\n")}\n`);
+    write(2, `The schedule is disabled. Enable it: ${findDroverCommand()} schedules enable ${schedule.name}\n`);
+  else write(2, `Next:\n${formatSlots(schedule.next, schedule.timezone).join("\n")}\n`);
 }
 
 /** Returns undefined for an unknown agent, which the coordinator refuses with a suggestion. */

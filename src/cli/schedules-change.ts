@@ -1,11 +1,11 @@
 import { connectOrFail } from "./connect.ts";
 import { findSchedule } from "./find-schedule.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { formatTime } from "./schedule-times.ts";
-import { hintId } from "./short-ids.ts";
-import { droverCommand } from "./drover-command.ts";
+import { toHintId } from "./short-ids.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 const base = { placeholders: "SCHEDULE", arity: [1, 1], options: {} } as const;
 
@@ -17,8 +17,8 @@ export const schedulesRun: CommandSpec = {
   async run(input) {
     const client = await connectOrFail(input);
     const run = await client.schedules.run((await findSchedule(client, input.positionals[0]!)).schedule_id);
-    write(1, input.options["json"] ? jsonLine(run) : `${run.run_id}\n`);
-    if (!input.options["quiet"]) write(2, `Watch it: ${droverCommand()} runs events ${hintId(run.run_id)}\n`);
+    write(1, input.options["json"] ? toJsonLine(run) : `${run.run_id}\n`);
+    if (!input.options["quiet"]) write(2, `Watch it: ${findDroverCommand()} runs events ${toHintId(run.run_id)}\n`);
     return 0;
   },
 };
@@ -48,7 +48,7 @@ export const schedulesRemove: CommandSpec = {
     const client = await connectOrFail(input);
     const { schedule_id, name, agent_name } = await findSchedule(client, input.positionals[0]!);
     await client.schedules.remove(schedule_id);
-    if (input.options["json"]) write(1, jsonLine({ schedule_id, removed: true }));
+    if (input.options["json"]) write(1, toJsonLine({ schedule_id, removed: true }));
     else if (!input.options["quiet"]) write(2, `Removed ${agent_name}/${name}.\n`);
     return 0;
   },
@@ -58,7 +58,7 @@ async function setEnabled(input: CommandInput, enabled: boolean): Promise<number
   const client = await connectOrFail(input);
   const { schedule_id } = await findSchedule(client, input.positionals[0]!);
   const schedule = await client.schedules.change(schedule_id, { enabled });
-  if (input.options["json"]) write(1, jsonLine(schedule));
+  if (input.options["json"]) write(1, toJsonLine(schedule));
   else if (!input.options["quiet"]) {
     const [next] = schedule.next;
     const consequence = next === undefined ? "its slots are skipped" : `next: ${formatTime(next, schedule.timezone)}`;

@@ -5,9 +5,9 @@ import type { Timing } from "../model/schedule.ts";
 import { connectOrFail } from "./connect.ts";
 import { findSchedule } from "./find-schedule.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
-import { localTimezone, slotLines } from "./schedule-times.ts";
+import { getLocalTimezone, formatSlots } from "./schedule-times.ts";
 
 export const schedulesNext: CommandSpec = {
   name: "schedules next",
@@ -34,10 +34,10 @@ async function showNext(input: CommandInput): Promise<number> {
     throw usageError("Specify a schedule, or pass --cron or --every.", "schedules next", "SCHEDULE");
   const { next, timezone } =
     scheduleArgument === undefined
-      ? preview({ timezone: readText(options, "timezone") ?? localTimezone(), ...(cron ? { cron } : { every }) })
+      ? preview({ timezone: readText(options, "timezone") ?? getLocalTimezone(), ...(cron ? { cron } : { every }) })
       : await findSchedule(await connectOrFail(input), scheduleArgument);
-  if (options["json"]) write(1, jsonLine({ timezone, next }));
-  else if (next.length > 0) write(1, `${slotLines(next, timezone).join("\n")}\n`);
+  if (options["json"]) write(1, toJsonLine({ timezone, next }));
+  else if (next.length > 0) write(1, `${formatSlots(next, timezone).join("\n")}\n`);
   else write(2, "The schedule is disabled, so it has no next time.\n");
   return 0;
 }

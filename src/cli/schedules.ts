@@ -1,14 +1,14 @@
 import type { Schedule, Slot } from "../model/schedule.ts";
-import { statusCell } from "./cells.ts";
+import { toStatusCell } from "./cells.ts";
 import { connectOrFail } from "./connect.ts";
 import { listAllSchedules, findSchedule } from "./find-schedule.ts";
-import { columns } from "./help.ts";
+import { formatColumns } from "./help.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readText } from "./options.ts";
-import { slotLines, formatTime } from "./schedule-times.ts";
-import { type Cell, formatAge, printable, writeTable } from "./table.ts";
-import { droverCommand } from "./drover-command.ts";
+import { formatSlots, formatTime } from "./schedule-times.ts";
+import { type Cell, formatAge, replaceControlCharacters, writeTable } from "./table.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 export const schedulesList: CommandSpec = {
   name: "schedules list",
@@ -40,37 +40,37 @@ async function listSchedules(input: CommandInput): Promise<number> {
   const { options } = input;
   const schedules = await listAllSchedules(await connectOrFail(input), readText(options, "agent"));
   const items = schedules.toSorted((a, b) => ((a.next[0] ?? "~") < (b.next[0] ?? "~") ? -1 : 1));
-  if (options["json"]) for (const schedule of items) write(1, jsonLine(schedule));
+  if (options["json"]) for (const schedule of items) write(1, toJsonLine(schedule));
   else if (items.length > 0)
     writeTable(
       ["NAME", "AGENT", "WHEN", "NEXT", "LAST", "RUN", "ID"],
-      items.map((schedule) => cells(schedule, new Date())),
+      items.map((schedule) => toCells(schedule, new Date())),
       ["RUN"],
     );
   else if (!options["quiet"])
-    write(2, `No schedules yet. Add one: ${droverCommand()} schedules add AGENT NAME --cron "0 3 * * *"\n`);
+    write(2, `No schedules yet. Add one: ${findDroverCommand()} schedules add AGENT NAME --cron "0 3 * * *"\n`);
   return 0;
 }
 
-function cells(schedule: Schedule, now: Date): Cell[] {
+function toCells(schedule: Schedule, now: Date): Cell[] {
   const { name, agent_name, timezone, enabled, next, last, schedule_id } = schedule;
   return [
     name,
     agent_name,
-    uncut(describeTiming(schedule)),
-    !enabled ? statusCell("disabled") : next[0] === undefined ? "never" : slotCell(next[0], timezone, now),
-    last === null ? "-" : slotCell(last.slot, timezone, now, describeOutcome(last)),
+    toUntruncatedCell(describeTiming(schedule)),
+    !enabled ? toStatusCell("disabled") : next[0] === undefined ? "never" : toSlotCell(next[0], timezone, now),
+    last === null ? "-" : toSlotCell(last.slot, timezone, now, describeOutcome(last)),
     last?.run_id ? { id: last.run_id } : "-",
     { id: schedule_id },
   ];
 }
 
-function uncut(value: string): Cell {
+function toUntruncatedCell(value: string): Cell {
   return { shown: value, piped: value };
 }
 
 /** A slot and its outcome: relative on a terminal, in the schedule's timezone in a pipe. */
-function slotCell(slot: string, timezone: string, now: Date, outcome = ""): Cell {
+function toSlotCell(slot: string, timezone: string, now: Date, outcome = ""): Cell {
   return {
     shown: `${outcome === "" && Date.parse(slot) <= now.getTime() ? "now" : formatAge(slot, now)} ${outcome}`.trimEnd(),
     piped: `${formatTime(slot, timezone)} ${outcome}`.trimEnd(),
@@ -83,7 +83,7 @@ async function showSchedule(input: CommandInput): Promise<number> {
   const limit = Number(readText(input.options, "limit") ?? 10);
   const { items: history } = await client.schedules.history(schedule.schedule_id, { limit });
   if (input.options["json"]) {
-    write(1, jsonLine({ ...schedule, history }));
+    write(1, toJsonLine({ ...schedule, history }));
     return 0;
   }
   const rows: [string, string | null][] = [
@@ -100,15 +100,17 @@ async function showSchedule(input: CommandInput): Promise<number> {
     ["defined by", { file: "the agent's file", agent: "the agent", api: null }[schedule.source]],
     ["owner", schedule.created_by],
   ];
-  const visibleRows = rows.flatMap(([name, value]): [string, string][] => (value ? [[name, printable(value)]] : []));
-  write(1, `${columns(visibleRows).join("\n")}\n`);
-  if (schedule.next.length > 0) write(1, `\nnext\n${slotLines(schedule.next, schedule.timezone).join("\n")}\n`);
+  const visibleRows = rows.flatMap(([name, value]): [string, string][] =>
+    value ? [[name, replaceControlCharacters(value)]] : [],
+  );
+  write(1, `${formatColumns(visibleRows).join("\n")}\n`);
+  if (schedule.next.length > 0) write(1, `\nnext\n${formatSlots(schedule.next, schedule.timezone).join("\n")}\n`);
   if (history.length === 0) return 0;
   const lines = history.map((slot): [string, string] => [
     formatTime(slot.slot, schedule.timezone),
-    printable([describeOutcome(slot), slot.run_id, slot.detail].filter(Boolean).join("  ")),
+    replaceControlCharacters([describeOutcome(slot), slot.run_id, slot.detail].filter(Boolean).join("  ")),
   ]);
-  write(1, `\nhistory\n${columns(lines).join("\n")}\n`);
+  write(1, `\nhistory\n${formatColumns(lines).join("\n")}\n`);
   return 0;
 }
 

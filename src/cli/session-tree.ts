@@ -4,7 +4,7 @@ type SessionDetails = Output<"GET /sessions/{session_id}">;
 type Node = Pick<SessionDetails["descendants"][number], "session_id" | "forked_from" | "fork_at_turn" | "run_count">;
 
 /** The tree of forks around a session as lines. Empty if it has no forks and is not a fork. */
-export function treeLines(session: SessionDetails): string[] {
+export function formatTree(session: SessionDetails): string[] {
   const nodes: Node[] = [...session.ancestors, session, ...session.descendants];
   const [root] = nodes;
   if (nodes.length === 1 || root === undefined) return [];

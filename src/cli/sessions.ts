@@ -1,25 +1,25 @@
 import type { SessionVersion } from "../model/session.ts";
 import type { Output } from "../wire/contracts.ts";
-import { statusCell, timeCell } from "./cells.ts";
+import { toStatusCell, toTimeCell } from "./cells.ts";
 import { connect } from "./connect.ts";
 import {
   type ContinuableSession,
   describeContinuation,
-  judgeSessions,
+  assessSessions,
   listAgentsHere,
   readSessionPage,
 } from "./continuable-sessions.ts";
-import { columns } from "./help.ts";
+import { formatColumns } from "./help.ts";
 import { findSession } from "./find-id.ts";
-import { withHistory } from "./history.ts";
+import { withRecord } from "./with-record.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readLimit, readText } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
-import { treeLines } from "./session-tree.ts";
-import { hintId } from "./short-ids.ts";
-import { type Cell, printable, writeTable } from "./table.ts";
-import { droverCommand } from "./drover-command.ts";
+import { formatTree } from "./session-tree.ts";
+import { toHintId } from "./short-ids.ts";
+import { type Cell, replaceControlCharacters, writeTable } from "./table.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 export const sessionsList: CommandSpec = {
   name: "sessions list",
@@ -63,35 +63,35 @@ async function listSessions(input: CommandInput): Promise<number> {
   const agent = readText(options, "agent");
   const limit = readLimit(options, "sessions list");
   const query = { agent_name: agent, limit, cursor: readText(options, "cursor") };
-  const page = await withHistory(input, (client, isLive) => readSessionPage(client, isLive, query));
+  const page = await withRecord(input, (client, hasCoordinator) => readSessionPage(client, hasCoordinator, query));
   if (!page) return 0;
   const agents = page.agents ?? (await listAgentsHere(input, (await connect(input)).project));
   const now = new Date();
-  const sessions = judgeSessions({ ...page, agents }, now);
-  if (options["json"]) for (const session of sessions) write(1, jsonLine(session));
+  const sessions = assessSessions({ ...page, agents }, now);
+  if (options["json"]) for (const session of sessions) write(1, toJsonLine(session));
   else
     writeTable(
       ["ID", "AGENT", "RUNS", "LAST RUN", "USED", "CONTINUE", "HOST", "WHERE"],
-      sessions.map((session) => cells(session, now)),
+      sessions.map((session) => toCells(session, now)),
     );
   if (page.next_cursor && !options["quiet"]) {
     const agentOption = agent ? ` --agent ${shellQuote(agent)}` : "";
     write(
       2,
-      `More: ${droverCommand()} sessions list${agentOption} --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`,
+      `More: ${findDroverCommand()} sessions list${agentOption} --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`,
     );
   }
   return 0;
 }
 
-function cells(session: ContinuableSession, now: Date): Cell[] {
+function toCells(session: ContinuableSession, now: Date): Cell[] {
   const { last_run } = session;
   return [
     { id: session.session_id },
     session.agent_name,
     String(session.run_count),
-    last_run === null ? "-" : statusCell(last_run.status),
-    timeCell(session.last_used_at, now),
+    last_run === null ? "-" : toStatusCell(last_run.status),
+    toTimeCell(session.last_used_at, now),
     describeContinuation(session),
     session.hostname ?? "-",
     session.project_dir ?? "-",
@@ -99,18 +99,18 @@ function cells(session: ContinuableSession, now: Date): Cell[] {
 }
 
 async function showSession(input: CommandInput): Promise<number> {
-  const session = await withHistory(input, (client) => findSession(client, input.positionals[0]!));
+  const session = await withRecord(input, (client) => findSession(client, input.positionals[0]!));
   if (!session) return 1;
-  if (input.options["json"]) write(1, jsonLine(session));
+  if (input.options["json"]) write(1, toJsonLine(session));
   else {
     showHead(session);
     write(1, "\n");
-    writeTable(["RUN", "MODE", "STATUS", "AFTER RUN"], session.versions.map(versionCells));
-    const tree = treeLines(session);
+    writeTable(["RUN", "MODE", "STATUS", "AFTER RUN"], session.versions.map(toVersionCells));
+    const tree = formatTree(session);
     if (tree.length > 0) write(1, `\n${tree.join("\n")}\n`);
   }
   if (session.executor_session_id && !input.options["quiet"])
-    write(2, `Continue: ${droverCommand()} sessions resume ${hintId(session.session_id)} --prompt "..."\n`);
+    write(2, `Continue: ${findDroverCommand()} sessions resume ${toHintId(session.session_id)} --prompt "..."\n`);
   return 0;
 }
 
@@ -129,27 +129,29 @@ function showHead(session: Output<"GET /sessions/{session_id}">): void {
     ["created", session.created_at],
     ["last used", session.last_used_at],
   ];
-  const visibleRows = rows.flatMap(([name, value]): [string, string][] => (value ? [[name, printable(value)]] : []));
-  write(1, `${columns(visibleRows).join("\n")}\n`);
+  const visibleRows = rows.flatMap(([name, value]): [string, string][] =>
+    value ? [[name, replaceControlCharacters(value)]] : [],
+  );
+  write(1, `${formatColumns(visibleRows).join("\n")}\n`);
 }
 
-function versionCells({ run_id, mode, status, parent }: SessionVersion): Cell[] {
-  return [{ id: run_id }, mode, statusCell(status), parent === null ? "-" : { id: parent }];
+function toVersionCells({ run_id, mode, status, parent }: SessionVersion): Cell[] {
+  return [{ id: run_id }, mode, toStatusCell(status), parent === null ? "-" : { id: parent }];
 }
 
 async function deleteSessions(input: CommandInput): Promise<number> {
-  const deleted = await withHistory(input, async (client) => {
+  const deleted = await withRecord(input, async (client) => {
     const ids: string[] = [];
     // Finds all sessions before it deletes the first, so that a wrong id deletes nothing.
     for (const query of input.positionals) ids.push((await findSession(client, query)).session_id);
     for (const session_id of ids) {
       await client.sessions.remove(session_id);
-      write(1, input.options["json"] ? jsonLine({ session_id, deleted: true }) : `${session_id}\n`);
+      write(1, input.options["json"] ? toJsonLine({ session_id, deleted: true }) : `${session_id}\n`);
     }
     return ids;
   });
   if (!deleted) return 1;
   if (!input.options["quiet"])
-    write(2, `Deleted. The runs are kept: ${droverCommand()} runs list --session-id SESSION\n`);
+    write(2, `Deleted. The runs are kept: ${findDroverCommand()} runs list --session-id SESSION\n`);
   return 0;
 }

@@ -23,6 +23,6 @@ function isDistinct(ids: readonly string[], length: number): boolean {
 }
 
 /** An id in a hint on stderr: short on a terminal, complete in a file or pipe. */
-export function hintId(id: string): string {
+export function toHintId(id: string): string {
   return isTerminal(2) ? createIdShortener([id])(id) : id;
 }

@@ -8,12 +8,12 @@ import { databaseFile, recordDirectory, runsDirectory } from "../model/state-lay
 import { moveState } from "../compose/move-state.ts";
 import { readHeadCopy } from "../record/audit/head.ts";
 import { verifyAudit } from "../record/audit/verify.ts";
-import { columns } from "./help.ts";
+import { formatColumns } from "./help.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 export const stateCommand: CommandSpec = {
   name: "state",
@@ -47,7 +47,7 @@ async function showState(input: CommandInput): Promise<number> {
   const locations = findLocations(input.env, input.cwd);
   const state = describeState(locations, input.env);
   if (input.options["json"]) {
-    write(1, jsonLine(state));
+    write(1, toJsonLine(state));
     return 0;
   }
   const rows: (readonly [string, string])[] = [
@@ -55,15 +55,19 @@ async function showState(input: CommandInput): Promise<number> {
     ["record", `${state.record.path}, ${formatSize(state.record.bytes)}`],
     ["runs", `${state.runs.path}, ${formatSize(state.runs.bytes)}`],
     ["second head", state.second_head === null ? "none" : describeHeadCopy(state.second_head)],
-    ...(state.earlier === null ? [] : ([["to be moved", `${state.earlier} (${moveCommand(state.earlier)})`]] as const)),
-    ...(state.not_used === null ? [] : ([["not used", `${state.not_used} (${moveCommand(state.not_used)})`]] as const)),
+    ...(state.earlier === null
+      ? []
+      : ([["to be moved", `${state.earlier} (${toMoveCommand(state.earlier)})`]] as const)),
+    ...(state.not_used === null
+      ? []
+      : ([["not used", `${state.not_used} (${toMoveCommand(state.not_used)})`]] as const)),
   ];
-  write(1, `${columns(rows).join("\n")}\n`);
+  write(1, `${formatColumns(rows).join("\n")}\n`);
   return 0;
 }
 
 /** Returns why the state is in this directory. */
-export function locationReason(
+export function explainLocation(
   { stateDirectory, configFile, repository }: Locations,
   env: CommandInput["env"],
 ): string {
@@ -78,7 +82,7 @@ function describeState(locations: Locations, env: CommandInput["env"]) {
   const describePart = (path: string) => ({ path, bytes: measureSize(path) });
   return {
     state_directory: stateDirectory,
-    because: locationReason(locations, env),
+    because: explainLocation(locations, env),
     record: describePart(recordDirectory(stateDirectory)),
     runs: describePart(runsDirectory(stateDirectory)),
     second_head: headCopy,
@@ -92,7 +96,7 @@ function describeHeadCopy(file: string): string {
   return head ? `${file}, ${head.count} rows` : `${file}, not yet written`;
 }
 
-const moveCommand = (from: string): string => `${droverCommand()} state move --from ${shellQuote(from)}`;
+const toMoveCommand = (from: string): string => `${findDroverCommand()} state move --from ${shellQuote(from)}`;
 
 async function move(input: CommandInput): Promise<number> {
   const locations = findLocations(input.env, input.cwd);
@@ -108,7 +112,7 @@ async function move(input: CommandInput): Promise<number> {
     ? await verifyAudit({ directory, headCopy: locations.headCopy })
     : null;
   if (input.options["json"]) {
-    write(1, jsonLine({ from, state_directory: to, audit }));
+    write(1, toJsonLine({ from, state_directory: to, audit }));
     return 0;
   }
   const chain = audit && (audit.ok ? `intact, ${audit.rows} rows` : `NOT intact: ${audit.first_bad?.what}`);
@@ -128,7 +132,7 @@ function findStateToMove(locations: Locations, env: CommandInput["env"]): string
     throw usageError(`No state was found that could be moved to ${stateDirectory}.`, "state move", "--from");
   if (isTrusted(dirname(ignoredState.path), env)) return ignoredState.path;
   throw usageError(
-    `${ignoredState.path} contains tokens, agents and schedules. If your own Drover created it, pass its path: ${moveCommand(ignoredState.path)}`,
+    `${ignoredState.path} contains tokens, agents and schedules. If your own Drover created it, pass its path: ${toMoveCommand(ignoredState.path)}`,
     "state move",
     "--from",
   );

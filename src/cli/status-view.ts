@@ -1,9 +1,9 @@
 import type { RunRow } from "../model/store.ts";
-import { statusCell, timeCell } from "./cells.ts";
-import { droverCommand } from "./drover-command.ts";
-import { columns } from "./help.ts";
+import { toStatusCell, toTimeCell } from "./cells.ts";
+import { findDroverCommand } from "./drover-command.ts";
+import { formatColumns } from "./help.ts";
 import { write } from "./io.ts";
-import { shortInput } from "./question-view.ts";
+import { summarizeInput } from "./question-view.ts";
 import type { Activity } from "./read-activity.ts";
 import { createIdShortener } from "./short-ids.ts";
 import { type Cell, formatAge, writeTable } from "./table.ts";
@@ -39,10 +39,10 @@ export function showStatus({ coordinator, state, activity }: Status, { quiet }: 
   if (state) rows.push(["state", `${state.directory} (${state.because})`]);
   else rows.push(["state", "on the coordinator's machine"]);
   if (activity) rows.push(["runs", summarize(activity)]);
-  write(1, `${columns(rows).join("\n")}\n`);
+  write(1, `${formatColumns(rows).join("\n")}\n`);
   if (activity) showActivity(activity, now);
   if (coordinator || quiet) return;
-  const drover = droverCommand();
+  const drover = findDroverCommand();
   write(
     2,
     `
@@ -65,18 +65,18 @@ function summarize({ running, pending, questions, parked, failed }: Activity): s
 }
 
 function showActivity({ runners, running, pending, questions, parked, failed }: Activity, now: Date): void {
-  const drover = droverCommand();
+  const drover = findDroverCommand();
   const shortenId = createIdShortener(parked.items.map(({ run_id }) => run_id));
   showSection(
     "Runners",
     ["ID", "STATUS", "PROFILE", "HOST", "SLOTS USED", "SEEN"],
     runners.map((runner) => [
       { id: runner.runner_id },
-      statusCell(runner.status),
+      toStatusCell(runner.status),
       runner.executor_profile,
       runner.hostname,
       `${runner.running} of ${runner.slots}`,
-      timeCell(runner.last_seen_at, now),
+      toTimeCell(runner.last_seen_at, now),
     ]),
   );
   showSection(
@@ -85,8 +85,8 @@ function showActivity({ runners, running, pending, questions, parked, failed }: 
     running.items.map((row) => [
       { id: row.run_id },
       row.agent_name,
-      statusCell(row.status),
-      timeCell(row.started_at ?? row.created_at, now),
+      toStatusCell(row.status),
+      toTimeCell(row.started_at ?? row.created_at, now),
       row.runner_id === null ? "-" : { id: row.runner_id },
     ]),
     running.count,
@@ -98,7 +98,7 @@ function showActivity({ runners, running, pending, questions, parked, failed }: 
     pending.items.map((row) => [
       { id: row.run_id },
       row.agent_name,
-      timeCell(row.created_at, now),
+      toTimeCell(row.created_at, now),
       row.why.map(({ demand, detail }) => `${demand}: ${detail}`).join("; ") || "a free slot of a runner",
     ]),
     pending.count,
@@ -110,9 +110,9 @@ function showActivity({ runners, running, pending, questions, parked, failed }: 
     questions.items.map(({ run_id, agent_name, asked_at, tool, input }) => [
       { id: run_id },
       agent_name,
-      timeCell(asked_at, now),
+      toTimeCell(asked_at, now),
       tool,
-      shortInput(input),
+      summarizeInput(input),
     ]),
     questions.count,
     `${drover} questions`,
@@ -124,7 +124,7 @@ function showActivity({ runners, running, pending, questions, parked, failed }: 
       { id: row.run_id },
       row.agent_name,
       describeParkReason(row),
-      continuationCell(row, shortenId, now),
+      toContinuationCell(row, shortenId, now),
     ]),
     parked.count,
     `${drover} runs list --status parked`,
@@ -136,7 +136,7 @@ function showActivity({ runners, running, pending, questions, parked, failed }: 
       { id: row.run_id },
       row.agent_name,
       row.reason === null ? "-" : { shown: row.reason, piped: row.reason, tone: "red" },
-      timeCell(row.finished_at ?? row.created_at, now),
+      toTimeCell(row.finished_at ?? row.created_at, now),
       row.error ?? row.summary ?? "",
     ]),
     failed.count,
@@ -166,13 +166,13 @@ function describeParkReason({ parked_why, waiting_for }: RunRow): string {
 }
 
 /** When the run continues automatically, or the command that continues it, with an id as short as the table's on a terminal. */
-function continuationCell(
+function toContinuationCell(
   { run_id, parked_why, parked_until }: RunRow,
   shortenId: (id: string) => string,
   now: Date,
 ): Cell {
   if (parked_why === "approval") return "when it is answered";
-  if (parked_until !== null) return timeCell(parked_until, now);
-  const command = `${droverCommand()} runs resume`;
+  if (parked_until !== null) return toTimeCell(parked_until, now);
+  const command = `${findDroverCommand()} runs resume`;
   return { shown: `${command} ${shortenId(run_id)}`, piped: `${command} ${run_id}` };
 }

@@ -1,10 +1,10 @@
 import type { ApiClient } from "../wire/client.ts";
 import { connect } from "./connect.ts";
-import { withHistory } from "./history.ts";
+import { withRecord } from "./with-record.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
-import { locationReason } from "./state.ts";
+import { explainLocation } from "./state.ts";
 import { type Activity, readActivity } from "./read-activity.ts";
 import { showStatus, type Status } from "./status-view.ts";
 
@@ -27,7 +27,7 @@ async function runStatus(input: CommandInput): Promise<number> {
   const { locations } = project;
   const state = isRemote
     ? null
-    : { directory: locations.stateDirectory, because: locationReason(locations, input.env) };
+    : { directory: locations.stateDirectory, because: explainLocation(locations, input.env) };
   const status: Status = client
     ? {
         coordinator: await readCoordinator(client),
@@ -35,7 +35,7 @@ async function runStatus(input: CommandInput): Promise<number> {
         activity: await readActivity(client, true),
       }
     : { coordinator: null, state, activity: await readRecordedActivity(input) };
-  if (input.options["json"]) write(1, jsonLine(status));
+  if (input.options["json"]) write(1, toJsonLine(status));
   else showStatus(status, { quiet: input.options["quiet"] === true });
   return status.coordinator === null ? 1 : 0;
 }
@@ -48,5 +48,5 @@ async function readCoordinator(client: ApiClient): Promise<Status["coordinator"]
 /** Reads the record without a coordinator. A missing record is not worth a hint here. */
 function readRecordedActivity(input: CommandInput): Promise<Activity | null> {
   const quiet: CommandInput = { ...input, options: { ...input.options, quiet: true } };
-  return withHistory(quiet, (client) => readActivity(client, false));
+  return withRecord(quiet, (client) => readActivity(client, false));
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from "vitest";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { stripControlCharacters } from "./strip-control-characters.ts";
 
 /** Sequences by their effect on a terminal, with the plain text that must remain. */
@@ -51,7 +51,7 @@ it("keeps colours only on request", () => {
 
 it("writes JSON that is safe on a terminal and has the same meaning", () => {
   const value = { ...hostile, half: "\ud800" };
-  const line = jsonLine(value);
+  const line = toJsonLine(value);
   expect(JSON.parse(line)).toEqual(value);
   expect(stripControlCharacters(line)).toBe(line);
 });

@@ -1,5 +1,5 @@
 import type { FlatAgent } from "../wire/client.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 type OfferedAgent = Pick<FlatAgent, "name" | "type" | "runner_id" | "parameters_schema">;
 
@@ -8,13 +8,13 @@ export function suggestFirstRun(agents: readonly OfferedAgent[]): string | null 
   const offered = agents.filter(({ runner_id }) => runner_id !== null);
   const agent = offered.find(({ name }) => name === "echo") ?? offered[0];
   if (!agent) return null;
-  if (agent.name === "echo") return `${droverCommand()} run echo --message "Hello World"`;
-  const parameterOptions = requiredParameters(agent.parameters_schema).map((name) => ` --${name} ...`);
+  if (agent.name === "echo") return `${findDroverCommand()} run echo --message "Hello World"`;
+  const parameterOptions = listRequiredParameters(agent.parameters_schema).map((name) => ` --${name} ...`);
   const promptOption = agent.type === "autonomous" && parameterOptions.length === 0 ? ' --prompt "..."' : "";
-  return `${droverCommand()} run ${agent.name}${parameterOptions.join("")}${promptOption}`;
+  return `${findDroverCommand()} run ${agent.name}${parameterOptions.join("")}${promptOption}`;
 }
 
-function requiredParameters(schema: OfferedAgent["parameters_schema"]): string[] {
+function listRequiredParameters(schema: OfferedAgent["parameters_schema"]): string[] {
   const names = schema?.["required"];
   return Array.isArray(names) ? names.filter((name): name is string => typeof name === "string") : [];
 }

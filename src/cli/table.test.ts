@@ -1,13 +1,13 @@
 import { expect, it } from "vitest";
-import { timeCell } from "./cells.ts";
+import { toTimeCell } from "./cells.ts";
 import { formatTable } from "./table.ts";
 
 const id = "01a1ef80-a470-744f-9b1e-2fafc1d6b999";
 const now = new Date("2026-11-18T12:00:00Z");
 const header = ["ID", "SUMMARY", "AGE", "TAG"];
 const rows = [
-  [{ id }, "a summary that is much too long for this terminal", timeCell("2026-11-18T11:00:00Z", now), "short"],
-  [{ id: "build-machine-number-1" }, "日本語の要約は幅が二倍である", timeCell("2026-11-19T12:00:00Z", now), ""],
+  [{ id }, "a summary that is much too long for this terminal", toTimeCell("2026-11-18T11:00:00Z", now), "short"],
+  [{ id: "build-machine-number-1" }, "日本語の要約は幅が二倍である", toTimeCell("2026-11-19T12:00:00Z", now), ""],
 ];
 
 it("cuts only the widest text column to the width of the terminal, and never an id", () => {

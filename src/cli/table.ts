@@ -1,7 +1,7 @@
 import { isTerminal, write } from "./io.ts";
 import { createIdShortener } from "./short-ids.ts";
 import { createStyleFor, type Style } from "./terminal/style.ts";
-import { cutToWidth, textWidth } from "./terminal/text-width.ts";
+import { truncateToWidth, measureWidth } from "./terminal/text-width.ts";
 
 /**
  * One field of a table. A string is text, which a narrow terminal may cut. An `id` is shortened on a terminal as far as the
@@ -38,9 +38,9 @@ export function formatTable(
   const style = createStyleFor(1, process.env);
   const ids = rows.flat().flatMap((cell) => (typeof cell !== "string" && "id" in cell ? [cell.id] : []));
   const shortenId = createIdShortener(ids);
-  const texts = rows.map((row) => row.map((cell) => printable(toShownText(cell, shortenId))));
+  const texts = rows.map((row) => row.map((cell) => replaceControlCharacters(toShownText(cell, shortenId))));
   const widths = header.map((title, column) =>
-    Math.max(textWidth(title), ...texts.map((row) => textWidth(row[column] ?? ""))),
+    Math.max(measureWidth(title), ...texts.map((row) => measureWidth(row[column] ?? ""))),
   );
   const canShrink = header.map((_, column) => rows.every((row) => typeof (row[column] ?? "") === "string"));
   if (!shrinkColumns(widths, canShrink, maxWidth) && optional.length > 0) {
@@ -53,8 +53,8 @@ export function formatTable(
     return row
       .slice(0, lastColumn + 1)
       .map((text, column) => {
-        const cut = cutToWidth(text, widths[column]!);
-        const padding = column === lastColumn ? "" : " ".repeat(widths[column]! - textWidth(cut));
+        const cut = truncateToWidth(text, widths[column]!);
+        const padding = column === lastColumn ? "" : " ".repeat(widths[column]! - measureWidth(cut));
         return `${paint(cut, column)}${padding}`;
       })
       .join("  ");
@@ -95,7 +95,7 @@ function shrinkColumns(widths: number[], canShrink: readonly boolean[], maxWidth
 }
 
 /** Replaces control characters, which could change what a terminal shows. */
-export function printable(text: string): string {
+export function replaceControlCharacters(text: string): string {
   // oxlint-disable-next-line no-control-regex
   return text.replaceAll(/[\u0000-\u001f\u007f-\u009f]+/g, " ");
 }

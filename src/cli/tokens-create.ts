@@ -3,10 +3,10 @@ import { type TokenRole, tokenRoles } from "../model/token.ts";
 import type { NewToken } from "../wire/client.ts";
 import { connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, type OptionSpec, readText, usageError } from "./options.ts";
 import { readTimeSpan } from "./read-time-span.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 const tokenOptions: Record<string, OptionSpec> = {
   subject: { placeholder: "S", description: "the user or machine that the token is for, instead of SUBJECT" },
@@ -58,12 +58,12 @@ async function create(input: CommandInput, settings: Omit<NewToken, "subject">):
   const label = readText(options, "label");
   const client = await connectOrFail(input);
   const created = await client.tokens.create({ ...settings, subject, ...(label ? { label } : {}) });
-  write(1, options["json"] ? jsonLine(created) : `${created.token}\n`);
+  write(1, options["json"] ? toJsonLine(created) : `${created.token}\n`);
   if (options["quiet"]) return 0;
   const use = enrolment
     ? `Use it once, on the runner's host: DROVER_API_URL=${client.url} DROVER_ENROLMENT=... drover runner -x PROFILE\n`
     : "";
-  write(2, `The token is not shown again. Revoke it: ${droverCommand()} tokens revoke ${created.token_id}\n${use}`);
+  write(2, `The token is not shown again. Revoke it: ${findDroverCommand()} tokens revoke ${created.token_id}\n${use}`);
   return 0;
 }
 

@@ -5,7 +5,7 @@ import { readAnnouncement } from "./announcement.ts";
 import { connectOrFail } from "./connect.ts";
 import { findToken } from "./find-token.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 import { readTimeSpan } from "./read-time-span.ts";
 
@@ -35,7 +35,7 @@ async function rotateToken(input: CommandInput): Promise<number> {
   const client = await connectOrFail(input);
   const token_id = await findToken(client, positionals[0]!);
   const rotated = await client.tokens.rotate(token_id, overlap);
-  write(1, options["json"] ? jsonLine(rotated) : `${rotated.token}\n`);
+  write(1, options["json"] ? toJsonLine(rotated) : `${rotated.token}\n`);
   const { replaces } = rotated;
   const file = replaces.asked_with ? await updateTokenFile(input, rotated.token) : null;
   if (options["quiet"]) return 0;

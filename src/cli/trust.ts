@@ -1,13 +1,13 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { isTrusted, listTrusted, revokeTrust, trustDirectory, trustProblem } from "../define/trust.ts";
+import { isTrusted, listTrusted, revokeTrust, trustDirectory, getTrustProblem } from "../define/trust.ts";
 import { RequestError } from "../model/errors.ts";
 import { tryWrite, write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { noteSharedRecord } from "./shared-record.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { writeTable } from "./table.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 export const trustCommand: CommandSpec = {
   name: "trust",
@@ -48,18 +48,19 @@ export const trustRevoke: CommandSpec = {
 
 async function runTrust({ positionals, cwd, env, options }: CommandInput): Promise<number> {
   const path = trustDirectory(resolve(cwd, positionals[0] ?? "."), env);
-  if (options["json"]) write(1, jsonLine({ path, trusted: true }));
-  else if (!options["quiet"]) tryWrite(2, `Trusted ${path}. Revoke it with: ${droverCommand()} trust revoke ${path}\n`);
+  if (options["json"]) write(1, toJsonLine({ path, trusted: true }));
+  else if (!options["quiet"])
+    tryWrite(2, `Trusted ${path}. Revoke it with: ${findDroverCommand()} trust revoke ${path}\n`);
   if (!options["json"] && !options["quiet"]) noteSharedRecord(path, env);
   return 0;
 }
 
 async function listDirectories({ env, options }: CommandInput): Promise<number> {
-  const problem = trustProblem(env);
+  const problem = getTrustProblem(env);
   if (problem !== null) tryWrite(2, `drover: ${problem}\n`);
   const entries = listTrusted(env);
   if (options["json"]) {
-    for (const { path, trusted, at } of entries) write(1, jsonLine({ path, trusted, at }));
+    for (const { path, trusted, at } of entries) write(1, toJsonLine({ path, trusted, at }));
     return 0;
   }
   const rows = entries.map(({ path, trusted, at }) => {
@@ -81,7 +82,7 @@ async function revokeDirectory({ positionals, cwd, env, options }: CommandInput)
       next: "Run `drover trust list` to see the directories.",
     });
   const path = revokeTrust(directory, env);
-  if (options["json"]) write(1, jsonLine({ path, trusted: false }));
+  if (options["json"]) write(1, toJsonLine({ path, trusted: false }));
   else if (!options["quiet"]) tryWrite(2, `${path} is no longer trusted.\n`);
   if (isTrusted(path, env))
     tryWrite(2, `drover: ${path} is still trusted, because DROVER_TRUST names it or it is part of Drover.\n`);

@@ -1,7 +1,7 @@
 import type { ApiClient } from "../wire/client.ts";
 import { connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 
 export const uiCommand: CommandSpec = {
@@ -22,13 +22,13 @@ export const uiCommand: CommandSpec = {
 
 async function printLink(input: CommandInput): Promise<number> {
   const client = await connectOrFail(input);
-  const address = await signInAddress(client);
-  write(1, input.options["json"] ? jsonLine({ url: address }) : `${address}\n`);
+  const address = await createSignInAddress(client);
+  write(1, input.options["json"] ? toJsonLine({ url: address }) : `${address}\n`);
   return 0;
 }
 
 /** Puts the code into the fragment, which browsers do not send and proxies do not log. */
-export async function signInAddress(client: ApiClient): Promise<string> {
+export async function createSignInAddress(client: ApiClient): Promise<string> {
   const { code } = await client.signIn.link();
   return `${client.url.replace(/\/+$/, "")}/ui/${code === null ? "" : `#code=${code}`}`;
 }

@@ -13,9 +13,9 @@ import { type CommandInput, type CommandSpec, readList, usageError } from "./opt
 import { readListenAddress, serveStateDirectory, serveOptions } from "./serve-state-directory.ts";
 import { searchesForProfiles, resolveTrust } from "./resolve-trust.ts";
 import { noteSharedRecord } from "./shared-record.ts";
-import { signInAddress } from "./ui.ts";
+import { createSignInAddress } from "./ui.ts";
 import { waitForShutdown } from "./wait-for-shutdown.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 export const upCommand: CommandSpec = {
   name: "up",
@@ -55,7 +55,7 @@ async function startUp(input: CommandInput): Promise<number> {
       arguments: [
         join(__dirname, "..", "bin", "drover.js"),
         "runner",
-        ...runnerArguments(input, findAgentsDirectory(input, project)),
+        ...listRunnerArguments(input, findAgentsDirectory(input, project)),
       ],
       workingDirectory: input.cwd,
       environment: {
@@ -93,7 +93,7 @@ async function startUp(input: CommandInput): Promise<number> {
     const { url: displayUrl, adminToken: token } = coordinator;
     // Plain HTTP is safe here, because the request stays within this process.
     const client = createClient({ url: address, displayUrl, token, allowHttp: true });
-    write(2, `\nDashboard: ${await signInAddress(client)}\n`);
+    write(2, `\nDashboard: ${await createSignInAddress(client)}\n`);
   };
   // Handles signals from the start, because nothing else would stop the runner.
   const shutdown = waitForShutdown({
@@ -120,7 +120,7 @@ async function startUp(input: CommandInput): Promise<number> {
   return 125;
 }
 
-function runnerArguments({ options }: CommandInput, agents: string | null): string[] {
+function listRunnerArguments({ options }: CommandInput, agents: string | null): string[] {
   const slots = options["slots"];
   return [
     "--while-stdin",
@@ -146,8 +146,8 @@ Drover is up at ${url}
   admin token     ${tokenFile}
 
 Try, in another terminal:
-${firstRun === null ? "" : `  ${firstRun}\n`}  ${droverCommand()} agents list
-  ${droverCommand()} runs list
+${firstRun === null ? "" : `  ${firstRun}\n`}  ${findDroverCommand()} agents list
+  ${findDroverCommand()} runs list
   curl -s ${url}/agents -H "Authorization: Bearer $(cat ${tokenFile})"
 
 Press Ctrl-C to stop: active runs get 30 s to finish. Press it again to stop at once.

@@ -1,7 +1,7 @@
 import type { UsageRow } from "../model/question.ts";
-import { withHistory } from "./history.ts";
+import { withRecord } from "./with-record.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 import { readTime } from "./read-time.ts";
 import { writeTable } from "./table.ts";
@@ -34,21 +34,21 @@ async function showUsage(input: CommandInput): Promise<number> {
   if (!by) throw usageError(`--by ${value} is not one of ${groupings.join(", ")}.`, "usage", "--by");
   // Usage is summed up by UTC day.
   const [since, until] = (["since", "until"] as const).map((name) => readTime(options, name, "usage")?.slice(0, 10));
-  const page = await withHistory(input, (client) =>
+  const page = await withRecord(input, (client) =>
     client.usage({ by, since, until, agent_name: readText(options, "agent"), limit: 1000 }),
   );
   if (!page) return 0;
-  if (options["json"]) for (const row of page.items) write(1, jsonLine(row));
+  if (options["json"]) for (const row of page.items) write(1, toJsonLine(row));
   else if (page.items.length > 0)
     writeTable(
       [by.toUpperCase(), "RUNS", "TURNS", "TOKENS IN", "TOKENS OUT", "COST"],
-      page.items.map((row) => cells(row, by)),
+      page.items.map((row) => toCells(row, by)),
     );
   else if (!options["quiet"]) write(2, "No run has used a model yet.\n");
   return 0;
 }
 
-function cells(row: UsageRow, by: (typeof groupings)[number]): string[] {
+function toCells(row: UsageRow, by: (typeof groupings)[number]): string[] {
   const { cost_usd } = row;
   const key = { agent: row.agent_name, day: row.day, session: row.session_id }[by];
   return [

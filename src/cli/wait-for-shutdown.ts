@@ -4,13 +4,13 @@ export async function waitForShutdown(options: {
   immediate: () => Promise<void>;
   done: Promise<void>;
   /** Only SIGTERM counts: the terminal sends Ctrl-C to the parent too, which forwards it as SIGTERM. */
-  byParent?: boolean;
+  hasParent?: boolean;
 }): Promise<void> {
   let signals = 0;
   const shutdown = new Promise<void>((resolve, reject) => {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
       process.on(signal, () => {
-        if (options.byParent && signal !== "SIGTERM") return;
+        if (options.hasParent && signal !== "SIGTERM") return;
         signals++;
         (signals === 1 ? options.graceful() : options.immediate()).then(resolve, reject);
       });

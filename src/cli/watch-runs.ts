@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { HostError } from "../model/errors.ts";
 import { draw, isTerminal, write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import type { ListedRun, RunPage } from "./runs-filter.ts";
 import { type Cell, formatTable, writeTable } from "./table.ts";
 import { createScreen } from "./terminal/screen.ts";
@@ -68,7 +68,7 @@ async function printChanges(readPage: ReadPage, { toCells, json }: View): Promis
       const state = JSON.stringify(run);
       if (printed.get(run.run_id) === state) continue;
       printed.set(run.run_id, state);
-      if (json) write(1, jsonLine(run));
+      if (json) write(1, toJsonLine(run));
       else writeTable([], [toCells(run, new Date())]);
     }
     // Forget the runs that are no longer in the list.

@@ -1,15 +1,15 @@
 import { type Delivery, type Webhook, deliveryStatuses } from "../model/webhook.ts";
 import { type WebhookEvent, webhookEvents } from "../model/webhook-events.ts";
 import type { ApiClient } from "../wire/client.ts";
-import { statusCell, timeCell } from "./cells.ts";
+import { toStatusCell, toTimeCell } from "./cells.ts";
 import { connectOrFail } from "./connect.ts";
 import { findOnlyMatch, findRunId, newest } from "./find-id.ts";
 import { write } from "./io.ts";
-import { jsonLine } from "./json-line.ts";
+import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readList, readLimit, readText, usageError } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
 import { type Cell, writeTable } from "./table.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
 export const webhooksList: CommandSpec = {
   name: "webhooks list",
@@ -20,8 +20,8 @@ export const webhooksList: CommandSpec = {
   options: {},
   async run(input) {
     const { items } = await (await connectOrFail(input)).webhooks.list();
-    if (input.options["json"]) for (const webhook of items) write(1, jsonLine(webhook));
-    else writeTable(["NAME", "EVENTS", "SCOPE", "STATE", "OWNER", "URL"], items.map(cells));
+    if (input.options["json"]) for (const webhook of items) write(1, toJsonLine(webhook));
+    else writeTable(["NAME", "EVENTS", "SCOPE", "STATE", "OWNER", "URL"], items.map(toCells));
     return 0;
   },
 };
@@ -63,7 +63,7 @@ export const webhooksRotate: CommandSpec = {
   async run(input) {
     const client = await connectOrFail(input);
     const webhook = await client.webhooks.change(input.positionals[0]!, { rotate_secret: true });
-    write(1, input.options["json"] ? jsonLine(webhook) : `${webhook.secret}\n`);
+    write(1, input.options["json"] ? toJsonLine(webhook) : `${webhook.secret}\n`);
     return 0;
   },
 };
@@ -116,7 +116,7 @@ export const webhooksRedeliver: CommandSpec = {
     for (const query of input.positionals) ids.push(await findDeliveryId(client, query));
     for (const id of ids) {
       const delivery = await client.webhooks.redeliver(id);
-      write(1, input.options["json"] ? jsonLine(delivery) : `${delivery.delivery_id}\n`);
+      write(1, input.options["json"] ? toJsonLine(delivery) : `${delivery.delivery_id}\n`);
     }
     return 0;
   },
@@ -144,7 +144,7 @@ async function addWebhook(input: CommandInput): Promise<number> {
     ...(options["named"] ? { scope: "named" as const } : {}),
     ...(payload === undefined ? {} : { payload: readPayload(payload) }),
   });
-  write(1, options["json"] ? jsonLine(webhook) : `${webhook.secret}\n`);
+  write(1, options["json"] ? toJsonLine(webhook) : `${webhook.secret}\n`);
   if (!options["quiet"]) write(2, "Deliveries are signed with this secret. It is not shown again.\n");
   return 0;
 }
@@ -185,35 +185,35 @@ async function listDeliveries(input: CommandInput): Promise<number> {
     ...(status === undefined ? {} : { status }),
     ...(cursor === undefined ? {} : { cursor }),
   });
-  if (options["json"]) for (const delivery of page.items) write(1, jsonLine(delivery));
+  if (options["json"]) for (const delivery of page.items) write(1, toJsonLine(delivery));
   else
     writeTable(
       ["WEBHOOK", "EVENT", "STATUS", "TRIES", "ANSWER", "NEXT", "AGE", "DELIVERY"],
-      page.items.map((delivery) => deliveryCells(delivery, new Date())),
+      page.items.map((delivery) => toDeliveryCells(delivery, new Date())),
     );
   if (page.next_cursor && !options["quiet"])
     write(
       2,
-      `More: ${droverCommand()} webhooks deliveries --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`,
+      `More: ${findDroverCommand()} webhooks deliveries --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`,
     );
   return 0;
 }
 
-function deliveryCells(delivery: Delivery, now: Date): Cell[] {
+function toDeliveryCells(delivery: Delivery, now: Date): Cell[] {
   const { webhook, event, status, attempts, response_status, error, next_attempt_at, at, delivery_id } = delivery;
   const answer = response_status === null ? (error ?? "-") : String(response_status);
   return [
     webhook,
     event,
-    statusCell(status),
+    toStatusCell(status),
     String(attempts),
     answer,
-    timeCell(next_attempt_at, now),
-    timeCell(at, now),
+    toTimeCell(next_attempt_at, now),
+    toTimeCell(at, now),
     { id: delivery_id },
   ];
 }
 
-function cells({ name, url, events, scope, enabled, created_by }: Webhook): Cell[] {
-  return [name, events.join(","), scope, statusCell(enabled ? "enabled" : "disabled"), created_by, url];
+function toCells({ name, url, events, scope, enabled, created_by }: Webhook): Cell[] {
+  return [name, events.join(","), scope, toStatusCell(enabled ? "enabled" : "disabled"), created_by, url];
 }

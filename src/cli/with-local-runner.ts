@@ -6,8 +6,8 @@ import { findAgentsDirectory } from "./agents-directory.ts";
 import type { CommandInput } from "./options.ts";
 import { resolveTrust, type TrustReporting } from "./resolve-trust.ts";
 
-/** `isOwn` is true if the runs belong to this process and end with it. */
-export type Work = (client: ApiClient, isOwn: boolean) => Promise<number>;
+/** `ownsRuns` is true if the runs belong to this process and end with it. */
+export type Work = (client: ApiClient, ownsRuns: boolean) => Promise<number>;
 
 /** `resolveTrust`, then `withLocalRunner`. They share a bundle because both load the libraries that read definitions. */
 export async function withTrustedLocalRunner(

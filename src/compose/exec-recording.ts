@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { tryWrite } from "../cli/io.ts";
 import type { CommandInput } from "../cli/options.ts";
 import { retainIfDue } from "../cli/retain-if-due.ts";
-import { protectedPaths } from "../define/protected-paths.ts";
+import { listProtectedPaths } from "../define/protected-paths.ts";
 import { type ExecRecord, type ExecRequest, execOnRecord, type NestedAccess } from "../execute/exec.ts";
 import type { NestedSink } from "../execute/nested/nested-sink.ts";
 import { createExecToken, createLocalIds, type Project, findLocalUser, openLocalStore } from "../local.ts";
@@ -38,7 +38,7 @@ export async function openExecRecording(
   const nested = await openSinkIfNested(input);
   if (nested) attachToRun(request, nested, input.env);
   const store = !nested && project.config.execution.audit.enabled ? await openLocalStore(project) : null;
-  Object.assign(request.options, protectedPaths(project.locations.stateDirectory, input.env));
+  Object.assign(request.options, listProtectedPaths(project.locations.stateDirectory, input.env));
   const key = createExecToken();
   const redactor = createRedactor({
     variables: input.env,

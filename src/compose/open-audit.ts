@@ -1,4 +1,4 @@
-import { singleFlight } from "./single-flight.ts";
+import { createSingleFlight } from "./single-flight.ts";
 import { auditHeadFile } from "../model/state-layout.ts";
 import { readChainState } from "../record/audit/chain-state.ts";
 import { createHeadChecks, type StoredHeads } from "../record/audit/head-checks.ts";
@@ -24,7 +24,7 @@ export function openAudit(
         key_present: directory === null || readKey(directory) !== null,
       };
     },
-    verify: singleFlight(async (signal) => toResponse(await verify(signal))),
+    verify: createSingleFlight(async (signal) => toResponse(await verify(signal))),
   };
 
   async function verify(signal: AbortSignal): Promise<VerifyResult> {

@@ -61,7 +61,7 @@ export async function openBackups({ stateDirectory, database }: BackupsOptions):
     };
     try {
       createRecordDirectory(record);
-      directory = await mkdtemp(join(record, backupPrefix()));
+      directory = await mkdtemp(join(record, toBackupPrefix()));
       const file = join(directory, "drover.db");
       if (database) {
         const { backupPostgres } = await import("../record/copy/backup-postgres.ts");
@@ -78,12 +78,12 @@ export async function openBackups({ stateDirectory, database }: BackupsOptions):
 }
 
 /** Coordinators on other machines may share the directory if the record is in PostgreSQL, so the prefix contains host and process. */
-const backupPrefix = (pid: number | string = process.pid): string => `drover-backup-${hostname()}-${pid}-`;
+const toBackupPrefix = (pid: number | string = process.pid): string => `drover-backup-${hostname()}-${pid}-`;
 
 async function removeLeftovers(record: string): Promise<void> {
   for (const name of await readdir(record)) {
     const pid = /-(\d+)-\w+$/.exec(name)?.[1];
-    if (pid === undefined || !name.startsWith(backupPrefix(pid)) || isAlive(Number(pid))) continue;
+    if (pid === undefined || !name.startsWith(toBackupPrefix(pid)) || isAlive(Number(pid))) continue;
     await rm(join(record, name), { recursive: true, force: true });
   }
 }

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { singleFlight } from "./single-flight.ts";
+import { createSingleFlight } from "./single-flight.ts";
 
 function createControlledWork() {
   const started: { signal: AbortSignal; end(value: string): void }[] = [];
-  const join = singleFlight(
+  const join = createSingleFlight(
     (signal) =>
       new Promise<string>((resolve, reject) => {
         started.push({ signal, end: resolve });

@@ -2,7 +2,7 @@
  * Runs `work` once at a time. Callers that arrive while it runs share its result. Once all of them have aborted, the
  * work is aborted too.
  */
-export function singleFlight<T>(work: (signal: AbortSignal) => Promise<T>): (signal: AbortSignal) => Promise<T> {
+export function createSingleFlight<T>(work: (signal: AbortSignal) => Promise<T>): (signal: AbortSignal) => Promise<T> {
   let current: Flight<T> | null = null;
   let lastEnd: Promise<unknown> = Promise.resolve();
   return async (signal) => {

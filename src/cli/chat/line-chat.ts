@@ -2,7 +2,7 @@ import { createInterface } from "node:readline";
 import type { StoredEvent } from "../../model/event.ts";
 import type { Run } from "../../model/run.ts";
 import { isTerminal, write, writeContent } from "../io.ts";
-import { jsonLine } from "../json-line.ts";
+import { toJsonLine } from "../json-line.ts";
 import { createStyle } from "../terminal/style.ts";
 import type { Conversation } from "./conversation.ts";
 import { createTurnView } from "./turn-view.ts";
@@ -38,7 +38,7 @@ async function runTurn(conversation: Conversation, line: string, { json, quiet }
       onPartial: () => undefined,
       onEvent: writeEvent,
     });
-    write(1, jsonLine({ run }));
+    write(1, toJsonLine({ run }));
     return run;
   }
   let lastMessage = "";
@@ -62,5 +62,5 @@ async function runTurn(conversation: Conversation, line: string, { json, quiet }
 }
 
 function writeEvent(stored: StoredEvent): void {
-  write(1, jsonLine(stored));
+  write(1, toJsonLine(stored));
 }

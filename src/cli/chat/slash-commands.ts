@@ -1,14 +1,14 @@
 import { RequestError } from "../../model/errors.ts";
 import { suggest } from "../../model/suggest.ts";
 import type { ApiClient } from "../../wire/client.ts";
-import { usageLine } from "../event-line.ts";
+import { describeUsage } from "../event-line.ts";
 import { findSession } from "../find-id.ts";
-import { columns } from "../help.ts";
-import { visible } from "../question-view.ts";
+import { formatColumns } from "../help.ts";
+import { escapeInvisible } from "../question-view.ts";
 import { formatAge, formatBytes } from "../table.ts";
 import type { Style } from "../terminal/style.ts";
 import type { Conversation } from "./conversation.ts";
-import { droverCommand } from "../drover-command.ts";
+import { findDroverCommand } from "../drover-command.ts";
 
 /** The chat that a command works on. */
 export interface SlashContext {
@@ -53,7 +53,7 @@ export async function runSlash(line: string, context: SlashContext): Promise<voi
   if (!command) {
     const suggestion = suggest(name, Object.keys(slashCommands));
     context.print(
-      `Unknown command /${visible(name)}.${suggestion ? ` Did you mean /${suggestion}?` : " Type /help for a list."} To send a message that starts with a slash, put a space before it.`,
+      `Unknown command /${escapeInvisible(name)}.${suggestion ? ` Did you mean /${suggestion}?` : " Type /help for a list."} To send a message that starts with a slash, put a space before it.`,
     );
     return;
   }
@@ -65,7 +65,7 @@ export async function runSlash(line: string, context: SlashContext): Promise<voi
     await command.run(context, argument.trim());
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
-    context.print(`${context.style.red("!")} ${visible(error.message)}`);
+    context.print(`${context.style.red("!")} ${escapeInvisible(error.message)}`);
   }
 }
 
@@ -80,8 +80,8 @@ function showHelp({ print, style }: SlashContext): void {
     ["Up, Down", "recall earlier messages"],
     ["Ctrl-C", "stop the turn; press it again to leave"],
   ];
-  for (const row of columns([...rows, ...keys])) print(row);
-  print(style.dim(`  Every turn is recorded: ${droverCommand()} runs list, ${droverCommand()} sessions list`));
+  for (const row of formatColumns([...rows, ...keys])) print(row);
+  print(style.dim(`  Every turn is recorded: ${findDroverCommand()} runs list, ${findDroverCommand()} sessions list`));
 }
 
 function startNew({ conversation, print, style }: SlashContext): void {
@@ -107,7 +107,7 @@ async function resume({ client, conversation, agent, print, style }: SlashContex
   const session = byNumber ?? (await findSession(client, argument));
   if (session.agent_name !== agent)
     return print(
-      `  That session belongs to ${visible(session.agent_name)}: ${droverCommand()} chat ${visible(session.agent_name)} --session ${session.session_id}`,
+      `  That session belongs to ${escapeInvisible(session.agent_name)}: ${findDroverCommand()} chat ${escapeInvisible(session.agent_name)} --session ${session.session_id}`,
     );
   conversation.resume(session.session_id);
   await showLastTurn({ client, print, style }, session.session_id);
@@ -141,9 +141,9 @@ function fork({ conversation, print, style }: SlashContext, argument: string): v
 
 function setModel({ conversation, agentModel, print, style }: SlashContext, argument: string): void {
   const defaultModel = agentModel ?? "the provider's default";
-  if (argument === "") return print(`  ${visible(conversation.model ?? defaultModel)}`);
+  if (argument === "") return print(`  ${escapeInvisible(conversation.model ?? defaultModel)}`);
   conversation.model = argument === "default" ? null : argument;
-  print(style.dim(`  From your next message on: ${visible(conversation.model ?? defaultModel)}`));
+  print(style.dim(`  From your next message on: ${escapeInvisible(conversation.model ?? defaultModel)}`));
 }
 
 async function showCost({ client, conversation, print }: SlashContext): Promise<void> {
@@ -154,7 +154,7 @@ async function showCost({ client, conversation, print }: SlashContext): Promise<
     total.output_tokens += usage?.output_tokens ?? 0;
     if (usage?.cost_usd) total.cost_usd = (total.cost_usd ?? 0) + usage.cost_usd;
   }
-  print(`  ${usageLine(total)} in ${runs.length} ${runs.length === 1 ? "turn" : "turns"}`);
+  print(`  ${describeUsage(total)} in ${runs.length} ${runs.length === 1 ? "turn" : "turns"}`);
 }
 
 async function showFiles({ client, conversation, print, style }: SlashContext): Promise<void> {
@@ -163,8 +163,8 @@ async function showFiles({ client, conversation, print, style }: SlashContext): 
   // Newest last, as in a transcript.
   for (const { run_id } of runs.toReversed()) {
     const { items } = await client.runs.files(run_id);
-    for (const { path, size: bytes } of items) print(`  ${visible(path)} ${style.dim(formatBytes(bytes))}`);
-    if (items.length > 0) print(style.dim(`    ${droverCommand()} runs files ${run_id}`));
+    for (const { path, size: bytes } of items) print(`  ${escapeInvisible(path)} ${style.dim(formatBytes(bytes))}`);
+    if (items.length > 0) print(style.dim(`    ${findDroverCommand()} runs files ${run_id}`));
     count += items.length;
   }
   if (count === 0) print("  No files yet.");
@@ -175,6 +175,6 @@ async function listRuns(client: ApiClient, session_id: string) {
 }
 
 function shorten(text: string): string {
-  const line = visible(text.trim()).replaceAll(/\s+/g, " ");
+  const line = escapeInvisible(text.trim()).replaceAll(/\s+/g, " ");
   return line.length > 200 ? `${line.slice(0, 200).replace(/[\ud800-\udbff]$/, "")} …` : line;
 }

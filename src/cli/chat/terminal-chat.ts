@@ -2,12 +2,12 @@ import { RequestError } from "../../model/errors.ts";
 import type { ApiClient, FlatAgent } from "../../wire/client.ts";
 import { draw } from "../io.ts";
 import { createQuestionPrompt, type QuestionPrompt } from "../question-prompt.ts";
-import { visible } from "../question-view.ts";
+import { escapeInvisible } from "../question-view.ts";
 import { createEditor } from "../terminal/editor.ts";
 import { type Key, openKeyboard } from "../terminal/keys.ts";
 import { createScreen, type Live, type ScreenSize } from "../terminal/screen.ts";
 import type { Style } from "../terminal/style.ts";
-import { cutToWidth, wrapLine } from "../terminal/text-width.ts";
+import { truncateToWidth, wrapLine } from "../terminal/text-width.ts";
 import type { HistoryFile } from "./history-file.ts";
 import type { Conversation } from "./conversation.ts";
 import { createTurnView, type TurnView } from "./turn-view.ts";
@@ -56,7 +56,7 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
   const onSignal = (): void => interrupt();
   process.on("SIGINT", onSignal);
   const prompt = `${style.bold(style.cyan("›"))} `;
-  screen.print(`${style.bold(visible(agent))}${style.dim(" · /help for commands, Ctrl-D to leave")}\n`);
+  screen.print(`${style.bold(escapeInvisible(agent))}${style.dim(" · /help for commands, Ctrl-D to leave")}\n`);
   refresh();
 
   function print(line: string): void {
@@ -70,7 +70,7 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
     const rows: string[] = [];
     if (view) rows.push(statusRow(columns));
     for (const text of queue)
-      rows.push(style.dim(cutToWidth(`  next: ${visible(text).replaceAll("\n", " ")}`, columns - 2)));
+      rows.push(style.dim(truncateToWidth(`  next: ${escapeInvisible(text).replaceAll("\n", " ")}`, columns - 2)));
     const questionRows = questionPrompt?.show(columns) ?? null;
     const inputRows = questionRows ?? editor.show(prompt, columns);
     const live: Live = {
@@ -84,7 +84,7 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
     const seconds = Math.floor((Date.now() - startedAt) / 1000);
     const activity = isStopping ? "stopping" : (waitingFor ?? view?.activeTools.join(", ")) || "working";
     return style.dim(
-      `${cutToWidth(`  ${activity}`, columns - 24)} · ${seconds}s${isStopping ? "" : " · Ctrl-C to stop"}`,
+      `${truncateToWidth(`  ${activity}`, columns - 24)} · ${seconds}s${isStopping ? "" : " · Ctrl-C to stop"}`,
     );
   }
 
@@ -204,15 +204,15 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
 
   /** A sent message as it is printed to the terminal: the prompt, then the text, indented to line up. */
   function echo(text: string): string {
-    const lines = visible(text).split("\n");
+    const lines = escapeInvisible(text).split("\n");
     const rows = lines.flatMap((line) => wrapLine(`  ${line}`, terminalSize().columns - 1));
     return `${prompt}${rows.join("\n").slice(2)}`;
   }
 
   function report(error: unknown): void {
     if (!(error instanceof Error)) throw error;
-    print(`${style.red("!")} ${visible(error.message)}`);
-    if (error instanceof RequestError && error.next) print(`  ${visible(error.next)}`);
+    print(`${style.red("!")} ${escapeInvisible(error.message)}`);
+    if (error instanceof RequestError && error.next) print(`  ${escapeInvisible(error.next)}`);
     refresh();
   }
 

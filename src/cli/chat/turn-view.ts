@@ -1,12 +1,12 @@
 import type { RunEvent, StoredEvent } from "../../model/event.ts";
 import type { Delta } from "../../model/executor.ts";
 import type { Run } from "../../model/run.ts";
-import { eventLine, toOutput, toWarning } from "../event-line.ts";
+import { describeEvent, toOutput, toWarning } from "../event-line.ts";
 import { createLiveText } from "../live-text.ts";
-import { shortInput, visible } from "../question-view.ts";
+import { summarizeInput, escapeInvisible } from "../question-view.ts";
 import { formatDuration } from "../table.ts";
 import type { Style } from "../terminal/style.ts";
-import { cutToWidth } from "../terminal/text-width.ts";
+import { truncateToWidth } from "../terminal/text-width.ts";
 
 /** Shows one turn: the agent's message while it is written, and one line for each tool call. */
 export interface TurnView {
@@ -68,19 +68,19 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
     const call = calls.get(tool_use_id);
     calls.delete(tool_use_id);
     const elapsed = call ? formatDuration(Math.max(0, Date.parse(at) - call.at)) : "";
-    const label = call ? `${visible(call.name)} ${shortInput(call.input)}` : "a tool";
+    const label = call ? `${escapeInvisible(call.name)} ${summarizeInput(call.input)}` : "a tool";
     const reason = is_error ? `: ${findErrorMessage(output)}` : "";
     const isCut = typeof output === "object" && output !== null && "stopped" in output;
     const end = isCut ? ` stopped after ${elapsed}` : ` ${elapsed}`;
     const maxWidth = columns() - 6 - end.length;
     const mark = is_error || isCut ? style.red("✗") : style.green("✓");
-    liveText.line(`${mark} ${cutToWidth(label.trim(), maxWidth)}${style.dim(end)}`);
-    if (reason) liveText.line(`  ${style.red(cutToWidth(reason.slice(2), columns() - 6))}`);
+    liveText.line(`${mark} ${truncateToWidth(label.trim(), maxWidth)}${style.dim(end)}`);
+    if (reason) liveText.line(`  ${style.red(truncateToWidth(reason.slice(2), columns() - 6))}`);
   }
 
   return {
     get activeTools() {
-      return [...calls.values()].map(({ name, input }) => `${visible(name)} ${shortInput(input)}`.trim());
+      return [...calls.values()].map(({ name, input }) => `${escapeInvisible(name)} ${summarizeInput(input)}`.trim());
     },
     endLine: () => liveText.endLine(),
     partial({ kind, text }) {
@@ -92,8 +92,8 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
       const { event, at } = stored;
       const warning = toWarning(stored);
       const output = toOutput(stored);
-      if (warning) liveText.line(style.yellow(visible(warning)));
-      else if (output) for (const line of visibleLines(output.bytes.toString("utf8"))) liveText.line(style.dim(line));
+      if (warning) liveText.line(style.yellow(escapeInvisible(warning)));
+      else if (output) for (const line of toVisibleLines(output.bytes.toString("utf8"))) liveText.line(style.dim(line));
       else if (event.type === "assistant") {
         lastMessage = event.text;
         release();
@@ -114,15 +114,17 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
         if (event.usage.cost_usd !== null) usage.cost_usd = (usage.cost_usd ?? 0) + event.usage.cost_usd;
       } else if (event.type === "file") fileCount++;
       else if (event.type === "status" && event.status === "stopping") stopped = event.reason ?? null;
-      else if (event.type === "error") liveText.line(style.red(visible(event.message)));
+      else if (event.type === "error") liveText.line(style.red(escapeInvisible(event.message)));
       else if (event.type === "system" && shownSubtypes.has(event.subtype))
-        liveText.line(style.dim(cutToWidth(visible(eventLine(stored) ?? "").replaceAll("\n", " "), columns() - 4)));
+        liveText.line(
+          style.dim(truncateToWidth(escapeInvisible(describeEvent(stored) ?? "").replaceAll("\n", " "), columns() - 4)),
+        );
     },
     end(run) {
       release();
       for (const { name, input } of calls.values())
         liveText.line(
-          `${style.red("✗")} ${cutToWidth(`${visible(name)} ${shortInput(input)}`, columns() - 16)}${style.dim(" did not finish")}`,
+          `${style.red("✗")} ${truncateToWidth(`${escapeInvisible(name)} ${summarizeInput(input)}`, columns() - 16)}${style.dim(" did not finish")}`,
         );
       calls.clear();
       liveText.end();
@@ -133,18 +135,18 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
       }
       if (run.status === "cancelled")
         print(
-          `  ${style.red("stopped")}${stopped ? style.dim(` ${visible(stopped.replace(/^Stopped /, ""))}`) : ""}\n`,
+          `  ${style.red("stopped")}${stopped ? style.dim(` ${escapeInvisible(stopped.replace(/^Stopped /, ""))}`) : ""}\n`,
         );
       else if (run.status !== "completed")
         print(
-          `  ${style.red(`${run.status}${run.reason ? ` (${run.reason})` : ""}`)}${run.error ? `: ${visible(run.error)}` : ""}\n`,
+          `  ${style.red(`${run.status}${run.reason ? ` (${run.reason})` : ""}`)}${run.error ? `: ${escapeInvisible(run.error)}` : ""}\n`,
         );
-      print(`${style.dim(`  ${footer(run, usage, fileCount)}`)}\n`);
+      print(`${style.dim(`  ${describeTurn(run, usage, fileCount)}`)}\n`);
     },
   };
 }
 
-function footer(
+function describeTurn(
   { started_at, finished_at, created_at }: Run,
   { input_tokens, output_tokens, cost_usd }: { input_tokens: number; output_tokens: number; cost_usd: number | null },
   fileCount: number,
@@ -160,17 +162,17 @@ function footer(
     .join(" · ");
 }
 
-function visibleLines(text: string): string[] {
+function toVisibleLines(text: string): string[] {
   return text
     .replace(/\n$/, "")
     .split("\n")
-    .map((line) => visible(line));
+    .map((line) => escapeInvisible(line));
 }
 
 /** The error message in a tool's output, wherever the tool puts it. */
 function findErrorMessage(output: unknown): string {
   const message = findMessage(output) ?? JSON.stringify(output) ?? "";
-  return visible(message)
+  return escapeInvisible(message)
     .trim()
     .replaceAll(/\s*\n\s*/g, " ");
 }

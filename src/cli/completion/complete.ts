@@ -27,12 +27,12 @@ export async function complete(words: readonly string[]): Promise<never> {
   };
   const candidates = await findCandidates(words, createValueReader(input, budgetMs));
   const lines = candidates.map(
-    ({ value, description }) => `${oneLine(value)}${description ? `\t${oneLine(description)}` : ""}\n`,
+    ({ value, description }) => `${toOneLine(value)}${description ? `\t${toOneLine(description)}` : ""}\n`,
   );
   write(1, lines.join(""));
   process.exit(0);
 }
 
-function oneLine(text: string): string {
+function toOneLine(text: string): string {
   return text.replaceAll(/\s+/g, " ").trim();
 }

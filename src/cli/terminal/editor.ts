@@ -1,5 +1,5 @@
 import type { Key } from "./keys.ts";
-import { textWidth } from "./text-width.ts";
+import { measureWidth } from "./text-width.ts";
 
 /** A text input that may span several lines. */
 export interface Editor {
@@ -112,12 +112,12 @@ export function createEditor(onSubmit: (text: string) => void, history: readonly
       return action !== undefined;
     },
     show(prompt, columns) {
-      const indent = " ".repeat(textWidth(prompt));
+      const indent = " ".repeat(measureWidth(prompt));
       const toRows = (text: string): string[] =>
         text.split("\n").flatMap((line, index) => wrapHard(`${index === 0 ? prompt : indent}${line}`, indent, columns));
       const rows = toRows(currentText());
       const rowsBefore = toRows(before.join(""));
-      return { rows, cursor: { row: rowsBefore.length - 1, column: textWidth(rowsBefore.at(-1)!) } };
+      return { rows, cursor: { row: rowsBefore.length - 1, column: measureWidth(rowsBefore.at(-1)!) } };
     },
   };
 }
@@ -129,7 +129,7 @@ function wrapHard(line: string, indent: string, columns: number): string[] {
   // The prompt may contain colour sequences, which must not be split.
   // oxlint-disable-next-line no-control-regex
   for (const [piece] of line.matchAll(/\u001b\[[\d;]*m|./gsu)) {
-    if (textWidth(row) + textWidth(piece) > columns - 1) {
+    if (measureWidth(row) + measureWidth(piece) > columns - 1) {
       rows.push(row);
       row = indent;
     }

@@ -1,4 +1,4 @@
-import { cutToWidth, textWidth, wrapLine } from "./text-width.ts";
+import { truncateToWidth, measureWidth, wrapLine } from "./text-width.ts";
 
 /** Permanent text above a few live rows that are redrawn whenever they change. */
 export interface Screen {
@@ -52,7 +52,7 @@ export function createScreen(write: (text: string) => void, size: () => ScreenSi
     const { columns, rows: height } = size();
     const maxRows = Math.max(height - 1, 2);
     const allRows = [...(unfinishedLine === "" ? [] : [unfinishedLine]), ...live.rows].map((row) =>
-      cutToWidth(row, columns - 1),
+      truncateToWidth(row, columns - 1),
     );
     const shift = (unfinishedLine === "" ? 0 : 1) - Math.max(0, allRows.length - maxRows);
     const rows = allRows.slice(-maxRows);
@@ -60,7 +60,7 @@ export function createScreen(write: (text: string) => void, size: () => ScreenSi
     const cursorRow = live.cursor ? Math.min(Math.max(live.cursor.row + shift, 0), rows.length - 1) : rows.length - 1;
     const rowsUp = rows.length - 1 - cursorRow;
     const column = live.cursor ? Math.min(live.cursor.column, columns - 1) : 0;
-    drawn = { ...drawn, widths: rows.map(textWidth), cursorRow };
+    drawn = { ...drawn, widths: rows.map(measureWidth), cursorRow };
     const moveCursor = `${rowsUp > 0 ? `\u001b[${rowsUp}A` : ""}\r${column > 0 ? `\u001b[${column}C` : ""}`;
     return `${rows.join("\n")}${live.cursor ? moveCursor : ""}${showCursor(live.cursor !== null)}`;
   }

@@ -1,25 +1,25 @@
 import { describe, expect, it } from "vitest";
-import { cutToWidth, textWidth, wrapLine } from "./text-width.ts";
+import { truncateToWidth, measureWidth, wrapLine } from "./text-width.ts";
 
 describe("textWidth", () => {
   it("counts wide characters twice, combining marks and colours not at all", () => {
-    expect(textWidth("abc")).toBe(3);
-    expect(textWidth("日本")).toBe(4);
-    expect(textWidth("e\u0301")).toBe(1);
-    expect(textWidth("🙂")).toBe(2);
-    expect(textWidth("\u001b[31mred\u001b[39m")).toBe(3);
+    expect(measureWidth("abc")).toBe(3);
+    expect(measureWidth("日本")).toBe(4);
+    expect(measureWidth("e\u0301")).toBe(1);
+    expect(measureWidth("🙂")).toBe(2);
+    expect(measureWidth("\u001b[31mred\u001b[39m")).toBe(3);
   });
 });
 
 describe("cutToWidth", () => {
   it("keeps a text that fits, and marks what it cuts", () => {
-    expect(cutToWidth("abc", 3)).toBe("abc");
-    expect(cutToWidth("abcdef", 4)).toBe("abc…");
-    expect(cutToWidth("日本語", 5)).toBe("日本…");
+    expect(truncateToWidth("abc", 3)).toBe("abc");
+    expect(truncateToWidth("abcdef", 4)).toBe("abc…");
+    expect(truncateToWidth("日本語", 5)).toBe("日本…");
   });
 
   it("resets the colour of a text that it cuts", () => {
-    expect(cutToWidth("\u001b[31mabcdef\u001b[39m", 4)).toBe("\u001b[31mabc…\u001b[0m");
+    expect(truncateToWidth("\u001b[31mabcdef\u001b[39m", 4)).toBe("\u001b[31mabc…\u001b[0m");
   });
 });
 
@@ -39,6 +39,6 @@ describe("wrapLine", () => {
 
   it("never produces a row wider than the terminal", () => {
     for (const line of ["日本語日本語", "a 日 b 本", "   deep indent", "x".repeat(50)])
-      for (const row of wrapLine(line, 5)) expect(textWidth(row)).toBeLessThanOrEqual(5);
+      for (const row of wrapLine(line, 5)) expect(measureWidth(row)).toBeLessThanOrEqual(5);
   });
 });

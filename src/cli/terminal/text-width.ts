@@ -7,13 +7,13 @@ const wide =
 const colour = /\u001b\[[\d;]*m/g;
 
 /** The number of columns that a text takes on a terminal. Colours take none. */
-export function textWidth(text: string): number {
+export function measureWidth(text: string): number {
   let columns = 0;
-  for (const character of text.replaceAll(colour, "")) columns += charWidth(character);
+  for (const character of text.replaceAll(colour, "")) columns += measureCharacter(character);
   return columns;
 }
 
-function charWidth(character: string): number {
+function measureCharacter(character: string): number {
   // Fast path for most characters.
   if (character >= " " && character < "\u0300") return 1;
   if (zeroWidth.test(character)) return 0;
@@ -21,12 +21,12 @@ function charWidth(character: string): number {
 }
 
 /** Cuts a text to the width, with an ellipsis if something is missing. */
-export function cutToWidth(text: string, columns: number): string {
-  if (textWidth(text) <= columns) return text;
+export function truncateToWidth(text: string, columns: number): string {
+  if (measureWidth(text) <= columns) return text;
   let cut = "";
   let usedColumns = 0;
   for (const [piece] of text.matchAll(pieces)) {
-    const width = textWidth(piece);
+    const width = measureWidth(piece);
     if (usedColumns + width > columns - 1) break;
     cut += piece;
     usedColumns += width;
@@ -44,7 +44,7 @@ const pieces = /\u001b\[[\d;]*m|./gsu;
 
 /** Wraps a line into rows, between words if possible. Later rows get the indent of the line. */
 export function wrapLine(line: string, columns: number): string[] {
-  if (textWidth(line) <= columns) return [line];
+  if (measureWidth(line) <= columns) return [line];
   const indent = (leadingSpaces.exec(line)?.[1] ?? "").slice(0, Math.floor(columns / 2));
   const rows: string[] = [];
   let row = "";
@@ -52,7 +52,7 @@ export function wrapLine(line: string, columns: number): string[] {
   /** Where the row can be wrapped: after its last space. */
   let breakAt = -1;
   for (const [piece] of line.matchAll(pieces)) {
-    const width = textWidth(piece);
+    const width = measureWidth(piece);
     if (usedColumns + width > columns && usedColumns > indent.length) {
       if (piece === " ") {
         rows.push(row);
@@ -64,7 +64,7 @@ export function wrapLine(line: string, columns: number): string[] {
       const index = breakAt > indent.length ? breakAt : row.length;
       rows.push(row.slice(0, index).trimEnd());
       row = indent + row.slice(index);
-      usedColumns = textWidth(row);
+      usedColumns = measureWidth(row);
       breakAt = -1;
     }
     row += piece;

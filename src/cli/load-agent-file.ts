@@ -17,13 +17,13 @@ import { type CommandInput, usageError } from "./options.ts";
  * Loads an agent file with the profile `model` that executes it, and checks that its provider can be used. Settings for
  * choosing a runner or directory are dropped, because the command line has already chosen them.
  */
-export async function loadSpec(
+export async function loadAgentFileWithProfile(
   file: string,
   provider: string | undefined,
   { env, cwd }: Pick<CommandInput, "env" | "cwd">,
   project: Project,
 ): Promise<RunnerProfile & { agent: Agent }> {
-  const agent = await readSpec(file);
+  const agent = await readAgentFile(file);
   const loaded = loadModelProfile({ cwd, env }, project, provider);
   const text = (key: string): string | undefined => {
     const value = loaded.profile.config[key];
@@ -60,7 +60,7 @@ export async function loadSpec(
   return { loaded, agents: [preparedAgent], agent: preparedAgent };
 }
 
-async function readSpec(file: string): Promise<Agent> {
+async function readAgentFile(file: string): Promise<Agent> {
   if (!isAgentFile(file))
     throw usageError(
       `${file} is not an agent file: its name must end in .md, .json, .yaml or .yml.`,

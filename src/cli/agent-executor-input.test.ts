@@ -17,10 +17,10 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { defaultConfig } from "../model/config.ts";
 import type { Session } from "../model/session.ts";
 import type { ApiClient } from "../wire/client.ts";
-import { loadSpec } from "./load-spec.ts";
+import { loadAgentFileWithProfile } from "./load-agent-file.ts";
 import { checkWorkspace } from "./check-workspace.ts";
 import { readSessionFile, writeSessionFile } from "./session-file.ts";
-import { findSpecSession } from "./find-spec-session.ts";
+import { findResumableSession } from "./find-resumable-session.ts";
 import { readStdinParameters } from "./stdin-parameters.ts";
 
 let folder: string;
@@ -170,7 +170,7 @@ describe("a named session", () => {
       get: async () => session(given ?? {}),
     };
     // safe: the code under test uses only `sessions`
-    return findSpecSession({ sessions } as unknown as ApiClient, named, use);
+    return findResumableSession({ sessions } as unknown as ApiClient, named, use);
   };
 
   it("is resumed by its agent in its workspace", async () => {
@@ -214,7 +214,7 @@ describe("a spec", () => {
     const locations = { stateDirectory: folder, configFile: null, repository: null };
     const project = { locations, config: defaultConfig, trusted: true, ignoredKeys: [] };
     const env = { DROVER_TRUST: folder, ...options.env };
-    return loadSpec(join(folder, "dev.md"), options.provider, { env, cwd: folder }, project);
+    return loadAgentFileWithProfile(join(folder, "dev.md"), options.provider, { env, cwd: folder }, project);
   };
   const front = (fields: string) => `---\n${fields}\n---\n# Dev\nYou develop.\n`;
 

@@ -16,7 +16,7 @@ export interface SessionUse {
 }
 
 /** Returns the session to resume, or null if the session in the file has no conversation yet because its run ended too early. */
-export async function findSpecSession(
+export async function findResumableSession(
   client: ApiClient,
   named: NamedSession,
   use: SessionUse,

@@ -10,16 +10,16 @@ import { connect } from "./connect.ts";
 import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
 import { sweepInterrupted } from "./sweep-interrupted.ts";
-import { droverCommand } from "./drover-command.ts";
+import { findDroverCommand } from "./drover-command.ts";
 
-/** `isLive` is true if the client talks to a coordinator, so that runs can be followed. */
-type Work<T> = (client: ApiClient, isLive: boolean) => Promise<T>;
+/** `hasCoordinator` is true if the client talks to a coordinator, so that runs can be followed. */
+type Work<T> = (client: ApiClient, hasCoordinator: boolean) => Promise<T>;
 
 /**
  * Calls `work` with a client that reads the record through the coordinator if there is one, and directly otherwise. If
  * there is no record yet, prints a hint to stderr and returns null.
  */
-export async function withHistory<T>(input: CommandInput, work: Work<T>): Promise<T | null> {
+export async function withRecord<T>(input: CommandInput, work: Work<T>): Promise<T | null> {
   const { client, project } = await connect(input);
   if (client) return work(client, true);
   const database = readDatabaseUrl(input.env);
@@ -66,8 +66,8 @@ async function withDirectory<T>(input: CommandInput, project: Project, work: Wor
 function describeMissingRecord({ locations: { stateDirectory, headCopy } }: Project): string {
   const head = headCopy === undefined ? null : readHeadCopy(headCopy);
   return head !== null && head.count > 0
-    ? `The record in ${stateDirectory} is missing; it had ${head.count} audit rows. Restore it from a backup. For details: ${droverCommand()} audit verify\n`
-    : `${stateDirectory} has no record yet. Create one: ${droverCommand()} exec "echo hello"\n`;
+    ? `The record in ${stateDirectory} is missing; it had ${head.count} audit rows. Restore it from a backup. For details: ${findDroverCommand()} audit verify\n`
+    : `${stateDirectory} has no record yet. Create one: ${findDroverCommand()} exec "echo hello"\n`;
 }
 
 /** Reads the events of a run page by page, because there may be many. */
