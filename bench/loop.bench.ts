@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createModelExecutor } from "../src/execute/executors/loop/model-executor.ts";
 import type { ToolResponse } from "../src/model/tool.ts";
 import { start } from "../src/process/start.ts";
-import { callTool, fileTools } from "../src/tools/file-tools.ts";
+import { callTool, createFileTools } from "../src/tools/file-tools.ts";
 import { findRipgrep } from "../src/tools/ripgrep.ts";
 import { openWorkspace } from "../src/tools/workspace.ts";
 import { createInvocation } from "../test/fixtures/execute/memory-port.ts";
@@ -69,7 +69,7 @@ async function measureTurns(directory: string): Promise<void> {
 async function measureTools(directory: string): Promise<void> {
   const root = join(directory, "workspace");
   fill(root);
-  const tools = fileTools(await openWorkspace(root));
+  const tools = createFileTools(await openWorkspace(root));
   const { signal } = new AbortController();
   const context = { signal, start: async (command: Parameters<typeof start>[0]) => start(command, {}, signal) };
   const call = async (input: object): Promise<void> => expectOk(await callTool(tools, input, context));

@@ -26,7 +26,7 @@ async function measure(how: "alive" | "parked", answers: number): Promise<number
   const host = await openHost();
   await host.dispatcher.start();
   const park = how === "parked" ? { park_after_seconds: 0.001 } : {};
-  host.agents.setFiles([sampleAgent({ name: "asking", type: "autonomous", ...park })]);
+  host.agents.setFileAgents([sampleAgent({ name: "asking", type: "autonomous", ...park })]);
   let continued: () => void = () => undefined;
   const fixture = runnerFixture({ port: host.port, executor: asking(() => continued()) });
   const runner = await fixture.open();

@@ -103,7 +103,7 @@ async function withCoordinator<T>(
     firesSchedules: true,
     ...(instrument ? { instrument } : {}),
   });
-  coordinator.agents.setFiles([agentSchema.parse({ name: "noop", type: "procedural", command: "true" })]);
+  coordinator.agents.setFileAgents([agentSchema.parse({ name: "noop", type: "procedural", command: "true" })]);
   try {
     return await work(coordinator);
   } finally {

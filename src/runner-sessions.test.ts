@@ -12,15 +12,15 @@ import { startRunner } from "./runner.ts";
 
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 
-const closing: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
+  for (const clean of cleanups.splice(0).toReversed()) await clean();
 });
 
-function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "drover-moving-"));
-  closing.push(() => rm(folder, { recursive: true, force: true }));
-  return folder;
+function createDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), "drover-moving-"));
+  cleanups.push(() => rm(directory, { recursive: true, force: true }));
+  return directory;
 }
 
 const secret = "canary-2b9d64f0c1";
@@ -39,36 +39,36 @@ const env = {
 async function setUp(config: Record<string, unknown>) {
   const host = await openHost({ rescueEveryMs: 50 });
   await host.dispatcher.start();
-  closing.push(host.dispose, host.close);
+  cleanups.push(host.dispose, host.close);
   host.agents.setFileAgents([
     sampleAgent({ name: "coder", type: "autonomous", command: null, executor: "model", model: "m" }),
   ]);
-  const profiles = newFolder();
+  const profiles = createDirectory();
   // The packages that Drover does not install itself.
   symlinkSync(join(import.meta.dirname, "../test/clients/node_modules"), join(profiles, "node_modules"));
   writeFileSync(join(profiles, "model.json"), JSON.stringify({ type: "model", config }));
   return {
     host,
     async runner() {
-      const folder = newFolder();
+      const directory = createDirectory();
       const opened = await openProfiles({ names: ["model"], directories: [profiles], env, onNotice: expect.fail });
-      mkdirSync(join(folder, "state"));
+      mkdirSync(join(directory, "state"));
       const runner = await startRunner({
         port: host.port,
         profiles: opened.profiles,
-        stateDirectory: join(folder, "state"),
-        projectDir: folder,
+        stateDirectory: join(directory, "state"),
+        projectDir: directory,
         env,
         maxOutputKb: 1024,
         onNotice: () => undefined,
       });
-      closing.push(opened.stop, runner.stop);
+      cleanups.push(opened.stop, runner.stop);
       return {
         stop: runner.stop,
-        scratch: (session: string) => join(workDirectory(runsDirectory(join(folder, "state"))), session),
+        scratch: (session: string) => join(workDirectory(runsDirectory(join(directory, "state"))), session),
       };
     },
-    async ended(run_id: string) {
+    async waitForEnd(run_id: string) {
       await poll(async () => hasEnded((await host.run(run_id)).status)).toBe(true);
       return host.run(run_id);
     },
@@ -97,10 +97,10 @@ test.each([
       const lastPrompt = messages.findLast(({ role }) => role === "user")!.text;
       return { text: lastPrompt === "and now?" ? "again" : "done" };
     });
-    closing.push(server.stop);
-    const { host, runner, ended } = await setUp({ provider, base_url: server.url + path });
+    cleanups.push(server.stop);
+    const { host, runner, waitForEnd } = await setUp({ provider, base_url: server.url + path });
     const first = await runner();
-    const run = await ended(await host.submit({ agent_name: "coder", prompt: "begin" }));
+    const run = await waitForEnd(await host.submit({ agent_name: "coder", prompt: "begin" }));
     expect(run).toMatchObject({ status: "completed", result_text: "done" });
     const session_id = run.session_id!;
     expect(readFileSync(join(first.scratch(session_id), "a/b.txt"), "utf8")).toBe(`hello ${secret}`);
@@ -116,7 +116,7 @@ test.each([
 
     await first.stop();
     const second = await runner();
-    const next = await ended(
+    const next = await waitForEnd(
       await host.submit({ agent_name: "coder", mode: "resume", session_id, prompt: "and now?" }),
     );
     expect(next).toMatchObject({ status: "completed", result_text: "again" });
@@ -135,23 +135,23 @@ test("forks a session of three turns at turn 1 with only that turn, and rejects 
     if (last.text === "one") return { tool: call("file_write", { path: "a.txt", content: "a" }) };
     return { text: `answer ${messages.length}` };
   });
-  closing.push(server.stop);
-  const { host, runner, ended } = await setUp({ provider: "anthropic", base_url: server.url });
+  cleanups.push(server.stop);
+  const { host, runner, waitForEnd } = await setUp({ provider: "anthropic", base_url: server.url });
   await runner();
-  const { session_id } = await ended(await host.submit({ agent_name: "coder", prompt: "one" }));
+  const { session_id } = await waitForEnd(await host.submit({ agent_name: "coder", prompt: "one" }));
   const request = { agent_name: "coder", session_id: session_id! };
-  for (const prompt of ["two", "three"]) await ended(await host.submit({ ...request, mode: "resume", prompt }));
+  for (const prompt of ["two", "three"]) await waitForEnd(await host.submit({ ...request, mode: "resume", prompt }));
   const readState = () =>
     host.store.connection.sql("select bytes from session_states where session_id = ?").all(session_id)[0]!["bytes"];
   const original = readState();
-  const fork = await ended(await host.submit({ ...request, mode: "fork", fork_at_turn: 1, prompt: "other" }));
+  const fork = await waitForEnd(await host.submit({ ...request, mode: "fork", fork_at_turn: 1, prompt: "other" }));
   expect(fork).toMatchObject({ status: "completed", fork_at_turn: 1 });
   const { messages } = server.requests.at(-1)!;
   const texts = messages.filter(({ role, text }) => role === "user" && text !== "").map(({ text }) => text);
   expect(texts).toEqual(["one", "other"]);
   expect(messages.flatMap(({ tool_results }) => tool_results)).toHaveLength(1);
   expect(readState()).toEqual(original);
-  const late = await ended(await host.submit({ ...request, mode: "fork", fork_at_turn: 4, prompt: "other" }));
+  const late = await waitForEnd(await host.submit({ ...request, mode: "fork", fork_at_turn: 4, prompt: "other" }));
   expect(late).toMatchObject({ status: "failed", reason: "refused", error: expect.stringContaining("3 turns") });
   const resumed = await host.ask({ ...request, mode: "resume", fork_at_turn: 1, prompt: "x" });
   expect(resumed).toMatchObject({ ok: false, fault: { status: 400, faults: [{ path: "body.fork_at_turn" }] } });

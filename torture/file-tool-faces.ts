@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { start } from "../src/process/start.ts";
-import { callTool, fileTools } from "../src/tools/file-tools.ts";
+import { callTool, createFileTools } from "../src/tools/file-tools.ts";
 import { openWorkspace } from "../src/tools/workspace.ts";
 
 /** One interface to the file tools of a workspace. */
@@ -35,7 +35,7 @@ export function openFace(name: FaceName, workspace: string, root: string): Promi
 }
 
 async function inProcess(workspace: string): Promise<Face> {
-  const tools = fileTools(await openWorkspace(workspace));
+  const tools = createFileTools(await openWorkspace(workspace));
   const { signal } = new AbortController();
   const context = { signal, start: async (command: Parameters<typeof start>[0]) => start(command, {}, signal) };
   return {

@@ -1,5 +1,5 @@
 import { createApiClient } from "../src/wire/api-client.ts";
-import { httpTransport } from "../src/wire/http-transport.ts";
+import { createHttpTransport } from "../src/wire/http-transport.ts";
 import type { Transport } from "../src/wire/transport.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
@@ -66,7 +66,7 @@ function cuttingTransport(
   most: number,
   lines: number,
 ): { transport: Transport; cuts: number } {
-  const real = httpTransport({ url, token });
+  const real = createHttpTransport({ url, token });
   const cutter = {
     cuts: 0,
     transport: {

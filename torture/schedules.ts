@@ -1,5 +1,5 @@
 import type { Schedule, Slot } from "../src/model/schedule.ts";
-import { createFireTimes } from "../src/define/fire-times.ts";
+import { createSlotTimes } from "../src/define/slot-times.ts";
 import { killOne } from "./coordinator-killed.ts";
 import { answering } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
@@ -64,10 +64,10 @@ async function judge(testbed: Testbed, created: readonly Schedule[], end: number
   const broken: string[] = [];
   const seen = { kills, schedules: created.length, slots: 0, fired: 0, missed: 0, "other skips": 0, runs: 0 };
   const ofRun = new Map<string, string>();
-  const fireTimes = createFireTimes();
+  const getSlotTimes = createSlotTimes();
   for (const schedule of created) {
     const lines = (await history(testbed, schedule)).filter(({ slot }) => Date.parse(slot) <= end);
-    const times = fireTimes({ cron: "* * * * *", timezone: "UTC" }, 0);
+    const times = getSlotTimes({ cron: "* * * * *", timezone: "UTC" }, 0);
     const expected = new Set<string>();
     const [first = ""] = schedule.next;
     for (let at: number | null = Date.parse(first); at !== null && at <= end; at = times.next(at))

@@ -26,7 +26,7 @@ export async function endOne(testbed: Testbed, ids: Ids, round: number, seen: Se
   const stream = role === "runner" ? null : openStream(there, created.token);
   if (stream) await waitFor(async () => (stream.open ? true : null), 60_000, 5);
   if (way === "revoke") await admin.tokens.revoke(created.token_id);
-  else if (way === "revoke all") await admin.tokens.revokeOf(subject);
+  else if (way === "revoke all") await admin.tokens.revokeSubject(subject);
   else if (way === "rotate") await admin.tokens.rotate(created.token_id, { overlap_seconds: 0 });
   else await pause(Math.max(0, Date.parse(created.expires_at ?? "") - Date.now() + 5));
   const endedAt = performance.now();

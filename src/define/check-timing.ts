@@ -32,10 +32,10 @@ export function checkTiming(timing: Timing, now: number): TimingFault[] {
 const maxTime = Date.UTC(9999, 0, 1);
 
 function checkCron(cron: string): TimingFault | null {
-  const fault = (message: string, next: string): TimingFault => ({ path: "cron", message, next });
+  const createCronFault = (message: string, next: string): TimingFault => ({ path: "cron", message, next });
   const text = expandCron(cron);
   if (text.startsWith("@"))
-    return fault(
+    return createCronFault(
       `unknown cron expression: ${cron}`,
       "Use @hourly, @daily, @weekly, @monthly or @yearly, or five fields.",
     );
@@ -43,15 +43,15 @@ function checkCron(cron: string): TimingFault | null {
   if (count !== 5) {
     const fields = "minute, hour, day of month, month, weekday";
     const seconds = count === 6 ? " Seconds and years are not supported." : "";
-    return fault(`cron ${cron} has ${count} fields, not five`, `Write five fields: ${fields}.${seconds}`);
+    return createCronFault(`cron ${cron} has ${count} fields, not five`, `Write five fields: ${fields}.${seconds}`);
   }
   try {
     createCron(text);
     return null;
   } catch (error) {
-    // croner's message, without its class name
+    // Use croner's message without its class name.
     const problem = error instanceof Error ? error.message.replace(/^CronPattern:\s*/, "") : String(error);
-    return fault(
+    return createCronFault(
       `cron ${cron} cannot be read: ${problem}`,
       "Correct that field, e.g. 0 3 * * * for every night at 3:00.",
     );

@@ -24,7 +24,7 @@ it("prefers agents from files over the API's and the runners', and no runner ove
   expect(await host.agents.find("a@three")).toBeNull();
   await host.agents.put(of("api"), "ann");
   expect(await host.agents.find("a")).toMatchObject({ source: "api", owner: "ann" });
-  host.agents.setFiles([of("file")]);
+  host.agents.setFileAgents([of("file")]);
   expect(await host.agents.find("a")).toMatchObject({ source: "file" });
   expect((await host.agents.page({ limit: 10 })).items.map(({ source }) => source)).toEqual([
     "file",
@@ -32,9 +32,9 @@ it("prefers agents from files over the API's and the runners', and no runner ove
     "runner",
     "runner",
   ]);
-  host.agents.setFiles([of("file")], new Map([["a", "a.json:1: unknown key comand"]]));
+  host.agents.setFileAgents([of("file")], new Map([["a", "a.json:1: unknown key comand"]]));
   expect(await host.agents.find("a")).toMatchObject({ source: "file", fault: "a.json:1: unknown key comand" });
-  host.agents.setFiles([]);
+  host.agents.setFileAgents([]);
   expect(await host.agents.remove("a")).toBe(true);
   expect(await host.agents.remove("a")).toBe(false);
   await host.port.deregister(two);

@@ -5,11 +5,11 @@ import { estimateJsonSize } from "../model/event-size.ts";
 import type { NewSchedule } from "../model/schedule.ts";
 import type { Store } from "../model/store.ts";
 
-/** All agents: defined in files, created through the API, or offered by runners. */
+/** Finds and lists the agents that are defined in files, created through the API or offered by runners. */
 export interface AgentRegistry {
   /**
-   * Sorted by name, then by precedence. At most `limit` agents, fewer if they are large. `next` is the start of the next
-   * page, or null after the last one.
+   * Returns at most `limit` agents, fewer if they are large, sorted by name, then by precedence. `next` is the start of
+   * the next page, or null after the last one.
    */
   page(page: { after?: AgentPosition; limit: number }): Promise<{ items: ListedAgent[]; next: AgentPosition | null }>;
   /** Returns a few thousand names at most, for "did you mean" suggestions. */
@@ -22,8 +22,8 @@ export interface AgentRegistry {
   put(agent: Agent, by: string): Promise<void>;
   /** Returns false if the API has created no agent of that name. */
   remove(name: string): Promise<boolean>;
-  /** Sets the agents of the coordinator's directory. `errors` maps the agents whose file has become invalid to the error in it. */
-  setFiles(agents: readonly Agent[], errors?: ReadonlyMap<string, string>): void;
+  /** Sets the agents from the files in the coordinator's directory. `errors` has the error of each file that has become invalid. */
+  setFileAgents(agents: readonly Agent[], errors?: ReadonlyMap<string, string>): void;
   /** Sets the agents of the runner in this process. Other processes cannot use them. */
   setLocal(agents: readonly Agent[]): void;
 }
@@ -79,7 +79,7 @@ export function createAgentRegistry(
       ]);
       return removed.ok;
     },
-    setFiles(agents, errors) {
+    setFileAgents(agents, errors) {
       files = new Map(
         agents.map((agent) => {
           const error = errors?.get(agent.name) ?? null;
@@ -110,7 +110,7 @@ const maxNames = 5000;
 /** Maximum size of one page as JSON, in characters. */
 const maxPageLength = 512 * 1024;
 
-/** How many agents fit on a page, at least one. */
+/** Returns how many agents fit on a page, at least one. */
 function countFitting(agents: readonly ListedAgent[]): number {
   let remaining = maxPageLength;
   const end = agents.findIndex(({ agent }, index) => (remaining -= estimateJsonSize(agent)) < 0 && index > 0);

@@ -20,7 +20,7 @@ export function replaceLargeEvents(request: ReportRequest): ReportRequest {
   return { ...request, events };
 }
 
-/** Cuts a report to the size that is processed at once. The rest is not acknowledged, so the runner sends it again. */
+/** Truncates a report to the size that is processed at once. The rest is not acknowledged, so the runner sends it again. */
 export function boundReport(request: ReportRequest): ReportRequest {
   const events: ReportRequest["events"] = [];
   let [remainingEvents, remainingLength] = [maxEvents, maxLength];

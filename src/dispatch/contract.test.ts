@@ -15,7 +15,7 @@ describeContract("runner port in process", runnerPortContract, async () => {
   const host = await openHost();
   hosts.push(host);
   const chat = sampleAgent({ name: "chat", type: "autonomous", command: null, executor: "procedural" });
-  host.agents.setFiles([sampleAgent(), chat]);
+  host.agents.setFileAgents([sampleAgent(), chat]);
   return {
     port: host.port,
     register: (runner_key: string) => host.register({ runner_key }),

@@ -2,7 +2,7 @@ import { BugError } from "../model/errors.ts";
 import type { Store } from "../model/store.ts";
 import type { StopReason } from "../model/states.ts";
 
-/** Runs per transaction. The limit is low, because all other writers wait for the transaction. */
+/** The number of runs per transaction. It is low, because all other writers wait for the transaction. */
 const maxRunsPerBatch = 50;
 
 /** Stops runs by writing to the record. A coordinator passes the order on to the runners that hold the runs. */

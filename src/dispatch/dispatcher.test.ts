@@ -91,7 +91,7 @@ describe("a held poll", () => {
     });
     expect((await requeued).claims).toMatchObject([{ run_id: second, attempt: 2 }]);
 
-    host.agents.setFiles([sampleAgent({ name: "one", max_concurrent: 1 })]);
+    host.agents.setFileAgents([sampleAgent({ name: "one", max_concurrent: 1 })]);
     const [first, next] = [await host.submit({ agent_name: "one" }), await host.submit({ agent_name: "one" })];
     expect((await poll(a)).claims).toMatchObject([{ run_id: first }]);
     const capped = poll(b);
@@ -161,7 +161,7 @@ describe("a held poll", () => {
   it("returns no runs while the disk is low, and `why` reports it", async () => {
     await host.close();
     let low: string | null = "3 MB left";
-    const again = serve(host.store, { clock, lowDisk: () => low, leaseMs: 60 });
+    const again = serve(host.store, { clock, getLowDiskReason: () => low, leaseMs: 60 });
     const runner = await again.register();
     const run_id = await again.submit();
     const waiting = again.port.poll(
@@ -210,7 +210,7 @@ it("assigns 1,000 runs to 50 competing runners, each run once", async () => {
 });
 
 it("accepts nothing from a stale attempt, and records each rejection", async () => {
-  host.agents.setFiles([sampleAgent({ max_attempts: 100 })]);
+  host.agents.setFileAgents([sampleAgent({ max_attempts: 100 })]);
   const [stale, fresh] = [await host.register({ name: "stale" }), await host.register({ name: "fresh" })];
   let attempt = 0;
   const run_id = await host.submit();
@@ -252,7 +252,7 @@ it.each([
 ] as const)("parks a run that reaches its %s, or fails it with %s if its agent says so", async (why, reason) => {
   const runner = await host.register({ slots: 2 });
   const strict = sampleAgent({ name: "strict", budget: { turns: 1, when_spent: "fail" }, on_usage_limit: "fail" });
-  host.agents.setFiles([sampleAgent(), strict]);
+  host.agents.setFileAgents([sampleAgent(), strict]);
   const runs = [await host.submit(), await host.submit({ agent_name: "strict" })];
   const held = runs.map((run_id): [string, number] => [run_id, 1]);
   await poll(runner, 2);

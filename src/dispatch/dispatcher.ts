@@ -64,8 +64,7 @@ export interface Dispatcher {
    * times that are compared with times from the store.
    */
   storeNow(): Date;
-  /** Number of held polls. */
-  readonly polls: number;
+  readonly heldPolls: number;
   /** Wakes one waiting runner that meets these demands. Without demands, wakes every waiting runner. */
   wake(demands?: Demands): void;
   /** Starts accepting runners. For one lease from now, no runner is declared lost. */
@@ -75,28 +74,27 @@ export interface Dispatcher {
 }
 
 /**
- * Fractions of a lease: when to renew the lease of a waiting runner, and how often to check. Thus more than half of the
- * lease always remains. A coordinator that stalls for longer than half a lease declares no runner lost at first (see
- * Rescue).
+ * Fractions of a lease. The dispatcher checks the leases of waiting runners every `renewEvery`, and renews those with less
+ * than `renewBelow` left, so more than half of a lease always remains. A coordinator that stalls for longer than half a
+ * lease declares no runner lost at first (see the operation Rescue).
  */
 const renewBelow = 0.7;
 const renewEvery = 0.1;
 /**
- * The longest hold, as a multiple of the usual one. Longer holds save polls, which are nearly all that an idle runner
- * costs.
+ * The longest hold, as a multiple of the usual one. Longer holds save polls, and an idle runner costs little else.
  */
-const maxHolds = 12;
+const maxHoldFactor = 12;
 const localOwner = "local";
 const maxRescuesPerBatch = 500;
 const defaultMaxFileBytes = 50 * 1024 * 1024;
 
-/** Assigns runs to runners. All state is in the store, except for the polls that currently wait. */
+/** Assigns runs to runners. All state is in the store, except for the held polls. */
 export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const { store, leaseMs, getLowDiskReason = () => null, maxFileBytes = defaultMaxFileBytes } = options;
-  const maxPollHoldMs = options.maxPollHoldMs ?? maxHolds * options.pollHoldMs;
+  const maxPollHoldMs = options.maxPollHoldMs ?? maxHoldFactor * options.pollHoldMs;
   const onError = options.onError ?? ((error) => process.emitWarning(`dispatch: ${String(error)}`));
   const waiters = createWaiters();
-  const stopping = new AbortController();
+  const stopController = new AbortController();
   const timers: RepeatedTask[] = [];
   /** The times of the last rescue, on the store's clock. */
   let lastRescue: { since: number; at: number } | null = null;
@@ -111,9 +109,9 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     getLowDiskReason,
     waiters,
     storeNow,
-    stopped: stopping.signal,
+    stopSignal: stopController.signal,
   });
-  let checking: Promise<void> | null = null;
+  let currentCheck: Promise<void> | null = null;
   let needsCheck = false;
   const unsubscribe = store.changes(onChange);
 
@@ -136,7 +134,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
       const earliest = store.engine.kind === "sqlite" ? null : storeClock.earliest(performance.now());
       return earliest === null ? store.now() : new Date(earliest);
     },
-    get polls() {
+    get heldPolls() {
       return waiters.size;
     },
     wake(demands) {
@@ -159,8 +157,8 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     },
     async stop() {
       unsubscribe();
-      stopping.abort();
-      await Promise.all([...timers.splice(0).map((timer) => timer.stop()), checking]);
+      stopController.abort();
+      await Promise.all([...timers.splice(0).map((timer) => timer.stop()), currentCheck]);
     },
   };
 
@@ -206,7 +204,11 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
           onPartials: options.onPartials ?? (() => undefined),
         }),
       upload: (request, content, signal) =>
-        upload(request, content, AbortSignal.any([signal, stopping.signal]), owner, { store, maxFileBytes, getLowDiskReason }),
+        upload(request, content, AbortSignal.any([signal, stopController.signal]), owner, {
+          store,
+          maxFileBytes,
+          getLowDiskReason,
+        }),
       sessions: (request) => findGoneSessions(request, owner, store),
       loadSession: (request) => loadSession(request, owner, store),
       saveSession: (request) => saveSession(request, owner, store),
@@ -229,13 +231,13 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   /** Called when another process has committed. Commits during a check lead to one more check. */
   function checkForWork(): void {
     needsCheck = true;
-    checking ??= checkAll().finally(() => (checking = null));
+    currentCheck ??= checkAll().finally(() => (currentCheck = null));
   }
 
   /** Wakes only the runners that have work. */
   async function checkAll(): Promise<void> {
     try {
-      while (needsCheck && !stopping.signal.aborted) {
+      while (needsCheck && !stopController.signal.aborted) {
         needsCheck = false;
         waiters.wakeRunners(new Set(await store.read.runners_with_work(waiters.runnerIds)));
       }
@@ -268,7 +270,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   }
 
   async function rescue(): Promise<void> {
-    while (!stopping.signal.aborted) {
+    while (!stopController.signal.aborted) {
       const listening = { lease_ms: leaseMs, ...(lastRescue === null ? {} : { previous: lastRescue }) };
       const sentAt = performance.now();
       const [round] = await store.apply([

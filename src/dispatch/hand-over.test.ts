@@ -56,11 +56,11 @@ async function hold(changed: Partial<PollRequest> = {}, caller = never) {
     leaseMs: 10_000,
     pollHoldMs: 3_600_000,
     maxPollHoldMs: 3_600_000,
-    lowDisk: () => null,
+    getLowDiskReason: () => null,
     shortages: new Map(),
     signAttempt: () => "",
     storeNow: () => Date.now(),
-    stopped: stopping.now.signal,
+    stopSignal: stopping.now.signal,
   });
   let sleeping = 0;
   const held = poll({ ...request, ...changed }, caller);
@@ -73,7 +73,7 @@ async function hold(changed: Partial<PollRequest> = {}, caller = never) {
 }
 
 const openHandOver = (more: Partial<Parameters<typeof createHandOver>[0]> = {}) =>
-  createHandOver({ store: host.store, waiters, lowDisk: () => null, burstMs: 0, ...more });
+  createHandOver({ store: host.store, waiters, getLowDiskReason: () => null, burstMs: 0, ...more });
 const demands = { executor_type: "procedural" };
 
 it("creates a run and claims it for a held poll in one transaction", async () => {
@@ -127,7 +127,7 @@ it("only creates the run if no held poll can take it, disk space is low, or runs
     },
   } as unknown as Host["store"];
   await openHandOver({ store })(d.buildCreate({ demands: { tags: ["x"] } }));
-  await openHandOver({ store, lowDisk: () => "3 MB left" })(d.buildCreate({ demands }));
+  await openHandOver({ store, getLowDiskReason: () => "3 MB left" })(d.buildCreate({ demands }));
   await openHandOver({ store })(d.buildCreate({ demands, mode: "resume", session_id: "s" }));
   const createRun = openHandOver({ store, burstMs: 3_600_000 });
   await createRun(d.buildCreate({ demands: { tags: ["x"] } }));

@@ -7,32 +7,32 @@ export type CreateAndHandOver = (create: CreateRun) => Promise<OpResult>;
 interface HandOverOptions {
   store: Pick<Store, "apply">;
   waiters: Pick<Waiters, "reserve">;
-  lowDisk: () => string | null;
+  getLowDiskReason: () => string | null;
   /** Runs that are submitted in quicker succession are claimed several at a time, which costs less. */
   burstMs?: number;
 }
 
-export function createHandOver({ store, waiters, lowDisk, burstMs = 10 }: HandOverOptions): CreateAndHandOver {
-  let lastCreated = Number.NEGATIVE_INFINITY;
+export function createHandOver({ store, waiters, getLowDiskReason, burstMs = 10 }: HandOverOptions): CreateAndHandOver {
+  let lastCreatedAt = Number.NEGATIVE_INFINITY;
 
   return async function createRun(create) {
-    const reserved = reserveWaiter(create);
-    if (reserved === null) return (await store.apply([create]))[0];
+    const reservation = reserveWaiter(create);
+    if (reservation === null) return (await store.apply([create]))[0];
     let claimed: ClaimResult | null = null;
     try {
-      const results = await store.apply([create, reserved.claim]);
+      const results = await store.apply([create, reservation.claim]);
       claimed = results[1];
       return results[0];
     } finally {
-      reserved.settle(claimed);
+      reservation.settle(claimed);
     }
   };
 
   function reserveWaiter({ run }: CreateRun): Reservation | null {
     const now = performance.now();
-    const isBurst = now - lastCreated < burstMs;
-    lastCreated = now;
+    const isBurst = now - lastCreatedAt < burstMs;
+    lastCreatedAt = now;
     // Which runner may continue a session is decided only when the run is stored.
-    return isBurst || run.mode !== "start" || lowDisk() !== null ? null : waiters.reserve(run.demands);
+    return isBurst || run.mode !== "start" || getLowDiskReason() !== null ? null : waiters.reserve(run.demands);
   }
 }

@@ -33,11 +33,11 @@ const openPoll = (changes: Partial<PollDeps> = {}) =>
     // reached only if a wake was lost
     pollHoldMs: 15_000,
     maxPollHoldMs: 3_600_000,
-    lowDisk: () => null,
+    getLowDiskReason: () => null,
     shortages: new Map(),
     signAttempt: () => "",
     storeNow: () => clock.now().getTime(),
-    stopped: new AbortController().signal,
+    stopSignal: new AbortController().signal,
     ...changes,
   });
 
@@ -48,7 +48,7 @@ const leaseLeft = async () => {
   return "conflict" in poller ? null : poller.lease_until - clock.now().getTime();
 };
 const nothing = { claims: [], orders: [] };
-const identified = () => waiters.leasesEndingBefore(Number.POSITIVE_INFINITY);
+const identified = () => waiters.findLeasesEndingBefore(Number.POSITIVE_INFINITY);
 
 it("stores a claim_id once and writes nothing for later polls with it", async () => {
   const poll = openPoll({ pollHoldMs: 1 });
@@ -102,8 +102,8 @@ it("knows when the lease of a waiting runner ends", async () => {
   const waiting = openPoll()(request, never);
   // unknown before the first query
   await expect.poll(identified).toEqual([runner.runner_id]);
-  expect(waiters.leasesEndingBefore(performance.now() + 6000)).toEqual([]);
-  expect(waiters.leasesEndingBefore(performance.now() + 8000)).toEqual([runner.runner_id]);
+  expect(waiters.findLeasesEndingBefore(performance.now() + 6000)).toEqual([]);
+  expect(waiters.findLeasesEndingBefore(performance.now() + 8000)).toEqual([runner.runner_id]);
   const run_id = await host.submit();
   expect((await waiting).claims).toMatchObject([{ run_id }]);
 });
@@ -153,7 +153,7 @@ it("queries again at once if a claim went to a poll that had disconnected", asyn
 
 it("assigns no runs while the disk is low, and continues when there is space", async () => {
   let low: string | null = "3 MB left";
-  const poll = openPoll({ lowDisk: () => low, pollHoldMs: 1 });
+  const poll = openPoll({ getLowDiskReason: () => low, pollHoldMs: 1 });
   await poll(request, never);
   const run_id = await host.submit();
   const since = written();
@@ -181,7 +181,7 @@ it("holds a poll for as long as the runner asks, within its own limit", async ()
 
 it("ends when the dispatcher stops", async () => {
   const stopping = new AbortController();
-  const waiting = openPoll({ stopped: stopping.signal, pollHoldMs: 3_600_000 })(request, never);
+  const waiting = openPoll({ stopSignal: stopping.signal, pollHoldMs: 3_600_000 })(request, never);
   await expect.poll(identified).toEqual([runner.runner_id]);
   stopping.abort();
   expect(await waiting).toEqual(nothing);

@@ -11,7 +11,7 @@ export interface PollDeps {
   store: Pick<Store, "apply" | "read">;
   waiters: Waiters;
   leaseMs: number;
-  /** For polls that do not say how long they may be held. */
+  /** How long to hold a poll that does not say how long it may be held. */
   pollHoldMs: number;
   maxPollHoldMs: number;
   getLowDiskReason: () => string | null;
@@ -24,7 +24,7 @@ export interface PollDeps {
   /** An upper bound for the store's clock, or null if unknown. */
   storeNow: () => number | null;
   /** Ends all held polls. */
-  stopped: AbortSignal;
+  stopSignal: AbortSignal;
 }
 
 /** How long to wait for an acknowledgement before sending the same orders again. */
@@ -44,35 +44,35 @@ interface Work {
 }
 
 /**
- * Asks the store for work and orders, and again whenever there may be some. Claims are stored before they are returned,
- * so a poll with the same claim_id gets a lost response again. A poll without work and with a known claim_id writes
+ * Asks the store for work and orders, and asks again whenever there may be some. Claims are stored before they are returned,
+ * so after a lost response, a poll with the same claim_id gets it again. A poll without work and with a known claim_id writes
  * nothing, because there may be thousands of them.
  */
 export function createPoll(
   deps: PollDeps,
 ): (request: PollRequest, signal: AbortSignal, owner?: string) => Promise<PollResponse> {
-  const { waiters, stopped } = deps;
-  const delivered = new Map<string, { no: number; at: number }>();
-  stopped.addEventListener("abort", () => waiters.wakeAll());
+  const { waiters, stopSignal } = deps;
+  const sentOrders = new Map<string, { no: number; at: number }>();
+  stopSignal.addEventListener("abort", () => waiters.wakeAll());
 
   return async function poll({ hold_ms = deps.pollHoldMs, ...request }, caller, owner) {
     const ownedRequest = owner === undefined ? request : { ...request, owner };
     const deadline = performance.now() + Math.min(hold_ms, deps.maxPollHoldMs);
     // Register before querying, so that work which appears after the query wakes this poll.
     const waiter = waiters.add(request.runner_id, request.want);
-    const isOver = () => caller.aborted || stopped.aborted || waiter.isClosed;
-    let unserved: Wake[] = [];
+    const isOver = () => caller.aborted || stopSignal.aborted || waiter.isClosed;
+    let unclaimed: Wake[] = [];
     try {
       for (let isRepeat = false; !isOver(); isRepeat = true) {
-        const woken = isRepeat && waiter.notified;
-        unserved = waiter.takeWakes();
+        const wasWoken = isRepeat && waiter.notified;
+        unclaimed = waiter.takeWakes();
         const claimed = waiter.takeClaimed();
         const lowDiskReason = deps.getLowDiskReason();
-        const idle = woken ? null : await checkForWork(ownedRequest, lowDiskReason, waiter, isRepeat);
+        const idleWork = wasWoken ? null : await checkForWork(ownedRequest, lowDiskReason, waiter, isRepeat);
         if (isOver()) break;
-        if (idle === null && claimed === null) unserved.push(...waiter.takeWakes());
+        if (idleWork === null && claimed === null) unclaimed.push(...waiter.takeWakes());
         const work =
-          idle ??
+          idleWork ??
           (claimed && toWork(claimed)) ??
           (await claim(
             { ...ownedRequest, ...(lowDiskReason === null ? {} : { pause_reason: lowDiskReason }) },
@@ -81,7 +81,7 @@ export function createPoll(
           ));
         waiter.want = work.draining ? 0 : request.want;
         waiter.takesResumed = !work.draining && request.shortage === undefined;
-        if (!work.draining) unserved = unserved.slice(work.claims.length);
+        if (!work.draining) unclaimed = unclaimed.slice(work.claims.length);
         const hasNews = work.claims.length > 0 || shouldSendOrders(request.runner_id, work.orders);
         // The runner may have polled again, because this poll's connection broke or is about to be found broken. The other
         // poll then gets the same runs.
@@ -89,17 +89,17 @@ export function createPoll(
         // A closed poll is a late copy whose response nobody reads, so its wakes are passed on.
         if (hasNews || work.closed || performance.now() >= deadline) return toResponse(request.runner_id, work);
         // The store had nothing for this runner, so these wakes need not be passed on.
-        if (!work.draining) unserved = [];
+        if (!work.draining) unclaimed = [];
         waiter.offer =
           work.draining || work.orders.length > 0 || lowDiskReason !== null ? null : toOp(ownedRequest, true);
         await waitForWake(waiter, { orders: work.orders, wasLow: lowDiskReason !== null, until: deadline }, caller);
-        // Not woken, so there is no work. If there is, the next poll with the same claim_id gets it.
+        // The waiter was not woken, so there is no work. If some appears now, the next poll with the same claim_id gets it.
         if (!waiter.notified && performance.now() >= deadline)
           return toResponse(request.runner_id, { claims: [], orders: [] });
       }
       return { claims: [], orders: [] };
     } finally {
-      waiter.remove(unserved);
+      waiter.remove(unclaimed);
       // Runs were claimed for this poll, but nobody reads its response. The runner may have polled again already.
       if (waiter.takeClaimed() !== null) waiters.wakeRunner(request.runner_id);
     }
@@ -159,14 +159,14 @@ export function createPoll(
   function shouldSendOrders(runner_id: string, orders: readonly Order[]): boolean {
     const last = orders.at(-1);
     if (last === undefined) return false;
-    const previous = delivered.get(runner_id);
+    const previous = sentOrders.get(runner_id);
     return previous === undefined || last.no > previous.no || performance.now() - previous.at >= resendOrdersMs;
   }
 
   function toResponse(runner_id: string, { claims, orders }: Pick<Work, "claims" | "orders">): PollResponse {
     const last = orders.at(-1);
-    if (last === undefined) delivered.delete(runner_id);
-    else delivered.set(runner_id, { no: last.no, at: performance.now() });
+    if (last === undefined) sentOrders.delete(runner_id);
+    else sentOrders.set(runner_id, { no: last.no, at: performance.now() });
     return {
       orders,
       claims: claims.flatMap((claimed) => {
@@ -178,7 +178,7 @@ export function createPoll(
     };
   }
 
-  /** Adds the secrets. Returns null if they cannot be decrypted; the run then ends as if its runner had lost it. */
+  /** Adds the decrypted secrets. Returns null if they cannot be decrypted. The run then ends as if its runner had lost it. */
   function buildInvocation({ run_id, invocation, sealed }: ClaimedRun): Invocation | null {
     if (sealed === undefined) return invocation;
     try {

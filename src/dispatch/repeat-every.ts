@@ -10,22 +10,22 @@ export function repeatEvery(
   onError: (error: unknown) => void,
   firstMs = ms,
 ): RepeatedTask {
-  const stopping = new AbortController();
+  const stopController = new AbortController();
   let timer: NodeJS.Timeout | null = null;
   let pendingCall: Promise<void> = Promise.resolve();
   schedule(firstMs);
   return {
     async stop() {
-      stopping.abort();
+      stopController.abort();
       if (timer !== null) clearTimeout(timer);
       await pendingCall;
     },
   };
 
   function schedule(pauseMs: number): void {
-    if (stopping.signal.aborted) return;
+    if (stopController.signal.aborted) return;
     timer = setTimeout(() => {
-      pendingCall = task(stopping.signal)
+      pendingCall = task(stopController.signal)
         .then(undefined, onError)
         .then(() => schedule(ms));
     }, pauseMs);

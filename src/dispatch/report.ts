@@ -51,19 +51,19 @@ export async function report(
   };
   // One result per write, in order, followed by the heartbeat's.
   writes.forEach((write, index) => addResult(response, write, results[index] as OpResult));
-  const lostKeys = new Set([...response.fenced, ...response.abandon].map(attemptKey));
+  const lostKeys = new Set([...response.fenced, ...response.abandon].map(toAttemptKey));
   const heldKeys = new Set(
     request.held
       .map(toAttempt)
-      .map(attemptKey)
+      .map(toAttemptKey)
       .filter((key) => !lostKeys.has(key)),
   );
-  const livePartials = request.partials.filter((partial) => heldKeys.has(attemptKey(partial)));
+  const livePartials = request.partials.filter((partial) => heldKeys.has(toAttemptKey(partial)));
   if (livePartials.length > 0) deps.onPartials(livePartials);
   const overBudget = heartbeat.over_budget?.map(toAttempt);
   return {
     ...response,
-    fenced: unique(response.fenced),
+    fenced: deduplicate(response.fenced),
     ...(overBudget === undefined ? {} : { over_budget: overBudget }),
   };
 }
@@ -73,12 +73,12 @@ function toWrites(
   runner: FinishRun["runner"] & object,
   at: string,
 ): (AppendEvents | FinishRun)[] {
-  const finishes = new Map(request.finishes.map((finish) => [attemptKey(finish), finish]));
+  const finishes = new Map(request.finishes.map((finish) => [toAttemptKey(finish), finish]));
   const batches = new Map<string, AppendEvents>();
   for (const { run_id, attempt, events } of request.events) {
-    const batch = batches.get(attemptKey({ run_id, attempt }));
+    const batch = batches.get(toAttemptKey({ run_id, attempt }));
     if (batch === undefined)
-      batches.set(attemptKey({ run_id, attempt }), {
+      batches.set(toAttemptKey({ run_id, attempt }), {
         op: "append_events",
         run_id,
         attempt,
@@ -137,14 +137,14 @@ function addResult(response: ReportResponse, { run_id, attempt }: Attempt, resul
   else response.fenced.push({ run_id, attempt });
 }
 
-function unique(attempts: Attempt[]): Attempt[] {
-  return [...new Map(attempts.map((attempt) => [attemptKey(attempt), attempt])).values()];
+function deduplicate(attempts: Attempt[]): Attempt[] {
+  return [...new Map(attempts.map((attempt) => [toAttemptKey(attempt), attempt])).values()];
 }
 
 function toAttempt([run_id, attempt]: [string, number]): Attempt {
   return { run_id, attempt };
 }
 
-function attemptKey({ run_id, attempt }: Attempt): string {
+function toAttemptKey({ run_id, attempt }: Attempt): string {
   return `${run_id}.${attempt}`;
 }

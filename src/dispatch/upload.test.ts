@@ -38,7 +38,7 @@ async function openHolding(options: Partial<DispatcherOptions>) {
 
 it("rejects a file that is too large, or any file while the disk is low, before reading it", async () => {
   let disk: string | null = null;
-  const { upload, reads } = await openHolding({ maxFileBytes: 4, lowDisk: () => disk });
+  const { upload, reads } = await openHolding({ maxFileBytes: 4, getLowDiskReason: () => disk });
   await expect(upload()).rejects.toMatchObject({ conflict: "refused", message: expect.stringContaining("larger") });
   disk = "no room";
   await expect(upload({ size: 4 })).rejects.toMatchObject({

@@ -6,7 +6,7 @@ import { toPortError } from "./poll.ts";
 export interface UploadDeps {
   store: Pick<Store, "apply" | "blobs" | "read">;
   maxFileBytes: number;
-  lowDisk: () => string | null;
+  getLowDiskReason: () => string | null;
 }
 
 /**
@@ -18,18 +18,18 @@ export async function upload(
   content: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
   owner: string | undefined,
-  { store, maxFileBytes, lowDisk }: UploadDeps,
+  { store, maxFileBytes, getLowDiskReason }: UploadDeps,
 ): Promise<UploadResponse> {
   const { runner_id, epoch, run_id, attempt, sha256, size } = request;
   if (size > maxFileBytes) throw new PortError("refused", describeTooLarge(size, maxFileBytes));
-  const lowDiskReason = lowDisk();
+  const lowDiskReason = getLowDiskReason();
   if (lowDiskReason !== null) throw new PortError("away", `The coordinator accepts no files now: ${lowDiskReason}.`);
   const runner = { runner_id, epoch, ...(owner === undefined ? {} : { owner }) };
-  const add = { op: "add_upload", run_id, attempt, sha256, size, runner } as const;
-  const [check] = await store.apply([{ ...add, only_check: true }]);
+  const addUpload = { op: "add_upload", run_id, attempt, sha256, size, runner } as const;
+  const [check] = await store.apply([{ ...addUpload, only_check: true }]);
   if (!check.ok) return { upload: "fenced" };
   if ((await store.blobs.put(content, { sha256, size }, signal)) === "mismatch") return { upload: "mismatch" };
-  const [added] = await store.apply([add]);
+  const [added] = await store.apply([addUpload]);
   return { upload: added.ok ? "stored" : "fenced" };
 }
 
@@ -37,7 +37,7 @@ function describeTooLarge(size: number, maxFileBytes: number): string {
   return `The file has ${size} bytes, which is larger than the limit of this coordinator (${maxFileBytes}).`;
 }
 
-/** Returns those of the sessions that no longer exist. Throws if the runner is not registered. */
+/** Returns the sessions that no longer exist. Throws if the runner is not registered. */
 export async function findGoneSessions(
   { runner_id, epoch, session_ids }: Parameters<RunnerPort["sessions"]>[0],
   owner: string | undefined,

@@ -109,16 +109,16 @@ it("wakes an unidentified waiter in addition to another, unless it wants no runs
 it("lists each runner whose lease ends once", () => {
   const waiters = createWaiters();
   const [a, again, b] = [add(waiters, facts("a"), 1), add(waiters, facts("a"), 0), add(waiters, facts("b"), 1)];
-  expect(waiters.leasesEndingBefore(0)).toEqual(["a", "b"]);
+  expect(waiters.findLeasesEndingBefore(0)).toEqual(["a", "b"]);
   // a waiter that was just added is not identified yet, and its runner_id may be foreign
   waiters.add("c", 1);
-  expect(waiters.leasesEndingBefore(0)).toEqual(["a", "b"]);
+  expect(waiters.findLeasesEndingBefore(0)).toEqual(["a", "b"]);
   a.leaseEnds = again.leaseEnds = 100;
   b.leaseEnds = 200;
-  expect(waiters.leasesEndingBefore(150)).toEqual(["a"]);
-  waiters.setRenewed(["a", "gone"], 300);
-  expect(waiters.leasesEndingBefore(150)).toEqual([]);
-  expect(waiters.leasesEndingBefore(250)).toEqual(["b"]);
+  expect(waiters.findLeasesEndingBefore(150)).toEqual(["a"]);
+  waiters.extendLeases(["a", "gone"], 300);
+  expect(waiters.findLeasesEndingBefore(150)).toEqual([]);
+  expect(waiters.findLeasesEndingBefore(250)).toEqual(["b"]);
 });
 
 it("reserves a sleeping waiter once, and lets it sleep until the claim is settled, even if its time is up or it is woken", async () => {

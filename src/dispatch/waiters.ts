@@ -20,11 +20,12 @@ export interface Waiters {
   wakeAll(): void;
   readonly runnerIds: readonly string[];
   /**
-   * Runners whose lease ends before this time on this process's clock. Excludes waiters that are not identified yet: a
-   * poll with another runner's id must not renew that runner's lease.
+   * Returns the runners whose lease ends before this time on this process's clock. Excludes waiters that are not
+   * identified yet: a poll with another runner's id must not renew that runner's lease.
    */
-  leasesEndingBefore(time: number): string[];
-  setRenewed(runner_ids: readonly string[], until: number): void;
+  findLeasesEndingBefore(time: number): string[];
+  /** Notes that the leases of these runners now end at `until`, unless they already end later. */
+  extendLeases(runner_ids: readonly string[], until: number): void;
   readonly size: number;
 }
 
@@ -52,11 +53,11 @@ export interface Waiter {
   want: number;
   /** False while the runner accepts no run at all, not even a resumed one. */
   takesResumed: boolean;
-  /** -Infinity until known. */
+  /** When the runner's lease ends, on this process's clock; -Infinity until known. */
   leaseEnds: number;
-  /** Woken since the last call of takeWakes. */
+  /** Whether the waiter was woken since the last call of takeWakes. */
   readonly notified: boolean;
-  /** Closed because the runner has more recent polls. Its poll must end. */
+  /** Whether the waiter was closed because the runner has more recent polls. Its poll must end. */
   readonly isClosed: boolean;
   /**
    * Sets the facts about the runner. Until then every claimable run wakes this waiter in addition to another one,
@@ -70,8 +71,8 @@ export interface Waiter {
   takeClaimed(): ClaimResult | null;
   /** Resolves when the waiter is woken (or already was), the time is up, or the signal aborts. */
   wait(ms: number, signal: AbortSignal): Promise<void>;
-  /** Removes the waiter and wakes others for the runs that it did not serve. */
-  remove(unserved: readonly Wake[]): void;
+  /** Removes the waiter and wakes others for the runs that it was woken for and did not claim. */
+  remove(unclaimed: readonly Wake[]): void;
 }
 
 /**
@@ -113,13 +114,13 @@ export function createWaiters(): Waiters {
     get runnerIds() {
       return [...byRunner.keys()];
     },
-    leasesEndingBefore(time) {
+    findLeasesEndingBefore(time) {
       const runnerIds = new Set<string>();
       for (const { runner_id, runner, leaseEnds } of entries)
         if (runner !== null && leaseEnds < time) runnerIds.add(runner_id);
       return [...runnerIds];
     },
-    setRenewed(runner_ids, until) {
+    extendLeases(runner_ids, until) {
       for (const runner_id of runner_ids)
         for (const entry of byRunner.get(runner_id) ?? []) entry.leaseEnds = Math.max(entry.leaseEnds, until);
     },
@@ -157,18 +158,18 @@ export function createWaiters(): Waiters {
         return claimed;
       },
       wait: (ms, signal) => waitForWake(entry, ms, signal),
-      remove(unserved) {
+      remove(unclaimed) {
         entries.delete(entry);
-        const ofRunner = byRunner.get(runner_id);
-        ofRunner?.delete(entry);
-        if (ofRunner?.size === 0) byRunner.delete(runner_id);
-        for (const pending of [...unserved, ...entry.wakes.splice(0)]) wakeOne(pending);
+        const runnerEntries = byRunner.get(runner_id);
+        runnerEntries?.delete(entry);
+        if (runnerEntries?.size === 0) byRunner.delete(runner_id);
+        for (const claimable of [...unclaimed, ...entry.wakes.splice(0)]) wakeOne(claimable);
       },
     };
     entries.add(entry);
-    const ofRunner = byRunner.get(runner_id);
-    if (ofRunner === undefined) byRunner.set(runner_id, new Set([entry]));
-    else ofRunner.add(entry);
+    const runnerEntries = byRunner.get(runner_id);
+    if (runnerEntries === undefined) byRunner.set(runner_id, new Set([entry]));
+    else runnerEntries.add(entry);
     return entry;
   }
 
@@ -178,8 +179,10 @@ export function createWaiters(): Waiters {
 
   /** Waiters that are not identified do not count: a poll with another runner's id must not close that runner's polls. */
   function closeOldest(runner_id: string): void {
-    const open = [...(byRunner.get(runner_id) ?? [])].filter(({ runner, isClosed }) => runner !== null && !isClosed);
-    for (const entry of open.slice(0, -maxWaitersPerRunner)) {
+    const openEntries = [...(byRunner.get(runner_id) ?? [])].filter(
+      ({ runner, isClosed }) => runner !== null && !isClosed,
+    );
+    for (const entry of openEntries.slice(0, -maxWaitersPerRunner)) {
       entry.isClosed = true;
       wake(entry);
     }
@@ -193,8 +196,8 @@ export function createWaiters(): Waiters {
         entry.isReserved = false;
         entry.claimed = result;
         wake(entry);
-        // This waiter's caller has disconnected. The runner may already be polling again, with the claim that now has
-        // the run.
+        // If this waiter's caller has disconnected, the runner may already be polling again, with the claim that now
+        // has the run.
         if (!entries.has(entry)) wakeRunner(entry.runner_id);
       },
     };
@@ -202,7 +205,7 @@ export function createWaiters(): Waiters {
 
   /** Picks the first matching waiter that is asleep, or else one that is awake and can take another run. */
   function wakeOne(claimable: Wake): void {
-    let awake: WaiterEntry | null = null;
+    let awakeEntry: WaiterEntry | null = null;
     for (const entry of entries) {
       if (entry.isClosed) continue;
       const hasRoom = entry.wakes.length < entry.want;
@@ -217,13 +220,13 @@ export function createWaiters(): Waiters {
         continue;
       }
       if (entry.wakes.length > 0 || !hasRoom) {
-        awake ??= entry;
+        awakeEntry ??= entry;
         continue;
       }
       assign(entry, claimable);
       return;
     }
-    if (awake !== null) assign(awake, claimable);
+    if (awakeEntry !== null) assign(awakeEntry, claimable);
   }
 
   /** Wakes the waiter for this run and moves it to the end of the queue. */

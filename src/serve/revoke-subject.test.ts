@@ -29,7 +29,7 @@ test("leaves no valid token to a thief who keeps rotating a stolen one at anothe
     const thief = rotateForever(token);
     // While the thief is rotating.
     await expect.poll(() => thief.rotations, { interval: 1 }).toBeGreaterThan(round % 4);
-    await coordinator.client.tokens.revokeOf(subject);
+    await coordinator.client.tokens.revokeSubject(subject);
     thief.maxRotations = thief.rotations + 10;
     const lastToken = await thief.lastToken;
     if (await isValid(lastToken)) stillValid.push(subject);

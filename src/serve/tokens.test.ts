@@ -115,13 +115,13 @@ test("revokes every token of a subject with one request, including the one it wa
   const tokens = [await createToken({ subject: "eve" }), await createToken({ subject: "eve", role: "viewer" })];
   const runner = await createToken({ subject: "eve", role: "runner" });
   const other = await createToken({ subject: "eve2" });
-  expect(await createClientFor(other.token).tokens.revokeOf("eve")).toEqual({ revoked: [] });
-  const { revoked } = await createClientFor(tokens[0]!.token).tokens.revokeOf("eve");
+  expect(await createClientFor(other.token).tokens.revokeSubject("eve")).toEqual({ revoked: [] });
+  const { revoked } = await createClientFor(tokens[0]!.token).tokens.revokeSubject("eve");
   expect(revoked.sort()).toEqual(tokens.map(({ token_id }) => token_id).sort());
   for (const { token } of tokens) expect(await refusalCode(token)).toBe("DROVER-API-010");
   // An admin also sees the tokens that a user cannot see.
-  expect(await admin.tokens.revokeOf("eve")).toEqual({ revoked: [runner.token_id] });
-  expect(await admin.tokens.revokeOf("eve")).toEqual({ revoked: [] });
+  expect(await admin.tokens.revokeSubject("eve")).toEqual({ revoked: [runner.token_id] });
+  expect(await admin.tokens.revokeSubject("eve")).toEqual({ revoked: [] });
   expect(await refusalCode(other.token)).toBeNull();
 });
 

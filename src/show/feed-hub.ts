@@ -5,7 +5,7 @@ import { createTurnQueue } from "./turn-queue.ts";
 export interface FeedHub {
   /** Sends all events after `after` to the sink, then new ones as they arrive, until the feed ends or `stop` is called. */
   follow(source: FeedSource, after: number, sink: Sink, partials?: FollowedPartials): { stop(): void };
-  /** Changes the runs whose partials a named stream gets. Returns false if this process has no stream of that name. */
+  /** Changes the runs whose partial output a named stream gets. Returns false if this process has no stream of that name. */
   setPartials(name: string, runs: readonly string[]): boolean;
   /** Wakes the followers of runs that have new events. null means that any run may have some. */
   announce(run_ids: Iterable<string> | null): void;
@@ -16,7 +16,7 @@ export interface FeedHub {
   stop(): void;
 }
 
-/** The runs whose partials a stream of all runs also gets. A named stream can change them while it is open. */
+/** The runs whose partial output a stream of all runs also gets. A named stream can change them while it is open. */
 export interface FollowedPartials {
   name: string | null;
   runs: readonly string[];
@@ -39,20 +39,20 @@ const maxCachedBytes = 8 * 1024 * 1024;
  */
 export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onError }: FeedHubOptions): FeedHub {
   const feeds = new Map<string, Feed>();
-  const withPartials = new Map<Sink, { name: string | null; runs: ReadonlySet<string> }>();
+  const partialsBySink = new Map<Sink, { name: string | null; runs: ReadonlySet<string> }>();
   const waitForTurn = createTurnQueue();
   const pages = createPageCache<Batch>({
     maxBytes: maxCachedBytes,
     measure: ({ bytes }) => bytes.length,
     // Events may follow an empty page at any moment.
-    isCacheable: ({ empty }) => !empty,
+    isCacheable: ({ isEmpty }) => !isEmpty,
   });
   let heartbeat: NodeJS.Timeout | null = null;
-  let stopped = false;
+  let isStopped = false;
 
   return {
     follow(source, after, sink, partials) {
-      if (stopped) {
+      if (isStopped) {
         sink.end();
         return { stop() {} };
       }
@@ -62,20 +62,20 @@ export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onError }: Fe
         feed = createFeed({ source, tickMs, waitForTurn, pages, onError, onEmpty: () => remove(source.key) });
         feeds.set(source.key, feed);
       }
-      const following = feed.add(after, sink);
-      if (partials === undefined) return following;
-      withPartials.set(sink, { name: partials.name, runs: new Set(partials.runs) });
+      const subscription = feed.add(after, sink);
+      if (partials === undefined) return subscription;
+      partialsBySink.set(sink, { name: partials.name, runs: new Set(partials.runs) });
       return {
         stop() {
-          withPartials.delete(sink);
-          following.stop();
+          partialsBySink.delete(sink);
+          subscription.stop();
         },
       };
     },
     setPartials(name, runs) {
-      for (const [sink, followed] of withPartials) {
-        if (followed.name !== name) continue;
-        withPartials.set(sink, { name, runs: new Set(runs) });
+      for (const [sink, partials] of partialsBySink) {
+        if (partials.name !== name) continue;
+        partialsBySink.set(sink, { name, runs: new Set(runs) });
         return true;
       }
       return false;
@@ -88,7 +88,8 @@ export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onError }: Fe
     sendLive(run_id, message) {
       feeds.get(run_id)?.sendLive(message);
       const bytes = Buffer.from(message);
-      for (const [sink, { runs }] of withPartials) if (runs.has(run_id) && sink.bufferedBytes === 0) sink.write(bytes);
+      for (const [sink, { runs }] of partialsBySink)
+        if (runs.has(run_id) && sink.bufferedBytes === 0) sink.write(bytes);
     },
     get followers() {
       let count = 0;
@@ -96,7 +97,7 @@ export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onError }: Fe
       return count;
     },
     stop() {
-      stopped = true;
+      isStopped = true;
       for (const feed of feeds.values()) feed.stop();
     },
   };

@@ -10,7 +10,7 @@ export interface FeedSource {
   /** Returns about `maxBytes` of events after a position, and the position reached, which may be past the last event returned. */
   read(after: number, limit: number, maxBytes: number): Promise<{ events: StoredEvent[]; reached: number }>;
   /** The position of the last event stored. */
-  last(): Promise<number>;
+  readLastPosition(): Promise<number>;
   encode(event: StoredEvent): string;
   /** Whether no event can follow this one. */
   isLast(event: StoredEvent): boolean;
@@ -55,8 +55,8 @@ interface Follower {
   /** Whether it reads on its own and gets no shared batches. */
   readsSeparately: boolean;
   /** Whether its sink accepted the last bytes but cannot take more yet. */
-  full: boolean;
-  removed: boolean;
+  isFull: boolean;
+  isRemoved: boolean;
   /** Whether its position is known not to be past the end of the log. */
   isPositionChecked: boolean;
 }
@@ -66,8 +66,8 @@ export interface Batch {
   from: number;
   to: number;
   bytes: Uint8Array;
-  empty: boolean;
-  last: boolean;
+  isEmpty: boolean;
+  isLast: boolean;
 }
 
 /** A shared page is in memory once, a separate page once per follower. */
@@ -84,13 +84,13 @@ export function createFeed({ source, tickMs, waitForTurn, pages, onError, onEmpt
   const followers = new Set<Follower>();
   /** The position of the shared reader. null until the first follower has caught up. */
   let position: number | null = null;
-  let scheduled: Scheduled | null = null;
+  let scheduledRead: ScheduledRead | null = null;
   /**
    * The next batch is sent at this time at the earliest. After a cheap batch the pause is short. With many readers or on a
    * busy coordinator it grows to a tick, and the events of a tick are sent together.
    */
   let pausedUntil = -Infinity;
-  let reading = false;
+  let isReading = false;
   let isReadRequested = false;
 
   return {
@@ -103,8 +103,8 @@ export function createFeed({ source, tickMs, waitForTurn, pages, onError, onEmpt
         sink,
         position: after,
         readsSeparately: true,
-        full: false,
-        removed: false,
+        isFull: false,
+        isRemoved: false,
         isPositionChecked: after === 0,
       };
       followers.add(follower);
@@ -129,15 +129,15 @@ export function createFeed({ source, tickMs, waitForTurn, pages, onError, onEmpt
   };
 
   function wake(): void {
-    if (reading) isReadRequested = true;
-    else scheduled ??= schedule(Math.max(monotonicMs(), pausedUntil), share);
+    if (isReading) isReadRequested = true;
+    else scheduledRead ??= schedule(Math.max(monotonicMs(), pausedUntil), sendNewBatches);
   }
 
   /** Reads all new events, encodes each page once and sends it to all followers that are up to date. */
-  async function share(dueAt: number): Promise<void> {
-    scheduled = null;
-    if (position === null || reading) return;
-    reading = true;
+  async function sendNewBatches(dueAt: number): Promise<void> {
+    scheduledRead = null;
+    if (position === null || isReading) return;
+    isReading = true;
     try {
       while (position !== null && followers.size > 0) {
         const batch = await readBatch(position, sharedPage);
@@ -145,7 +145,7 @@ export function createFeed({ source, tickMs, waitForTurn, pages, onError, onEmpt
         if (position === batch.from) position = batch.to;
         for (const follower of followers)
           if (!follower.readsSeparately && follower.position === batch.from) deliver(follower, batch);
-        if (batch.empty) break;
+        if (batch.isEmpty) break;
         // Counting from when the batch was due makes the pause longer if the event loop is late.
         const now = monotonicMs();
         pausedUntil = now + Math.min(tickMs, (now - dueAt) * pauseFactor);
@@ -153,7 +153,7 @@ export function createFeed({ source, tickMs, waitForTurn, pages, onError, onEmpt
     } catch (error) {
       endAll(error);
     } finally {
-      reading = false;
+      isReading = false;
       if (isReadRequested) {
         isReadRequested = false;
         wake();
@@ -164,20 +164,20 @@ export function createFeed({ source, tickMs, waitForTurn, pages, onError, onEmpt
   /** Brings a new follower, or one whose sink was full, up to date. Holds at most one page in memory. */
   async function catchUp(follower: Follower): Promise<void> {
     try {
-      while (!follower.removed) {
+      while (!follower.isRemoved) {
         await waitForTurn();
-        if (follower.removed) return;
+        if (follower.isRemoved) return;
         const shared = position;
         const batch = await readSeparateBatch(follower.position);
-        if (follower.removed) return;
-        if (batch.empty) {
+        if (follower.isRemoved) return;
+        if (batch.isEmpty) {
           await clampToEnd(follower);
           return join(follower, shared);
         }
         deliver(follower, batch);
-        if (follower.removed) return;
-        if (follower.full) await follower.sink.drained();
-        follower.full = false;
+        if (follower.isRemoved) return;
+        if (follower.isFull) await follower.sink.drained();
+        follower.isFull = false;
       }
     } catch (error) {
       follower.sink.end();
@@ -189,7 +189,7 @@ export function createFeed({ source, tickMs, waitForTurn, pages, onError, onEmpt
   /** Moves a follower back to the end of the log. A position beyond it would delay all followers that share the reader. */
   async function clampToEnd(follower: Follower): Promise<void> {
     if (follower.isPositionChecked) return;
-    follower.position = Math.min(follower.position, await source.last());
+    follower.position = Math.min(follower.position, await source.readLastPosition());
     follower.isPositionChecked = true;
     // Tells the client that it misses no events from now on, so it can read lists.
     sendBytes(follower, heartbeat);
@@ -200,7 +200,7 @@ export function createFeed({ source, tickMs, waitForTurn, pages, onError, onEmpt
    * read, so up to there nothing is left for it to read, even if events were removed.
    */
   function join(follower: Follower, shared: number | null): void {
-    if (follower.removed) return;
+    if (follower.isRemoved) return;
     if (shared !== null) follower.position = Math.max(follower.position, shared);
     // If no follower is sharing, the shared position can advance without any follower missing events.
     if (position === null || ![...followers].some(({ readsSeparately }) => !readsSeparately))
@@ -220,7 +220,7 @@ export function createFeed({ source, tickMs, waitForTurn, pages, onError, onEmpt
   function deliver(follower: Follower, batch: Batch): void {
     follower.position = batch.to;
     if (batch.bytes.length > 0) sendBytes(follower, batch.bytes);
-    if (!batch.last || follower.removed) return;
+    if (!batch.isLast || follower.isRemoved) return;
     follower.sink.write(endMessage);
     follower.sink.end();
     removeFollower(follower);
@@ -229,7 +229,7 @@ export function createFeed({ source, tickMs, waitForTurn, pages, onError, onEmpt
   function sendBytes(follower: Follower, bytes: Uint8Array): void {
     if (follower.sink.write(bytes)) return;
     if (follower.readsSeparately) {
-      follower.full = true;
+      follower.isFull = true;
       return;
     }
     // A page is more than a socket takes at once, but all followers share its bytes, so buffering it costs little.
@@ -250,18 +250,18 @@ export function createFeed({ source, tickMs, waitForTurn, pages, onError, onEmpt
     return {
       from,
       to: reached,
-      empty: events.length === 0 && reached === from,
+      isEmpty: events.length === 0 && reached === from,
       bytes: Buffer.from(events.map(source.encode).join("")),
-      last: last !== undefined && source.isLast(last),
+      isLast: last !== undefined && source.isLast(last),
     };
   }
 
   function removeFollower(follower: Follower): void {
-    follower.removed = true;
+    follower.isRemoved = true;
     // A second stop must not end a feed that others have joined since.
     if (!followers.delete(follower) || followers.size > 0) return;
-    scheduled?.cancel();
-    scheduled = null;
+    scheduledRead?.cancel();
+    scheduledRead = null;
     position = null;
     onEmpty();
   }
@@ -275,12 +275,12 @@ export function createFeed({ source, tickMs, waitForTurn, pages, onError, onEmpt
   }
 }
 
-interface Scheduled {
+interface ScheduledRead {
   cancel(): void;
 }
 
 /** Calls `work` at `dueAt`. If that is now, calls it at the end of this turn of the event loop instead of a millisecond later. */
-function schedule(dueAt: number, work: (dueAt: number) => Promise<void>): Scheduled {
+function schedule(dueAt: number, work: (dueAt: number) => Promise<void>): ScheduledRead {
   const delayMs = dueAt - monotonicMs();
   if (delayMs <= 0) {
     const immediate = setImmediate(() => void work(dueAt));

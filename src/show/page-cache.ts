@@ -14,43 +14,43 @@ interface Options<Page> {
 }
 
 export function createPageCache<Page>({ maxBytes, measure, isCacheable }: Options<Page>): PageCache<Page> {
-  const cached = new Map<string, Page>();
-  const reading = new Map<string, Promise<Page>>();
+  const cachedPages = new Map<string, Page>();
+  const pendingReads = new Map<string, Promise<Page>>();
   let bytes = 0;
 
   return {
     async get(key, read) {
-      const cachedPage = cached.get(key) ?? (await reading.get(key)?.catch(() => undefined));
-      // a page that may still change was read for an earlier caller, so it may be outdated
+      const cachedPage = cachedPages.get(key) ?? (await pendingReads.get(key)?.catch(() => undefined));
+      // A page that may still change was read for an earlier caller, so it may be outdated.
       if (cachedPage !== undefined && isCacheable(cachedPage)) return cachedPage;
-      const pending = read();
-      reading.set(key, pending);
+      const newRead = read();
+      pendingReads.set(key, newRead);
       try {
-        const page = await pending;
+        const page = await newRead;
         if (isCacheable(page)) add(key, page);
         return page;
       } finally {
-        if (reading.get(key) === pending) reading.delete(key);
+        if (pendingReads.get(key) === newRead) pendingReads.delete(key);
       }
     },
     evict(prefix) {
-      for (const key of cached.keys()) if (key.startsWith(prefix)) drop(key);
+      for (const key of cachedPages.keys()) if (key.startsWith(prefix)) drop(key);
     },
   };
 
   function add(key: string, page: Page): void {
     drop(key);
-    cached.set(key, page);
+    cachedPages.set(key, page);
     bytes += measure(page);
-    for (const oldest of cached.keys()) {
+    for (const oldest of cachedPages.keys()) {
       if (bytes <= maxBytes) return;
       drop(oldest);
     }
   }
 
   function drop(key: string): void {
-    const page = cached.get(key);
+    const page = cachedPages.get(key);
     if (page !== undefined) bytes -= measure(page);
-    cached.delete(key);
+    cachedPages.delete(key);
   }
 }

@@ -14,7 +14,7 @@ export interface ListPage<T> {
 type Owner = string | null;
 
 /** How many rows one request scans for visible ones. The next request continues from the cursor. */
-const maxScanned = 5000;
+const maxScannedRows = 5000;
 
 export async function listRuns(read: Reads, filter: RunFilter, page: Page, owner: Owner): Promise<ListPage<RunRow>> {
   if (excludesOwner(filter, owner)) return { items: [], next_cursor: null };
@@ -100,8 +100,8 @@ async function readVisiblePage<T>(
   const items: T[] = [];
   let before = page.before;
   let bytes = 0;
-  // read larger batches if few rows are visible
-  for (let scanned = 0, limit = page.limit; scanned < maxScanned; limit = Math.min(limit * 2, 1000)) {
+  // Read larger batches if few rows are visible.
+  for (let scanned = 0, limit = page.limit; scanned < maxScannedRows; limit = Math.min(limit * 2, 1000)) {
     const rows = await read({ limit, ...(before === undefined ? {} : { before }) });
     for (const row of rows) {
       if (await isVisible(row)) {
@@ -133,7 +133,7 @@ export async function readFeed(
 ): Promise<{ events: StoredEvent[]; reached: number }> {
   const events: StoredEvent[] = [];
   let reached = after;
-  for (let scanned = 0; scanned < maxScanned && events.length < limit;) {
+  for (let scanned = 0; scanned < maxScannedRows && events.length < limit;) {
     const rows = await read.feed(reached, limit, maxBytes);
     for (const row of rows) {
       if (events.length === limit) break;

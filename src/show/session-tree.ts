@@ -1,9 +1,9 @@
 import type { Session, SessionNode, SessionReads } from "../model/session.ts";
 
-/** Sessions returned besides the requested one. Each needs several reads. */
-const maxNodes = 100;
-/** Runs returned per session, newest first. */
-const maxRuns = 100;
+/** How many sessions are returned besides the requested one. Each needs several reads. */
+const maxSessions = 100;
+/** How many runs are returned per session, newest first. */
+const maxRunsPerSession = 100;
 
 export interface SessionTree {
   /** The sessions it was forked from, oldest first. */
@@ -20,7 +20,7 @@ export async function readSessionTree(
 ): Promise<SessionTree> {
   const isVisible = ({ created_by }: Session): boolean => owner === null || created_by === owner;
   const ancestors: Session[] = [];
-  for (let current = session; current.forked_from !== null && ancestors.length < maxNodes;) {
+  for (let current = session; current.forked_from !== null && ancestors.length < maxSessions;) {
     const parent = await read.session(current.forked_from);
     if (parent === null || !isVisible(parent)) break;
     ancestors.unshift(parent);
@@ -28,7 +28,7 @@ export async function readSessionTree(
   }
   const descendants: Session[] = [];
   for (const parent of iterateTree(session, descendants)) {
-    const remaining = maxNodes - ancestors.length - descendants.length;
+    const remaining = maxSessions - ancestors.length - descendants.length;
     if (remaining <= 0) break;
     descendants.push(...(await read.forks(parent.session_id, remaining)).filter(isVisible));
   }
@@ -47,6 +47,6 @@ async function readNode(read: Pick<SessionReads, "versions">, session: Session):
   const { session_id, agent_name, created_by, forked_from, fork_at_turn, run_count, created_at, last_used_at } =
     session;
   const versions = await read.versions(session_id);
-  const runs = versions.slice(0, maxRuns).map(({ run_id, mode, status }) => ({ run_id, mode, status }));
+  const runs = versions.slice(0, maxRunsPerSession).map(({ run_id, mode, status }) => ({ run_id, mode, status }));
   return { session_id, agent_name, created_by, forked_from, fork_at_turn, run_count, created_at, last_used_at, runs };
 }

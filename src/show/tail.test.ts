@@ -26,7 +26,8 @@ test("delivers every event once and in order to every follower, however slow or 
   for (const one of readers.slice(0, 10)) hub.follow(createRunFeedSource(store.read, "run-1"), 0, one.sink);
   for (let batch = 0; batch < 50; batch += 1) {
     await append("run-1", batch * 40, 40);
-    if (batch === 25) for (const one of readers.slice(10)) hub.follow(createRunFeedSource(store.read, "run-1"), 0, one.sink);
+    if (batch === 25)
+      for (const one of readers.slice(10)) hub.follow(createRunFeedSource(store.read, "run-1"), 0, one.sink);
   }
   await finish("run-1", 2000);
   for (const one of readers) {
@@ -151,7 +152,7 @@ test("sends an event after a pause at once", async () => {
       const events = log.filter(({ seq }) => seq > after);
       return { events, reached: events.at(-1)?.seq ?? after };
     },
-    last: async () => log.length,
+    readLastPosition: async () => log.length,
   };
   const one = createReader(0);
   hub.follow(source, 0, one.sink);
@@ -190,7 +191,7 @@ test("sends what arrives while batches are expensive together", async () => {
       await new Promise((resolve) => setTimeout(resolve, 20));
       return { events, reached: after + events.length };
     },
-    last: async () => log.length,
+    readLastPosition: async () => log.length,
   };
   const one = createReader(0);
   hub.follow(source, 0, one.sink);
@@ -268,7 +269,7 @@ test("lets a follower continue whose events were removed", async () => {
   let reads = 0;
   const source: FeedSource = {
     ...createRunFeedSource(noReads, "r"),
-    last: async () => log.at(-1)?.seq ?? 0,
+    readLastPosition: async () => log.at(-1)?.seq ?? 0,
     async read(after, limit) {
       reads += 1;
       await new Promise(setImmediate);

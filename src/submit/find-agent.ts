@@ -5,8 +5,8 @@ import type { Demands } from "../model/run.ts";
 import type { Store } from "../model/store.ts";
 import { suggest } from "../model/suggest.ts";
 import { type RunnerFacts, unmetDemands } from "../record/matching.ts";
-import { sessionDemands } from "./resolve-session.ts";
-import { submitFault, type SubmitFault } from "./submit-fault.ts";
+import { getSessionDemands } from "./resolve-session.ts";
+import { buildSubmitFault, type SubmitFault } from "./submit-fault.ts";
 
 export interface AgentCatalog {
   names(): Promise<string[]>;
@@ -26,14 +26,14 @@ export async function findAgent(
 ): Promise<FoundAgent | SubmitFault> {
   const { agent_name, demands, session_id } = request;
   const match = await agents.find(agent_name);
-  if (match === null) return unknownAgent(agent_name, await agents.names());
+  if (match === null) return describeUnknownAgent(agent_name, await agents.names());
   const withRunner = async (listed: ListedAgent): Promise<FoundAgent> => {
     const row = listed.runner_id === null ? null : await read.runner(listed.runner_id);
     return { ...listed, runner: row && { ...row, executor_type: row.executor.type } };
   };
   if (!("candidates" in match)) return withRunner(match);
   const session = session_id === undefined ? null : await read.session(session_id);
-  const combined: Demands = { ...(session && sessionDemands(session)), ...demands };
+  const combined: Demands = { ...(session && getSessionDemands(session)), ...demands };
   const candidates = await Promise.all(match.candidates.map(withRunner));
   const matching = candidates.filter(({ runner }) => runner !== null && unmetDemands(combined, runner).length === 0);
   // Runners of the same state directory can all continue the session.
@@ -41,7 +41,7 @@ export async function findAgent(
   const [first] = available;
   if (first !== undefined && (available.length === 1 || combined.place_id !== undefined)) return first;
   const names = preferAvailable(match.candidates).map(({ agent, runner_id }) => `${agent.name}@${runner_id}`);
-  return submitFault(
+  return buildSubmitFault(
     409,
     "DROVER-API-021",
     `More than one runner offers the agent ${agent_name}.`,
@@ -50,9 +50,9 @@ export async function findAgent(
   );
 }
 
-function unknownAgent(name: string, knownNames: readonly string[]): SubmitFault {
+function describeUnknownAgent(name: string, knownNames: readonly string[]): SubmitFault {
   if (name === "exec")
-    return submitFault(
+    return buildSubmitFault(
       404,
       "DROVER-SUB-001",
       "exec is not an agent: drover exec creates its runs, on the machine where it is called.",
@@ -65,7 +65,7 @@ function unknownAgent(name: string, knownNames: readonly string[]): SubmitFault 
     knownNames.length === 0
       ? "Start a runner that offers agents, or put an agent file into the agents directory."
       : "List the agents: drover agents list";
-  return submitFault(
+  return buildSubmitFault(
     404,
     "DROVER-SUB-001",
     message,

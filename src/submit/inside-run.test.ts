@@ -14,7 +14,7 @@ eachEngine("runs that commands inside a run ask for", (record) => {
   const ask = async (request: Partial<RunRequest>, inside?: Submitter["inside"], subject = "ann") => {
     const { store } = record;
     const agents = createAgentRegistry(store);
-    agents.setFiles([sampleAgent()]);
+    agents.setFileAgents([sampleAgent()]);
     const { idempotency_key, ...body } = request;
     const whole = {
       ...runRequestSchema.parse({ agent_name: "echo", ...body }),

@@ -5,7 +5,7 @@ import type { RunRequest } from "../model/run-request.ts";
 import type { Demands } from "../model/run.ts";
 import type { ResolvedSession, SessionLocation } from "./resolve-session.ts";
 import type { FoundAgent } from "./find-agent.ts";
-import { submitFault, type SubmitFault } from "./submit-fault.ts";
+import { buildSubmitFault, type SubmitFault } from "./submit-fault.ts";
 
 const locationKeys = ["hostname", "place_id", "project_dir", "executor_profile", "executor_type", "runner_id"] as const;
 
@@ -28,7 +28,7 @@ export function mergeDemands(
       path: `body.demands.${name}`,
       message: `the session is at ${sessionDemands[name]}`,
     }));
-    return submitFault(
+    return buildSubmitFault(
       409,
       "DROVER-SUB-005",
       "The session cannot be continued with these demands, because it is stored elsewhere.",
@@ -46,7 +46,7 @@ export function mergeDemands(
       path: `body.demands.${name}`,
       message: `the agent demands ${agentDemands[name]}`,
     }));
-    return submitFault(
+    return buildSubmitFault(
       409,
       "DROVER-SUB-005",
       `The demands of the request conflict with the demands of the agent ${agent.name}.`,
@@ -63,7 +63,7 @@ export function mergeDemands(
 
 /** The request and the agent may each be within the limits, but not together. Agents from files and fleets are checked only here. */
 function describeTooLong(agent_name: string): SubmitFault {
-  return submitFault(
+  return buildSubmitFault(
     400,
     "DROVER-SUB-005",
     `The combined demands of the request and the agent ${agent_name} are too long.`,
@@ -89,7 +89,7 @@ function describeLocationConflict(
   }));
   if (!conflicts.includes("runner_id") && !conflicts.includes("place_id")) {
     const next = "Change the agent's demands, or start a new session.";
-    return submitFault(
+    return buildSubmitFault(
       409,
       "DROVER-SUB-005",
       `The session is not where the agent ${agent_name} must run.`,
@@ -98,7 +98,7 @@ function describeLocationConflict(
     );
   }
   const inDirectory = directory === null ? "" : ` in ${directory}`;
-  return submitFault(
+  return buildSubmitFault(
     409,
     "DROVER-SUB-005",
     `The session is stored with the runner ${runner_id}${inDirectory}, where the agent ${agent_name} is not available now.`,

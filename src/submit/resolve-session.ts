@@ -47,11 +47,15 @@ export async function resolveSession(
   if (mode === "start") {
     if (session_id === undefined)
       return { session_id: deps.newId(), forked_from: null, project_dir: null, location: null };
-    return buildSessionFault(400, "A run with mode start gets a new session.", "omit it, or set mode to resume or fork");
+    return buildSessionFault(
+      400,
+      "A run with mode start gets a new session.",
+      "omit it, or set mode to resume or fork",
+    );
   }
   if (agent.type === "procedural") {
     return buildSubmitFault(400, "DROVER-SUB-002", "Procedural agents do not support resumption", [
-      { path: "body.mode", message: `${mode} of a procedural agent` },
+      { path: "body.mode", message: `${mode} is not possible with a procedural agent` },
     ]);
   }
   if (session_id === undefined) return buildSessionFault(400, `The mode ${mode} needs a session_id.`, "missing");
@@ -66,13 +70,13 @@ export async function resolveSession(
       "belongs to another agent",
       `Ask ${session.agent_name} to continue it, or start a new session of ${agent.name}.`,
     );
-  const expired = checkExpiry(agent, session, deps.now());
-  if (expired !== null) return expired;
+  const expiryFault = checkExpiry(agent, session, deps.now());
+  if (expiryFault !== null) return expiryFault;
   const { hostname, runner_id, project_dir } = session;
   if (mode === "fork" && hostname === null)
     return buildSessionFault(
       409,
-      "The session has not started: there is nothing to fork from.",
+      "No run of the session has started, so there is nothing to fork from.",
       "no runner has claimed a run of it yet",
     );
   const ids =
@@ -95,16 +99,16 @@ export async function resolveSession(
   return { ...ids, project_dir, location };
 }
 
-/** The executor demanded by the session's last run. The store forgets a runner that served a single command, but not its runs. */
+/** Returns the executor demanded by the session's last run. The store forgets a runner that served a single command, but not its runs. */
 async function findExecutor(session_id: string, { read }: Deps["store"]): Promise<string | null> {
   const [last] = await read.versions(session_id);
   const run = last === undefined ? null : await read.run_row(last.run_id);
   return run?.demands.executor_type ?? null;
 }
 
-/** What a runner must match to continue the session: its state directory, or the same runner if it reported no state directory. */
+/** Returns what a runner must match to continue the session: its state directory, or the same runner if it reported none. */
 export function getSessionDemands({ hostname, executor_profile, place_id, runner_id, portable }: Session): Demands {
-  // Any runner of this profile can continue it. The store prefers the one that has the session's files.
+  // Any runner of this profile can continue a portable session. The store prefers the one that has the session's files.
   if (portable && executor_profile !== null) return { executor_profile };
   const demands =
     place_id === null ? { hostname, executor_profile, runner_id } : { hostname, executor_profile, place_id };

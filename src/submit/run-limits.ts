@@ -1,24 +1,24 @@
 import { hasEnded, runStatuses } from "../model/states.ts";
 import type { Store } from "../model/store.ts";
-import { submitFault, type SubmitFault } from "./submit-fault.ts";
+import { buildSubmitFault, type SubmitFault } from "./submit-fault.ts";
 
 /** How many ancestors a run may have. Stops an agent that keeps calling itself. */
 const maxAncestors = 8;
 /** How many unfinished child runs a run may have. */
 const maxChildren = 100;
-const unfinished = runStatuses.filter((status) => !hasEnded(status));
+const unfinishedStatuses = runStatuses.filter((status) => !hasEnded(status));
 
-/** Returns null if a new run may be a child of this run. `inside` means that a command of the parent run submits it. */
+/** Returns null if a new run may be a child of this run. `isInsideRun` means that a command of the parent run submits it. */
 export async function checkRunLimits(
   parent_run_id: string | undefined,
-  inside: boolean,
+  isInsideRun: boolean,
   read: Pick<Store["read"], "run_row" | "runs">,
 ): Promise<SubmitFault | null> {
   const nestingFault = await checkNesting(parent_run_id, read);
-  if (nestingFault !== null || !inside || parent_run_id === undefined) return nestingFault;
-  const children = await read.runs({ parent_run_id, status: unfinished }, { limit: maxChildren });
+  if (nestingFault !== null || !isInsideRun || parent_run_id === undefined) return nestingFault;
+  const children = await read.runs({ parent_run_id, status: unfinishedStatuses }, { limit: maxChildren });
   if (children.length < maxChildren) return null;
-  return submitFault(
+  return buildSubmitFault(
     409,
     "DROVER-SUB-009",
     `This run has ${maxChildren} unfinished child runs and cannot start another one now.`,
@@ -34,7 +34,7 @@ async function checkNesting(
   let ancestors = 0;
   for (let next: string | null = parent_run_id ?? null; next !== null; ancestors += 1) {
     if (ancestors === maxAncestors)
-      return submitFault(
+      return buildSubmitFault(
         409,
         "DROVER-SUB-007",
         `Runs can be nested at most ${maxAncestors} levels deep, and this run would exceed that.`,

@@ -11,7 +11,7 @@ export interface SubmitFault {
   retry_after_seconds?: number;
 }
 
-export function submitFault(
+export function buildSubmitFault(
   status: number,
   code: ErrorCode,
   message: string,
@@ -21,8 +21,8 @@ export function submitFault(
   return { status, code, message, faults, ...(next === undefined ? {} : { next }) };
 }
 
-export function fail(...parts: Parameters<typeof submitFault>): { ok: false; fault: SubmitFault } {
-  return { ok: false, fault: submitFault(...parts) };
+export function refuse(...parts: Parameters<typeof buildSubmitFault>): { ok: false; fault: SubmitFault } {
+  return { ok: false, fault: buildSubmitFault(...parts) };
 }
 
 export function isSubmitFault<T extends object>(value: T | SubmitFault): value is SubmitFault {

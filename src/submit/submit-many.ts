@@ -15,10 +15,11 @@ export type SubmitMany = (requests: readonly RunRequest[], submitter: Submitter)
  * the requests. Other callers get their turn between two transactions, but the next batch waits until this one is done.
  */
 export function createSubmitMany(deps: SubmitDeps): SubmitMany {
-  let last: Promise<unknown> = Promise.resolve();
+  let lastBatch: Promise<unknown> = Promise.resolve();
   return (requests, submitter) => {
-    const result = last.then(() => submitTogether(requests, submitter, deps));
-    last = result.catch(() => undefined); // the caller gets the error
+    const result = lastBatch.then(() => submitTogether(requests, submitter, deps));
+    // The caller gets the error.
+    lastBatch = result.catch(() => undefined);
     return result;
   };
 }
@@ -40,9 +41,9 @@ async function submitTogether(
     await pause();
   }
   submitter.signal?.throwIfAborted();
-  const valid = [...creates];
-  for (let from = 0; from < valid.length; from += maxRunsPerTransaction) {
-    const slice = valid.slice(from, from + maxRunsPerTransaction);
+  const validRuns = [...creates];
+  for (let from = 0; from < validRuns.length; from += maxRunsPerTransaction) {
+    const slice = validRuns.slice(from, from + maxRunsPerTransaction);
     const stored = await deps.store.apply(slice.map(([, create]) => create));
     for (const [sliceIndex, [index, create]] of slice.entries())
       results[index] = await toSubmitResult(create, stored[sliceIndex]!, deps);
@@ -53,28 +54,28 @@ async function submitTogether(
 
 /** Returns a function that waits for a turn once the caller has worked for a while since its last one. */
 export function pauseAfterWork(waitForTurn?: () => Promise<void>): () => Promise<void> {
-  let since = performance.now();
+  let turnStartedAt = performance.now();
   return async () => {
-    if (performance.now() - since < maxBlockMs) return;
+    if (performance.now() - turnStartedAt < maxBlockMs) return;
     await waitForTurn?.();
-    since = performance.now();
+    turnStartedAt = performance.now();
   };
 }
 
 /** Finds each agent and its runner once, because most runs of a batch have the same agent. */
 function rememberAgents({ agents, store }: SubmitDeps): Pick<SubmitDeps, "agents" | "store"> {
-  const read: Store["read"] = { ...store.read, runner: once((runner_id) => store.read.runner(runner_id)) };
+  const read: Store["read"] = { ...store.read, runner: lookUpOnce((runner_id) => store.read.runner(runner_id)) };
   return {
-    agents: { names: once(() => agents.names()), find: once((name) => agents.find(name)) },
+    agents: { names: lookUpOnce(() => agents.names()), find: lookUpOnce((name) => agents.find(name)) },
     store: { apply: store.apply, read },
   };
 }
 
-function once<T>(find: (name: string) => Promise<T>): (name?: string) => Promise<T> {
-  const found = new Map<string, Promise<T>>();
+function lookUpOnce<T>(find: (name: string) => Promise<T>): (name?: string) => Promise<T> {
+  const lookups = new Map<string, Promise<T>>();
   return (name = "") => {
-    const finding = found.get(name) ?? find(name);
-    found.set(name, finding);
-    return finding;
+    const lookup = lookups.get(name) ?? find(name);
+    lookups.set(name, lookup);
+    return lookup;
   };
 }

@@ -80,7 +80,7 @@ it("reports each wrong parameter, unless the executor validates them", async () 
     properties: { n: { type: "integer" }, list: { type: "array", items: { type: "string" } } },
     additionalProperties: false,
   };
-  host.agents.setFiles([
+  host.agents.setFileAgents([
     sampleAgent({ parameters_schema }),
     sampleAgent({ name: "free", parameters_schema, parameters_validation: "executor" }),
   ]);
@@ -108,7 +108,7 @@ it("refuses to resume or fork a procedural agent with exactly this message", asy
 });
 
 it("continues a session where it is stored, and never another user's", async () => {
-  host.agents.setFiles([
+  host.agents.setFileAgents([
     sampleAgent({ name: "chat", type: "autonomous", command: null }),
     sampleAgent({ name: "other", type: "autonomous", command: null }),
   ]);
@@ -194,7 +194,7 @@ it("names the directory of a session's runner if only another runner offers its 
     faults: [{ path: "body.demands.hostname" }],
     next: "Remove these demands from the request.",
   });
-  host.agents.setFiles([sampleAgent({ ...agents[0]!, demands: { hostname: "elsewhere" } })]);
+  host.agents.setFileAgents([sampleAgent({ ...agents[0]!, demands: { hostname: "elsewhere" } })]);
   expect(await refused(host.ask(resume))).toMatchObject({
     faults: [{ path: "body.session_id" }],
     next: "Change the agent's demands, or start a new session.",
@@ -202,7 +202,7 @@ it("names the directory of a session's runner if only another runner offers its 
 });
 
 it("combines the demands of agent and request, and reports conflicts", async () => {
-  host.agents.setFiles([sampleAgent({ demands: { hostname: "big", tags: ["gpu"] } })]);
+  host.agents.setFileAgents([sampleAgent({ demands: { hostname: "big", tags: ["gpu"] } })]);
   expect(await host.run(await host.submit({ demands: { tags: ["a"] } }))).toMatchObject({
     demands: { hostname: "big", tags: ["a", "gpu"] },
   });
@@ -264,7 +264,7 @@ it.each([
   try {
     const timeout = /^\d+$/.test(given) ? Number(given) : given;
     const chat = { name: "chat", type: "autonomous", command: null, session: { timeout } } as const;
-    later.agents.setFiles([sampleAgent(chat)]);
+    later.agents.setFileAgents([sampleAgent(chat)]);
     await later.register({ executor_profile: "claude", executor: { type: "claude", config: {} } });
     const { session_id } = await later.run(await later.submit({ agent_name: "chat" }));
     const resume = { agent_name: "chat", mode: "resume", session_id: session_id! } as const;
@@ -285,14 +285,14 @@ it.each([
 
 it("refuses to continue a session that belongs to another executor", async () => {
   const chat = { name: "chat", type: "autonomous", command: null } as const;
-  host.agents.setFiles([sampleAgent(chat)]);
+  host.agents.setFileAgents([sampleAgent(chat)]);
   const { runner_id, epoch } = await host.register({
     executor_profile: "claude",
     executor: { type: "claude", config: {} },
   });
   const { session_id } = await host.run(await host.submit({ agent_name: "chat" }));
   await host.port.poll({ runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 }, AbortSignal.timeout(60_000));
-  host.agents.setFiles([sampleAgent({ ...chat, executor: "codex" })]);
+  host.agents.setFileAgents([sampleAgent({ ...chat, executor: "codex" })]);
   expect(await refused(host.ask({ agent_name: "chat", mode: "resume", session_id: session_id! }))).toMatchObject({
     status: 409,
     code: "DROVER-SUB-003",

@@ -14,7 +14,7 @@ import { checkRunLimits } from "./run-limits.ts";
 import { mergeDemands } from "./merge-demands.ts";
 import { checkParameters, toDottedPath, type ParameterFault } from "./parameters.ts";
 import { findRedactedInput } from "./redacted-input.ts";
-import { fail, buildSubmitFault, isSubmitFault, type SubmitFault } from "./submit-fault.ts";
+import { refuse, buildSubmitFault, isSubmitFault, type SubmitFault } from "./submit-fault.ts";
 
 export interface SubmitDeps {
   store: Pick<Store, "apply" | "read">;
@@ -58,9 +58,9 @@ export async function prepareRun(
   deps: Omit<SubmitDeps, "store" | "createRun"> & { store: Pick<Store, "read"> },
 ): Promise<PrepareResult> {
   const request = withSecrets(original, deps.vault);
-  const listed = withModel(await findAgent(request, deps.agents, deps.store.read), request.model);
-  if (isSubmitFault(listed)) return { ok: false, fault: listed };
-  const { agent } = listed;
+  const foundAgent = withModel(await findAgent(request, deps.agents, deps.store.read), request.model);
+  if (isSubmitFault(foundAgent)) return { ok: false, fault: foundAgent };
+  const { agent } = foundAgent;
   const limitFault = await checkRunLimits(request.parent_run_id, submitter.inside !== undefined, deps.store.read);
   if (limitFault !== null) return { ok: false, fault: limitFault };
   const webhookFault = await findUnknownWebhook(request, submitter, deps);
@@ -84,7 +84,7 @@ export async function prepareRun(
     if (first?.retry_after_seconds !== undefined) return { ok: false, fault: toBusyFault(first) };
     const paths = faults.map(({ path, message }) => ({ path: `body.parameters${toDottedPath(path)}`, message }));
     const next = "Pass the parameters that the agent describes in its parameters_schema or ## Parameters section.";
-    return fail(
+    return refuse(
       400,
       first?.code ?? "DROVER-PAR-001",
       `The parameters do not match the agent ${agent.name}.`,
@@ -92,9 +92,9 @@ export async function prepareRun(
       next,
     );
   }
-  const demands = mergeDemands(listed, request, session);
+  const demands = mergeDemands(foundAgent, request, session);
   if (isSubmitFault(demands)) return { ok: false, fault: demands };
-  const { runner_id } = listed;
+  const { runner_id } = foundAgent;
   const timeout = request.timeout_seconds ?? (await readOriginalTimeout(request, deps));
   const idempotencyKey = request.idempotency_key;
   const webhooks = [...(agent.webhooks ?? []), ...(request.webhooks ?? [])];
@@ -174,11 +174,11 @@ async function findUnknownWebhook(
 }
 
 /** Puts the requested model into the agent snapshot that the run executes. */
-function withModel(listed: FoundAgent | SubmitFault, model: string | undefined): FoundAgent | SubmitFault {
-  if (model === undefined || isSubmitFault(listed)) return listed;
-  if (listed.agent.type !== "procedural") return { ...listed, agent: { ...listed.agent, model } };
+function withModel(foundAgent: FoundAgent | SubmitFault, model: string | undefined): FoundAgent | SubmitFault {
+  if (model === undefined || isSubmitFault(foundAgent)) return foundAgent;
+  if (foundAgent.agent.type !== "procedural") return { ...foundAgent, agent: { ...foundAgent.agent, model } };
   return buildSubmitFault(400, "DROVER-SUB-002", "Procedural agents have no model", [
-    { path: "body.model", message: "of a procedural agent" },
+    { path: "body.model", message: "not supported by procedural agents" },
   ]);
 }
 
@@ -189,19 +189,21 @@ export async function toSubmitResult(
   deps: { store: Pick<Store, "read"> },
 ): Promise<SubmitResult> {
   if (!result.ok && result.conflict === "not_found") {
-    return fail(404, "DROVER-SUB-003", "There is no such session.", [{ path: "body.session_id", message: "unknown" }]);
+    return refuse(404, "DROVER-SUB-003", "There is no such session.", [
+      { path: "body.session_id", message: "unknown" },
+    ]);
   }
   if (!result.ok && result.conflict === "fenced")
-    return fail(
+    return refuse(
       409,
       "DROVER-SUB-008",
       "The run that this command belongs to is being stopped or has finished, so it cannot start another run.",
       [{ path: "body.parent_run_id", message: "is being stopped or has finished" }],
     );
   if (!result.ok && result.conflict === "repeated")
-    return fail(409, "DROVER-HOK-003", "This delivery was received before and already has its run.", []);
+    return refuse(409, "DROVER-HOK-003", "This delivery was received before and already has its run.", []);
   if (!result.ok) {
-    return fail(
+    return refuse(
       409,
       "DROVER-SUB-004",
       "This Idempotency-Key was used for another request.",
@@ -257,7 +259,7 @@ function withoutSecretIds(run: Run, vault: Vault | undefined): Run {
   return { ...run, ...vault.redact({ task_id, step_id, tool_call_id, worktree_id, repo_sha }) };
 }
 
-/** The directory of a new session. A session that is continued stays where it is. */
+/** Returns the directory of a new session, or null: a session that is continued stays where it is. */
 function getInitialDirectory({ mode }: RunRequest, { working_directory }: Agent): string | null {
   return mode === "start" ? (working_directory ?? null) : null;
 }
@@ -273,7 +275,7 @@ async function readOriginalTimeout(
 
 /** Equal requests have equal fingerprints, whatever the order of their keys. */
 function hashRequest(request: RunRequest, hash: (text: string) => string): string {
-  // The request includes the idempotency key, which is the same for both requests that are compared.
+  // The request includes the idempotency key, which is the same in all requests that are compared.
   return hash(JSON.stringify(sortKeys(request)));
 }
 
@@ -286,5 +288,5 @@ function sortKeys(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   return Object.entries(value)
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, inner]) => [key, sortKeys(inner)]);
+    .map(([key, field]) => [key, sortKeys(field)]);
 }

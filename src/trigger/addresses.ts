@@ -9,7 +9,7 @@ export interface AddressRules {
   mayConnect(hostname: string, address: string): boolean;
 }
 
-/** Not globally reachable according to the IANA registry of special-purpose addresses, plus multicast. */
+/** Ranges that the IANA registry of special-purpose addresses lists as not globally reachable, and multicast. */
 const blockedV4 = `
   0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.31.196.0/24
   192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4
@@ -45,17 +45,17 @@ export function createAddressRules(allow: readonly string[]): AddressRules {
       if (protocol !== "https:" && protocol !== "http:") return "must start with https:// or http://";
       if (username !== "" || password !== "") return "must have no user name or password in it";
       if (hostname === "") return "has no host";
-      const literal = literalAddress(hostname);
-      return literal === null || mayConnect(hostname, literal) ? null : notAllowed;
+      const literalAddress = getLiteralAddress(hostname);
+      return literalAddress === null || mayConnect(hostname, literalAddress) ? null : notAllowedMessage;
     },
   };
 }
 
-export const notAllowed =
+export const notAllowedMessage =
   "is not a public address; the operator can allow it in drover.yaml with webhooks: {allow: [HOST]}";
 
 /** Returns the host of a URL if it is an IP address, or null if it is a name. `URL` has already normalized the address. */
-export function literalAddress(hostname: string): string | null {
+export function getLiteralAddress(hostname: string): string | null {
   const address = hostname.replace(/^\[(.*)\]$/, "$1");
   return isIP(address) === 0 ? null : address;
 }

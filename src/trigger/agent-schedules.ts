@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { GetFireTimes } from "../define/fire-times.ts";
+import type { GetSlotTimes } from "../define/slot-times.ts";
 import type { Agent } from "../model/agent.ts";
 import type { NewSchedule } from "../model/schedule.ts";
 import type { SyncSchedules } from "../model/schedule-ops.ts";
@@ -15,10 +15,10 @@ export function buildSchedules(
   source: AgentSource,
   created_by: string,
   now: number,
-  fireTimes: GetFireTimes,
+  getSlotTimes: GetSlotTimes,
 ): NewSchedule[] {
   return (agent.schedules ?? []).map((definition) => {
-    const due = fireTimes(definition, now).next(now);
+    const due = getSlotTimes(definition, now).next(now);
     return {
       schedule_id: createScheduleId(source, agent.name, definition.name),
       agent_name: agent.name,
@@ -31,26 +31,27 @@ export function buildSchedules(
   });
 }
 
-/** Agents per operation. Other writers wait while an operation is stored. */
+/** The number of agents per operation. Other writers wait while an operation is stored. */
 const batchSize = 50;
 
 /**
- * Returns the operations that update the record to match this coordinator's agent files. `gone` lists the agents that it has
- * read before and that no longer exist. "unknown" means that it is the only coordinator, so every agent not in its files is gone.
+ * Returns the operations that update the record to match this coordinator's agent files. `goneAgents` lists the agents that
+ * this coordinator has read before and that no longer exist. "unknown" means that it is the only coordinator, so every
+ * agent that is not in its files is gone.
  */
 export function syncFileSchedules(
   agents: readonly Agent[],
-  gone: readonly string[] | "unknown",
+  goneAgents: readonly string[] | "unknown",
   now: number,
-  fireTimes: GetFireTimes,
+  getSlotTimes: GetSlotTimes,
 ): SyncSchedules[] {
-  const build = (agent: Agent): NewSchedule[] => buildSchedules(agent, "file", fileOwner, now, fireTimes);
-  const op = { op: "sync_schedules", source: "file" } as const;
-  if (gone === "unknown") return [{ ...op, agents: null, schedules: agents.flatMap(build) }];
-  const ops: SyncSchedules[] = gone.length === 0 ? [] : [{ ...op, agents: gone, schedules: [] }];
+  const build = (agent: Agent): NewSchedule[] => buildSchedules(agent, "file", fileOwner, now, getSlotTimes);
+  const sync = { op: "sync_schedules", source: "file" } as const;
+  if (goneAgents === "unknown") return [{ ...sync, agents: null, schedules: agents.flatMap(build) }];
+  const ops: SyncSchedules[] = goneAgents.length === 0 ? [] : [{ ...sync, agents: goneAgents, schedules: [] }];
   for (let start = 0; start < agents.length; start += batchSize) {
     const batch = agents.slice(start, start + batchSize);
-    ops.push({ ...op, agents: batch.map(({ name }) => name), schedules: batch.flatMap(build) });
+    ops.push({ ...sync, agents: batch.map(({ name }) => name), schedules: batch.flatMap(build) });
   }
   return ops;
 }

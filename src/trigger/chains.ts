@@ -20,15 +20,15 @@ const batchSize = 50;
 
 /**
  * Submits the runs that follow finished runs. Several coordinators may try at once: each run is stored in the same
- * transaction as the mark that it was submitted. A run that is refused is stored as a failed child run.
+ * transaction as the note that it was submitted. A refused run is stored as a failed child run.
  */
-export async function submitChains(deps: ChainDeps, signal: AbortSignal): Promise<void> {
+export async function submitFollowUps(deps: ChainDeps, signal: AbortSignal): Promise<void> {
   for (;;) {
-    const chains = await deps.store.read.pending_chains(batchSize);
-    let settled = 0;
-    for (const chain of chains) {
+    const followUps = await deps.store.read.pending_chains(batchSize);
+    let submittedCount = 0;
+    for (const followUp of followUps) {
       if (signal.aborted) return;
-      settled += await submitChain(chain, deps).then(
+      submittedCount += await submitFollowUp(followUp, deps).then(
         () => 1,
         (error: unknown) => {
           deps.onError(error);
@@ -36,14 +36,14 @@ export async function submitChains(deps: ChainDeps, signal: AbortSignal): Promis
         },
       );
     }
-    // Chains that failed are retried in the next round.
-    if (chains.length < batchSize || settled === 0) return;
+    // Follow-up runs that could not be submitted are retried in the next round.
+    if (followUps.length < batchSize || submittedCount === 0) return;
   }
 }
 
-async function submitChain(chain: PendingChain, deps: ChainDeps): Promise<void> {
-  const { parent_run_id, agent_name, parameters, prompt, project_dir, created_by } = chain;
-  if (chain.fault !== null) return recordRefusal(chain, chain.fault, deps);
+async function submitFollowUp(followUp: PendingChain, deps: ChainDeps): Promise<void> {
+  const { parent_run_id, agent_name, parameters, prompt, project_dir, created_by } = followUp;
+  if (followUp.fault !== null) return recordRefusal(followUp, followUp.fault, deps);
   const submitted = await deps.submit(
     {
       agent_name,
@@ -60,11 +60,15 @@ async function submitChain(chain: PendingChain, deps: ChainDeps): Promise<void> 
   );
   if (submitted.ok || submitted.fault.code === "DROVER-HOK-003") return;
   const { message, faults } = submitted.fault;
-  await recordRefusal(chain, [message, ...faults.map((fault) => `${fault.path}: ${fault.message}.`)].join(" "), deps);
+  await recordRefusal(
+    followUp,
+    [message, ...faults.map((fault) => `${fault.path}: ${fault.message}.`)].join(" "),
+    deps,
+  );
 }
 
-async function recordRefusal(chain: PendingChain, reason: string, { store, now, newId }: ChainDeps): Promise<void> {
-  const { parent_run_id, agent_name, parameters, prompt, created_by } = chain;
+async function recordRefusal(followUp: PendingChain, reason: string, { store, now, newId }: ChainDeps): Promise<void> {
+  const { parent_run_id, agent_name, parameters, prompt, created_by } = followUp;
   const run = newRun({
     run_id: newId(),
     agent_name,

@@ -36,19 +36,19 @@ export interface Deliverer {
 const maxConcurrent = 16;
 const maxConcurrentPerWebhook = 2;
 const maxConcurrentPerOwner = 4;
-/** Longer than an attempt can take. */
+/** A lease is longer than an attempt can take. */
 const defaultLeaseMs = 20_000;
 
 export function createDeliverer(options: DeliverOptions): Deliverer {
   const { store, leaseMs = defaultLeaseMs, onError, onCapacity } = options;
   const inProgress = new Map<Promise<void>, ClaimedDelivery>();
-  const stopping = new AbortController();
+  const stopController = new AbortController();
   // Each delivery in progress listens to this signal, and Node warns of a leak beyond ten listeners.
-  setMaxListeners(maxConcurrent, stopping.signal);
+  setMaxListeners(maxConcurrent, stopController.signal);
 
   return {
     async startDue() {
-      while (inProgress.size < maxConcurrent && !stopping.signal.aborted) {
+      while (inProgress.size < maxConcurrent && !stopController.signal.aborted) {
         const limit = maxConcurrent - inProgress.size;
         const [claimed] = await store.apply([
           {
@@ -56,7 +56,7 @@ export function createDeliverer(options: DeliverOptions): Deliverer {
             limit,
             lease_ms: leaseMs,
             max_per_webhook: 1,
-            busy: busyWebhooks(),
+            busy: findBusyWebhooks(),
             max_per_owner: maxConcurrentPerOwner,
             in_progress: [...inProgress.values()].map(({ owner }) => owner),
           },
@@ -66,22 +66,22 @@ export function createDeliverer(options: DeliverOptions): Deliverer {
       }
     },
     async stop() {
-      stopping.abort();
+      stopController.abort();
       await Promise.all(inProgress.keys());
     },
   };
 
   function start(delivery: ClaimedDelivery): void {
-    const sending = deliver(delivery, options, stopping.signal)
+    const sendTask = deliver(delivery, options, stopController.signal)
       .catch(onError)
       .then(() => {
-        inProgress.delete(sending);
+        inProgress.delete(sendTask);
         onCapacity();
       });
-    inProgress.set(sending, delivery);
+    inProgress.set(sendTask, delivery);
   }
 
-  function busyWebhooks(): string[] {
+  function findBusyWebhooks(): string[] {
     const names = [...inProgress.values()].map(({ webhook }) => webhook);
     return [...new Set(names)].filter(
       (name) => names.filter((other) => other === name).length >= maxConcurrentPerWebhook,
@@ -91,22 +91,22 @@ export function createDeliverer(options: DeliverOptions): Deliverer {
 
 /** Makes one attempt and records its outcome. */
 async function deliver(delivery: ClaimedDelivery, options: DeliverOptions, signal: AbortSignal): Promise<void> {
-  const { store, retryMs = backoff } = options;
+  const { store, retryMs = computeBackoffMs } = options;
   const { delivery_id, attempt } = delivery;
-  const posted = await send(delivery, options, signal);
-  const status = "status" in posted ? posted.status : null;
-  const delivered = status !== null && status >= 200 && status < 300;
+  const postResult = await send(delivery, options, signal);
+  const status = "status" in postResult ? postResult.status : null;
+  const isDelivered = status !== null && status >= 200 && status < 300;
   const retry_in_ms = signal.aborted ? 0 : retryMs(attempt);
   await store.apply([
     {
       op: "settle_delivery",
       delivery_id,
       attempt,
-      outcome: delivered
-        ? { delivered }
-        : { delivered, error: options.vault.redact(describeFailure(posted)), retry_in_ms },
+      outcome: isDelivered
+        ? { delivered: true }
+        : { delivered: false, error: options.vault.redact(describeFailure(postResult)), retry_in_ms },
       response_status: status,
-      response: "status" in posted ? options.vault.redact(posted.excerpt) : null,
+      response: "status" in postResult ? options.vault.redact(postResult.excerpt) : null,
     },
   ]);
 }
@@ -134,7 +134,7 @@ async function send(delivery: ClaimedDelivery, options: DeliverOptions, signal: 
   });
 }
 
-/** A notification contains only the start of long texts. GET /runs/{run_id} returns them whole. */
+/** A notification contains only the start of long text. GET /runs/{run_id} returns all of it. */
 const maxTextLength = 4000;
 
 function buildBody({ delivery_id, event, at, state, run, payload }: ClaimedDelivery): unknown {
@@ -161,15 +161,15 @@ function buildBody({ delivery_id, event, at, state, run, payload }: ClaimedDeliv
   return payload === null ? notification : fillTemplates(payload, notification);
 }
 
-function describeFailure(posted: PostResult): string {
-  if ("error" in posted) return posted.error;
-  const { status } = posted;
+function describeFailure(postResult: PostResult): string {
+  if ("error" in postResult) return postResult.error;
+  const { status } = postResult;
   return status >= 300 && status < 400
-    ? `The receiver answered ${status}, a redirect. Redirects are not followed: register the address it leads to.`
-    : `The receiver answered ${status}.`;
+    ? `The receiver responded with ${status}, a redirect. Drover does not follow redirects: register the address it leads to.`
+    : `The receiver responded with ${status}.`;
 }
 
-/** 5 s, 10 s, 20 s ... at most 2 h, each with 20 % jitter, so that a receiver that recovers does not get all deliveries at once. */
-function backoff(attempt: number): number {
+/** Returns 5 s, 10 s, 20 s ... up to 2 h. The 20 % jitter keeps a receiver that recovers from getting all deliveries at once. */
+function computeBackoffMs(attempt: number): number {
   return Math.min(5000 * 2 ** Math.min(attempt - 1, 20), 7_200_000) * (0.8 + Math.random() * 0.4);
 }

@@ -2,7 +2,7 @@ import { lookup as systemLookup, type LookupAddress } from "node:dns";
 import { type ClientRequest, type IncomingMessage, request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { LookupFunction } from "node:net";
-import { type AddressRules, literalAddress, notAllowed } from "./addresses.ts";
+import { type AddressRules, getLiteralAddress, notAllowedMessage } from "./addresses.ts";
 
 export interface PostOptions {
   headers: Readonly<Record<string, string>>;
@@ -28,9 +28,9 @@ const maxExcerptBytes = 1024;
 export function post(url: URL, options: PostOptions): Promise<PostResult> {
   const { headers, body, rules, signal, timeoutMs = defaultTimeoutMs } = options;
   // No DNS lookup happens if the URL contains an IP address, so check it here.
-  const literal = literalAddress(url.hostname);
-  if (literal !== null && !rules.mayConnect(url.hostname, literal))
-    return Promise.resolve({ error: `${url.hostname} ${notAllowed}` });
+  const literalAddress = getLiteralAddress(url.hostname);
+  if (literalAddress !== null && !rules.mayConnect(url.hostname, literalAddress))
+    return Promise.resolve({ error: `${url.hostname} ${notAllowedMessage}` });
   if (signal.aborted) return Promise.resolve({ error: stoppedMessage });
   return new Promise((resolve) => {
     const request = (url.protocol === "https:" ? httpsRequest : httpRequest)(url, {
@@ -53,7 +53,7 @@ export function post(url: URL, options: PostOptions): Promise<PostResult> {
   });
 }
 
-const stoppedMessage = "The coordinator stopped before the receiver answered.";
+const stoppedMessage = "The coordinator stopped before the receiver responded.";
 
 function handleEvents(request: ClientRequest, settle: (result: PostResult) => void): void {
   request.on("error", (error: NodeJS.ErrnoException) => settle({ error: describeError(error) }));
@@ -88,7 +88,7 @@ function readResponse(response: IncomingMessage, settle: (result: PostResult) =>
 /** How long to wait for the body after the status has arrived. */
 const bodyTimeoutMs = 2000;
 
-/** A DNS lookup that fails unless all addresses of the name are allowed. */
+/** Creates a DNS lookup that fails unless all addresses of the name are allowed. */
 function createCheckedLookup({ rules, resolve = resolveAll }: PostOptions): LookupFunction {
   return (hostname, { all, family }, done) => {
     resolve(hostname, (error, addresses) => {
@@ -100,7 +100,7 @@ function createCheckedLookup({ rules, resolve = resolveAll }: PostOptions): Look
       // The message must not reveal internal addresses.
       if (!addresses.every(({ address }) => rules.mayConnect(hostname, address)))
         return done(
-          new AddressNotAllowedError(`${hostname} resolves to an address that ${notAllowed}`),
+          new AddressNotAllowedError(`${hostname} resolves to an address that ${notAllowedMessage}`),
           all === true ? [] : "",
         );
       if (all === true) return done(null, matching);

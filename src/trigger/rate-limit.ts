@@ -7,9 +7,9 @@ export function createRateLimit({ burst, perMinute }: { burst: number; perMinute
   return function take(name: string): number {
     const now = clock();
     const { tokens, at } = buckets.get(name) ?? { tokens: burst, at: now };
-    const filled = Math.min(burst, tokens + Math.max(0, now - at) * perMs);
-    if (filled < 1) return Math.ceil((1 - filled) / perMs);
-    buckets.set(name, { tokens: filled - 1, at: now });
+    const available = Math.min(burst, tokens + Math.max(0, now - at) * perMs);
+    if (available < 1) return Math.ceil((1 - available) / perMs);
+    buckets.set(name, { tokens: available - 1, at: now });
     return 0;
   };
 }

@@ -81,13 +81,13 @@ export function createReceiver({ store, secrets, submit, now, vault }: ReceiveDe
     const stored = await store.read.hook(name);
     const hook = stored?.hook.enabled === true ? stored.hook : null;
     const secret = hook !== null && stored !== null ? secrets.open(`hook ${name}`, stored.secret) : unknownSecret;
-    const verified =
+    const verification =
       hook?.scheme === "github"
         ? verifyGithub(headers["x-hub-signature-256"], secret, body)
         : verifyTimestamped(headers["drover-signature"], secret, body, now());
-    if (hook === null || (!verified.ok && verified.reason === "wrong"))
+    if (hook === null || (!verification.ok && verification.reason === "wrong"))
       return refuse(401, "DROVER-HOK-001", invalidSignature);
-    if (!verified.ok) return refuse(401, "DROVER-HOK-002", staleSignature);
+    if (!verification.ok) return refuse(401, "DROVER-HOK-002", staleSignature);
     const waitMs = takeToken(name);
     if (waitMs > 0) {
       const seconds = Math.ceil(waitMs / 1000);
@@ -114,7 +114,7 @@ export function createReceiver({ store, secrets, submit, now, vault }: ReceiveDe
         mode: "start",
         priority: 0,
         trigger_type: "webhook",
-        settles: { hook: name, ...buildReplayKeys(hook, headers["x-github-delivery"], verified.key, now()) },
+        settles: { hook: name, ...buildReplayKeys(hook, headers["x-github-delivery"], verification.key, now()) },
       },
       { subject: hook.created_by, role: "user" },
     );

@@ -1,5 +1,5 @@
 import type { Change, Store } from "../model/store.ts";
-import { type ChainDeps, submitChains } from "./chains.ts";
+import { type ChainDeps, submitFollowUps } from "./chains.ts";
 import { createDeliverer, type DeliverOptions } from "./deliver.ts";
 
 export interface TriggerOptions extends ChainDeps, Omit<DeliverOptions, "onCapacity" | "store"> {
@@ -19,9 +19,9 @@ const defaultEveryMs = 1000;
  */
 export function runTriggers(options: TriggerOptions): Triggers {
   const { store, now, onError, everyMs = defaultEveryMs } = options;
-  const stopping = new AbortController();
+  const stopController = new AbortController();
   const deliverer = createDeliverer({ ...options, onCapacity: poll });
-  let polling: Promise<void> | null = null;
+  let currentPoll: Promise<void> | null = null;
   let isPollRequested = false;
   const timer = setInterval(poll, everyMs).unref();
   const unsubscribe = store.changes((change) => canTrigger(change) && poll());
@@ -29,22 +29,22 @@ export function runTriggers(options: TriggerOptions): Triggers {
 
   return {
     async stop() {
-      stopping.abort();
+      stopController.abort();
       clearInterval(timer);
       unsubscribe();
-      await polling;
+      await currentPoll;
       await deliverer.stop();
     },
   };
 
   function poll(): void {
-    if (stopping.signal.aborted) return;
+    if (stopController.signal.aborted) return;
     isPollRequested = true;
-    polling ??= pollUntilDone().finally(() => (polling = null));
+    currentPoll ??= pollUntilDone().finally(() => (currentPoll = null));
   }
 
   async function pollUntilDone(): Promise<void> {
-    while (isPollRequested && !stopping.signal.aborted) {
+    while (isPollRequested && !stopController.signal.aborted) {
       isPollRequested = false;
       await pollOnce().catch(onError);
     }
@@ -53,7 +53,7 @@ export function runTriggers(options: TriggerOptions): Triggers {
   async function pollOnce(): Promise<void> {
     // This process's estimate of the store's clock may be behind. The claim itself uses the store's clock.
     const due = await store.read.triggers_due(new Date(now().getTime() + 1000));
-    if (due.chains) await submitChains(options, stopping.signal);
+    if (due.chains) await submitFollowUps(options, stopController.signal);
     if (due.deliveries) await deliverer.startDue();
   }
 }

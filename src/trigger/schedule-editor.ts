@@ -1,4 +1,4 @@
-import type { GetFireTimes } from "../define/fire-times.ts";
+import type { GetSlotTimes } from "../define/slot-times.ts";
 import { checkTiming } from "../define/check-timing.ts";
 import type { NewId } from "../model/ids.ts";
 import type { Run } from "../model/run.ts";
@@ -13,14 +13,14 @@ import type {
 import type { Store } from "../model/store.ts";
 import type { Vault } from "../model/vault.ts";
 import type { Submitter } from "../submit/submit.ts";
-import { fail, submitFault, type SubmitFault } from "../submit/submit-fault.ts";
-import { type Prepare, prepareScheduled, toRunRequest } from "./fire.ts";
+import { refuse, buildSubmitFault, type SubmitFault } from "../submit/submit-fault.ts";
+import { type Prepare, prepareScheduledRun, toRunRequest } from "./decide-slots.ts";
 import { openTemplate, sealTemplate, withoutSealed, wouldExposeSecrets } from "./template-secrets.ts";
 
 export interface ScheduleEditorOptions {
   store: Pick<Store, "apply" | "read">;
   prepare: Prepare;
-  fireTimes: GetFireTimes;
+  getSlotTimes: GetSlotTimes;
   /** The clock of triggers, in milliseconds. */
   now: () => number;
   newId: NewId;
@@ -45,7 +45,7 @@ const nextSlotCount = 5;
 export function createScheduleEditor({
   store,
   prepare,
-  fireTimes,
+  getSlotTimes,
   now,
   newId,
   vault,
@@ -70,17 +70,17 @@ export function createScheduleEditor({
       // A disabled schedule may be invalid.
       const checked = schedule.source === "api" ? await check(agent_name, definition, submitter) : null;
       if (enabled && checked?.ok === false) return checked;
-      const isRetimed = (["cron", "every", "timezone"] as const).some((key) => changes[key] !== undefined);
-      const timingFault = isRetimed ? findTimingFault(definition) : null;
+      const changesTiming = (["cron", "every", "timezone"] as const).some((key) => changes[key] !== undefined);
+      const timingFault = changesTiming ? findTimingFault(definition) : null;
       if (timingFault !== null) return { ok: false, fault: timingFault };
-      const times = isRetimed ? computeFirstTimes(definition) : {};
+      const times = changesTiming ? computeFirstTimes(definition) : {};
       const schema = checked?.ok === true ? checked.schema : undefined;
       const hasNewInput = changes.parameters !== undefined || changes.prompt !== undefined;
       const stored = hasNewInput
         ? sealTemplate(agent_name, definition, schema, vault)
         : mergeChanges(schedule.definition, schedule.source === "api" ? changes : {});
       if (wouldExposeSecrets(schedule.definition, stored, changes))
-        return fail(
+        return refuse(
           409,
           "DROVER-API-030",
           "The agent no longer marks which of the schedule's parameters are secret.",
@@ -107,14 +107,14 @@ export function createScheduleEditor({
     const definition = withoutSealed(stored);
     const { cron = null, every = null, prompt = null, attended = null } = definition;
     // The slot that is due comes first, even if it is late.
-    const following =
+    const laterSlots =
       due_at === null ? [] : listNextSlots(definition, Date.parse(anchor), Date.parse(due_at), nextSlotCount - 1);
-    const next = due_at === null || !enabled ? [] : [due_at, ...following];
+    const next = due_at === null || !enabled ? [] : [due_at, ...laterSlots];
     return { ...rest, ...definition, cron, every, prompt, attended, enabled, next };
   }
 
   function listNextSlots(timing: Timing, anchor: number, from: number, count: number): string[] {
-    const times = fireTimes(timing, anchor);
+    const times = getSlotTimes(timing, anchor);
     const next: string[] = [];
     for (let at = times.next(from); at !== null && next.length < count; at = times.next(at))
       next.push(new Date(at).toISOString());
@@ -138,8 +138,8 @@ export function createScheduleEditor({
     if (!prepared.ok) return prepared;
     const { agent } = prepared.create;
     if (definition.resume_session && agent?.type === "procedural")
-      return fail(400, "DROVER-SUB-002", "Procedural agents do not support resumption", [
-        { path: "body.resume_session", message: "of a procedural agent" },
+      return refuse(400, "DROVER-SUB-002", "Procedural agents do not support resumption", [
+        { path: "body.resume_session", message: "not supported by procedural agents" },
       ]);
     return { ok: true, schema: agent?.parameters_schema };
   }
@@ -149,7 +149,7 @@ export function createScheduleEditor({
     const [first] = faults;
     if (first === undefined) return null;
     const paths = faults.map(({ path, message }) => ({ path: `body.${path}`, message }));
-    return submitFault(400, "DROVER-SCH-001", `The schedule is not valid: ${first.message}`, paths, first.next);
+    return buildSubmitFault(400, "DROVER-SCH-001", `The schedule is not valid: ${first.message}`, paths, first.next);
   }
 
   async function put(
@@ -168,7 +168,7 @@ export function createScheduleEditor({
   /** Runs the schedule now. The slot is the current time of the trigger clock. */
   async function run(schedule: StoredSchedule): Promise<EditResult<{ run: Run }>> {
     const { schedule_id } = schedule;
-    const prepared = await prepareScheduled(schedule, "manual", prepare);
+    const prepared = await prepareScheduledRun(schedule, "manual", prepare);
     if (!prepared.ok) return prepared;
     const { create } = prepared;
     for (let at = now(); ; at += 1) {
@@ -199,7 +199,7 @@ function mergeChanges(definition: ScheduleDefinition, changes: ScheduleChanges):
   const { cron, every, ...rest } = definition;
   const timing = changes.cron ?? changes.every ?? null;
   const all = { ...rest, ...(timing === null ? { cron, every } : {}), ...changes };
-  // null removes a key. Setting cron removes every, and the other way round.
+  // null removes a key. Setting `cron` removes `every`, and the other way round.
   return Object.fromEntries(
     Object.entries(all).filter(([, value]) => value !== undefined && value !== null),
   ) as ScheduleDefinition;
@@ -210,7 +210,7 @@ function toDefinedByAgentFault(
   keys: readonly string[],
 ): SubmitFault {
   const where = source === "file" ? "the agent's file" : `the agent: PUT /agents/${agent_name}`;
-  return submitFault(
+  return buildSubmitFault(
     409,
     "DROVER-SCH-002",
     `The agent ${agent_name} defines the schedule ${definition.name}.`,
@@ -225,7 +225,7 @@ function toConflictFault(
 ): SubmitFault {
   const { agent_name, definition } = schedule;
   if (conflict === "name_taken")
-    return submitFault(
+    return buildSubmitFault(
       409,
       "DROVER-SCH-003",
       `The agent ${agent_name} already has a schedule ${definition.name}.`,
@@ -234,11 +234,11 @@ function toConflictFault(
     );
   if (conflict === "not_found") return notFound();
   const next = "Read it again, then repeat the change.";
-  return submitFault(409, "DROVER-SCH-003", "Another user changed the schedule at the same time.", [], next);
+  return buildSubmitFault(409, "DROVER-SCH-003", "Another user changed the schedule at the same time.", [], next);
 }
 
 function notFound(): SubmitFault {
-  return submitFault(404, "DROVER-API-014", "There is no such schedule.", [
+  return buildSubmitFault(404, "DROVER-API-014", "There is no such schedule.", [
     { path: "path.schedule_id", message: "unknown" },
   ]);
 }

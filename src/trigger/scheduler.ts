@@ -19,27 +19,27 @@ export interface SchedulerOptions {
 }
 
 export interface Scheduler {
-  /** Sets the agents that the files define now. While a file is invalid, missing agents keep their schedules. */
+  /** Sets the agents that the files define now. While a file is invalid, agents that are missing keep their schedules. */
   setFileAgents(agents: readonly Agent[], allValid: boolean): void;
   start(): void;
   /** Resolves when work in progress is stored. Idempotent. */
   stop(): Promise<void>;
 }
 
-/** Due schedules read at once. */
+/** The number of due schedules that are read at once. */
 const maxDue = 100;
-/** Schedules per transaction. Other writers wait for it. */
+/** The number of schedules per transaction, which other writers wait for. */
 const batchSize = 25;
 const retryDelayMs = 1000;
 
 /**
- * Fires due schedules. A single timer waits for the earliest slot. The scheduler reads the record when that slot is due
+ * Starts the runs of due schedules. A single timer waits for the earliest slot. The scheduler reads the record when that slot is due
  * and when a commit has changed schedules. Several coordinators may do the same; the first transaction for a slot wins.
  */
 export function createScheduler(options: SchedulerOptions): Scheduler {
   const { store, clock, onError } = options;
-  const stopping = new AbortController();
-  let files: { agents: readonly Agent[]; allValid: boolean } | null = null;
+  const stopController = new AbortController();
+  let pendingSync: { agents: readonly Agent[]; allValid: boolean } | null = null;
   let knownAgents: readonly string[] | null = null;
   let isStale = true;
   let wake = (): void => undefined;
@@ -47,7 +47,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   let unsubscribe = (): void => undefined;
   return {
     setFileAgents(agents, allValid) {
-      files = { agents, allValid };
+      pendingSync = { agents, allValid };
       invalidate();
     },
     start() {
@@ -58,7 +58,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     },
     async stop() {
       unsubscribe();
-      stopping.abort();
+      stopController.abort();
       wake();
       await workLoop;
     },
@@ -70,9 +70,9 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   }
 
   async function work(): Promise<void> {
-    while (!stopping.signal.aborted) {
+    while (!stopController.signal.aborted) {
       try {
-        await syncOnce();
+        await syncPendingAgents();
         isStale = false;
         const now = clock.now();
         const { due, next } = await store.read.due_schedules(new Date(now).toISOString(), maxDue);
@@ -88,7 +88,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   /** Returns early if schedules change. Does not read the record. */
   async function waitUntilDue(next: string | null): Promise<void> {
     const due = next === null ? Infinity : Date.parse(next);
-    while (!isStale && !stopping.signal.aborted) {
+    while (!isStale && !stopController.signal.aborted) {
       const remainingMs = due - clock.now();
       if (remainingMs <= 0) return;
       await pause(remainingMs);
@@ -96,22 +96,22 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   }
 
   async function pause(ms: number): Promise<void> {
-    const waking = new AbortController();
-    wake = () => waking.abort();
-    if (stopping.signal.aborted) return;
-    await clock.wait(ms, waking.signal);
+    const pauseController = new AbortController();
+    wake = () => pauseController.abort();
+    if (stopController.signal.aborted) return;
+    await clock.wait(ms, pauseController.signal);
   }
 
   async function fireAll(due: readonly StoredSchedule[], now: number): Promise<void> {
     const deps: DecideSlotsDeps = options;
-    for (let from = 0; from < due.length && !stopping.signal.aborted; from += batchSize) {
+    for (let from = 0; from < due.length && !stopController.signal.aborted; from += batchSize) {
       const batch = due.slice(from, from + batchSize);
       const ops = await Promise.all(batch.map((schedule) => decideSlots(schedule, now, deps)));
       await storeAll(batch, ops, now);
     }
   }
 
-  /** A conflict means another coordinator was first or the schedule has changed. The next read shows which. */
+  /** Ignores most conflicts: another coordinator was first, or the schedule has changed, and the next read sees its new state. */
   async function storeAll(
     schedules: readonly StoredSchedule[],
     ops: readonly FireSchedule[],
@@ -126,15 +126,16 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     }
   }
 
-  async function syncOnce(): Promise<void> {
-    if (files === null) return;
-    const { agents, allValid } = files;
+  async function syncPendingAgents(): Promise<void> {
+    if (pendingSync === null) return;
+    const { agents, allValid } = pendingSync;
     const names = agents.map(({ name }) => name);
-    const gone = knownAgents?.filter((name) => !names.includes(name)) ?? (options.isOnlyCoordinator ? "unknown" : []);
-    const ops = syncFileSchedules(agents, allValid ? gone : [], clock.now(), options.getSlotTimes);
+    const goneAgents =
+      knownAgents?.filter((name) => !names.includes(name)) ?? (options.isOnlyCoordinator ? "unknown" : []);
+    const ops = syncFileSchedules(agents, allValid ? goneAgents : [], clock.now(), options.getSlotTimes);
     for (const op of ops) await store.apply([op]);
-    if (files.agents === agents) files = null;
-    // While a file is invalid, a missing agent may just have a typo in its definition.
+    if (pendingSync.agents === agents) pendingSync = null;
+    // While a file is invalid, it may be the file of a missing agent, so keep that agent known.
     knownAgents = allValid ? names : knownAgents;
   }
 }

@@ -9,7 +9,7 @@ interface RunTemplate {
   sealed?: string | undefined;
 }
 
-/** Returns the template with its secrets sealed, for storing. `schema` is the agent's, which may mark parameters as secret. */
+/** Returns the template with its secrets sealed, for storage. `schema` is the agent's, which may declare secret parameters. */
 export function sealTemplate<T extends RunTemplate>(
   agent_name: string,
   template: T,
@@ -23,7 +23,7 @@ export function sealTemplate<T extends RunTemplate>(
     ...template,
     parameters: concealed.parameters,
     sealed: concealed.sealed,
-    ...promptFields(template, concealed.prompt),
+    ...buildPromptFields(template, concealed.prompt),
   };
 }
 
@@ -31,7 +31,7 @@ export function sealTemplate<T extends RunTemplate>(
 export function openTemplate<T extends RunTemplate>(agent_name: string, template: T, vault: Vault | undefined): T {
   if (template.sealed === undefined || vault === undefined) return template;
   const { parameters, prompt } = vault.open(getTemplateOwner(agent_name), template.sealed);
-  return { ...withoutSealed(template), parameters, ...promptFields(template, prompt) };
+  return { ...withoutSealed(template), parameters, ...buildPromptFields(template, prompt) };
 }
 
 /** Removes the encrypted part, which is not shown to people. */
@@ -46,16 +46,19 @@ export function withoutSealed<T extends RunTemplate>(template: T): T {
  * before. They may differ if the agent was replaced or removed, or no longer marks its parameters as secret.
  */
 export function wouldExposeSecrets(
-  before: RunTemplate,
-  after: RunTemplate,
+  oldTemplate: RunTemplate,
+  newTemplate: RunTemplate,
   changes: { parameters?: unknown; prompt?: unknown },
 ): boolean {
-  if (before.sealed === undefined) return false;
-  const exposesParameters = changes.parameters === undefined && !isDeepStrictEqual(after.parameters, before.parameters);
-  return exposesParameters || (changes.prompt === undefined && (after.prompt ?? null) !== (before.prompt ?? null));
+  if (oldTemplate.sealed === undefined) return false;
+  const exposesParameters =
+    changes.parameters === undefined && !isDeepStrictEqual(newTemplate.parameters, oldTemplate.parameters);
+  return (
+    exposesParameters || (changes.prompt === undefined && (newTemplate.prompt ?? null) !== (oldTemplate.prompt ?? null))
+  );
 }
 
 /** Adds a prompt only if the template has one. */
-function promptFields({ prompt: previous }: RunTemplate, prompt: string | null): Pick<RunTemplate, "prompt"> {
+function buildPromptFields({ prompt: previous }: RunTemplate, prompt: string | null): Pick<RunTemplate, "prompt"> {
   return previous === undefined || previous === null ? {} : { prompt };
 }

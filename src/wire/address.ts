@@ -6,7 +6,7 @@ export type Address =
   | { kind: "unix"; path: string }
   | {
       kind: "tcp";
-      secure: boolean;
+      isSecure: boolean;
       /** Without brackets. */
       hostname: string;
       port: number;
@@ -24,16 +24,16 @@ export function parseAddress(url: string, allowHttp: boolean): Address {
   if (url.startsWith("unix:")) return parseUnixAddress(url);
   if (!URL.canParse(url)) throw invalidAddress(url, "is not a valid URL");
   const { protocol, hostname, port, host, pathname, username, password } = new URL(url);
-  const secure = protocol === "https:";
-  if (!secure && protocol !== "http:") throw invalidAddress(url, "does not start with http://, https:// or unix:/");
+  const isSecure = protocol === "https:";
+  if (!isSecure && protocol !== "http:") throw invalidAddress(url, "does not start with http://, https:// or unix:/");
   if (username !== "" || password !== "")
     throw invalidAddress(`${protocol}//…@${host}`, "contains a user name or password, which Drover does not send");
-  if (!secure && !allowHttp && !isLoopbackName(hostname)) throw unencryptedAddress(url);
+  if (!isSecure && !allowHttp && !isLoopbackName(hostname)) throw unencryptedAddress(url);
   return {
     kind: "tcp",
-    secure,
+    isSecure,
     hostname: hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, ""),
-    port: port === "" ? (secure ? 443 : 80) : Number(port),
+    port: port === "" ? (isSecure ? 443 : 80) : Number(port),
     host: host.replace(/\.(?=:|$)/, ""),
     prefix: pathname.replace(/\/+$/, ""),
   };

@@ -107,7 +107,7 @@ export function createApiClient(transport: Transport) {
       list: (query: Query<"GET /tokens"> = {}) => call("GET /tokens", { query }),
       create: (body: NewToken) => call("POST /tokens", { body }),
       revoke: (token_id: string) => call("DELETE /tokens/{token_id}", { params: { token_id } }),
-      revokeOf: (subject: string) => call("POST /tokens/revoke", { body: { subject } }),
+      revokeSubject: (subject: string) => call("POST /tokens/revoke", { body: { subject } }),
       /** The id `self` means this client's own token. */
       rotate: (token_id: string, body: Input<"POST /tokens/{token_id}/rotate">["body"] = {}) =>
         call("POST /tokens/{token_id}/rotate", { params: { token_id }, body }),

@@ -15,7 +15,7 @@ export function buildRequest(
   { params = {}, query, headers, body, stream }: Omit<CallInput, "signal">,
 ): WireRequest {
   const [method = "", template = ""] = route.split(" ");
-  const path = fillPath(template, (name, slashes) => encodeParameter(params[name] ?? "", slashes));
+  const path = fillPath(template, (name, allowsSlashes) => encodeParameter(params[name] ?? "", allowsSlashes));
   const payload = method === "POST" ? (body ?? {}) : body;
   return {
     method,
@@ -29,8 +29,8 @@ export function buildRequest(
   };
 }
 
-function encodeParameter(value: string, slashes: boolean): string {
-  return slashes ? value.split("/").map(encodeURIComponent).join("/") : encodeURIComponent(value);
+function encodeParameter(value: string, allowsSlashes: boolean): string {
+  return allowsSlashes ? value.split("/").map(encodeURIComponent).join("/") : encodeURIComponent(value);
 }
 
 function formatQuery(query: CallInput["query"] = {}): string {

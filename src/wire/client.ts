@@ -1,9 +1,9 @@
 import { type ApiClient, createApiClient } from "./api-client.ts";
-import { httpTransport, type Target } from "./http-transport.ts";
+import { createHttpTransport, type Target } from "./http-transport.ts";
 
 export type { ApiClient, FlatAgent, NewToken, Submission } from "./api-client.ts";
 
 /** Creates a client that talks to a coordinator over HTTP or its Unix socket. */
 export function createClient(target: Target): ApiClient {
-  return createApiClient(httpTransport(target));
+  return createApiClient(createHttpTransport(target));
 }

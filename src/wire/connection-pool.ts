@@ -13,7 +13,7 @@ import { connectToOrigin } from "./socket-origin.ts";
 
 /** A coordinator's address, and the token to use there. */
 export interface Target {
-  /** e.g. http://127.0.0.1:8765, https://drover.example or unix:/run/user/1000/drover.sock */
+  /** For example http://127.0.0.1:8765, https://drover.example or unix:/run/user/1000/drover.sock. */
   url: string;
   /** The address to show in messages if it differs from `url`. */
   displayUrl?: string;
@@ -35,14 +35,14 @@ export interface ConnectionPool {
   close(): void;
 }
 
-/** Time to connect and verify. */
+/** How long connecting and verifying may take. */
 const connectTimeoutMs = 30_000;
 
 /** Throws if a token must not be sent to this address. */
 export function openConnectionPool(target: Target): ConnectionPool {
   const address = parseAddress(target.url, target.allowHttp === true);
-  const opening = new Set<Socket>();
-  const open = (): Promise<Socket> => openSocket(address, target, opening);
+  const openingSockets = new Set<Socket>();
+  const open = (): Promise<Socket> => openSocket(address, target, openingSockets);
   const keepAliveAgent = new VerifyingAgent({ keepAlive: true }, open);
   const singleUseAgent = new VerifyingAgent({ keepAlive: false }, open);
   const isUnix = address.kind === "unix";
@@ -59,10 +59,10 @@ export function openConnectionPool(target: Target): ConnectionPool {
         },
       }),
     dropIdle() {
-      for (const idle of Object.values(keepAliveAgent.freeSockets).flat()) idle?.destroy();
+      for (const socket of Object.values(keepAliveAgent.freeSockets).flat()) socket?.destroy();
     },
     close() {
-      for (const socket of opening) socket.destroy(new Error("the client was closed"));
+      for (const socket of openingSockets) socket.destroy(new Error("the client was closed"));
       keepAliveAgent.destroy();
       singleUseAgent.destroy();
     },
@@ -92,19 +92,19 @@ class VerifyingAgent extends Agent {
 
 type OnConnection = (error: Error | null, socket: Duplex) => void;
 
-async function openSocket(address: Address, target: Target, opening: Set<Socket>): Promise<Socket> {
+async function openSocket(address: Address, target: Target, openingSockets: Set<Socket>): Promise<Socket> {
   if (address.kind === "unix") assertPrivateSocket(address.path);
   // Loaded on demand because it needs node:crypto, and before connecting so that no event of the socket is missed.
   const verify = needsProof(address, target) ? (await import("./verify-coordinator.ts")).verifyCoordinator : null;
-  const { socket, ready, origin } = await connectTo(address);
-  opening.add(socket);
+  const { socket, readyEvent, origin } = await connectTo(address);
+  openingSockets.add(socket);
   const timer = setTimeout(
     () => socket.destroy(new Error(`no connection within ${connectTimeoutMs} ms`)),
     connectTimeoutMs,
   );
   try {
-    await waitUntilConnected(socket, ready);
-    await verify?.(socket, { ...httpHost(address), ...target, origin, allowHttp: target.allowHttp === true });
+    await waitUntilConnected(socket, readyEvent);
+    await verify?.(socket, { ...getHttpHost(address), ...target, origin, allowHttp: target.allowHttp === true });
     return socket;
   } catch (error) {
     // Ignore errors of a socket that is being discarded.
@@ -112,7 +112,7 @@ async function openSocket(address: Address, target: Target, opening: Set<Socket>
     throw error;
   } finally {
     clearTimeout(timer);
-    opening.delete(socket);
+    openingSockets.delete(socket);
   }
 }
 
@@ -121,25 +121,25 @@ async function openSocket(address: Address, target: Target, opening: Set<Socket>
  * own socket where another run expects the coordinator's.
  */
 function needsProof(address: Address, { token }: Target): boolean {
-  return address.kind === "unix" ? token?.startsWith("drva_") === true : !address.secure;
+  return address.kind === "unix" ? token?.startsWith("drva_") === true : !address.isSecure;
 }
 
 interface PendingConnection {
   socket: Socket;
   /** The event that signals a usable socket. */
-  ready: string;
+  readyEvent: string;
   /** null if it is known only after connecting. */
   origin: string | null;
 }
 
 async function connectTo(address: Address): Promise<PendingConnection> {
   if (address.kind === "unix")
-    return { ...connectToOrigin(address.path, (path) => connect({ path })), ready: "connect" };
-  if (address.secure) return { socket: await connectSecurely(address), ready: "secureConnect", origin: null };
-  return { socket: connect({ ...connectOptions(address), noDelay: true }), ready: "connect", origin: null };
+    return { ...connectToOrigin(address.path, (path) => connect({ path })), readyEvent: "connect" };
+  if (address.isSecure) return { socket: await connectSecurely(address), readyEvent: "secureConnect", origin: null };
+  return { socket: connect({ ...buildConnectOptions(address), noDelay: true }), readyEvent: "connect", origin: null };
 }
 
-function httpHost(address: Address): { host: string; prefix: string } {
+function getHttpHost(address: Address): { host: string; prefix: string } {
   return address.kind === "unix" ? { host: "localhost", prefix: "" } : address;
 }
 
@@ -149,13 +149,13 @@ async function connectSecurely(address: TcpAddress): Promise<Socket> {
   const tls = await import("node:tls");
   const { hostname } = address;
   return tls.connect({
-    ...connectOptions(address),
+    ...buildConnectOptions(address),
     ...(isIP(hostname) === 0 ? { servername: hostname } : {}),
     ALPNProtocols: ["http/1.1"],
   });
 }
 
-function connectOptions({ hostname, port }: TcpAddress): { host: string; port: number; lookup?: LookupFunction } {
+function buildConnectOptions({ hostname, port }: TcpAddress): { host: string; port: number; lookup?: LookupFunction } {
   return { host: hostname, port, ...(hostname === "localhost" ? { lookup: lookupLoopback } : {}) };
 }
 
@@ -171,20 +171,20 @@ const lookupLoopback: LookupFunction = (_hostname, options, callback) => {
 
 function waitUntilConnected(socket: Socket, event: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    const done = (): void => {
-      socket.off("error", fail).off("close", onClose).off(event, ready);
+    const removeListeners = (): void => {
+      socket.off("error", onError).off("close", onClose).off(event, onReady);
     };
-    const ready = (): void => {
-      done();
+    const onReady = (): void => {
+      removeListeners();
       resolve();
     };
-    const fail = (error: Error): void => {
-      done();
+    const onError = (error: Error): void => {
+      removeListeners();
       // An AggregateError has no message; show the error of the first address that was tried.
       if (error instanceof AggregateError && error.message === "") error.message = String(error.errors[0]?.message);
       reject(error);
     };
-    const onClose = (): void => fail(new Error("the connection was closed"));
-    socket.once(event, ready).once("error", fail).once("close", onClose);
+    const onClose = (): void => onError(new Error("the connection was closed"));
+    socket.once(event, onReady).once("error", onError).once("close", onClose);
   });
 }

@@ -1,6 +1,6 @@
 import type * as z from "zod";
 
-/** Input and output of one route. Its key in the table is "METHOD /path/{parameter}"; a final `{path*}` may contain slashes. */
+/** The input and output of one route. Its key in the table is "METHOD /path/{parameter}"; a final `{path*}` may contain slashes. */
 export interface Contract {
   /** The OpenAPI operation id, which becomes the function name in generated clients. */
   id: string;
@@ -13,7 +13,7 @@ export interface Contract {
   checkedBody?: z.ZodType;
   /** The body is bytes instead of JSON. */
   takesBytes?: true;
-  /** By status: 2xx and 3xx, and refusals that do not already follow from the rest of the contract. */
+  /** The responses by status: 2xx, 3xx, and refusals that do not already follow from the rest of the contract. */
   responses: Readonly<Record<number, ContractResponse>>;
 }
 

@@ -1,6 +1,6 @@
 import type * as z from "zod";
 import { agentContracts } from "./contracts/agents.ts";
-import { overviewContracts } from "./contracts/overview.ts";
+import { statsAndAuditContracts } from "./contracts/stats-and-audit.ts";
 import { mcpContracts } from "./contracts/mcp.ts";
 import { questionContracts } from "./contracts/questions.ts";
 import { runnerContracts } from "./contracts/runners.ts";
@@ -14,7 +14,7 @@ import { triggerContracts } from "./contracts/triggers.ts";
 export const contracts = {
   ...runContracts,
   ...questionContracts,
-  ...overviewContracts,
+  ...statsAndAuditContracts,
   ...agentContracts,
   ...scheduleContracts,
   ...runnerContracts,

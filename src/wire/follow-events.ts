@@ -10,11 +10,11 @@ export interface FollowOptions {
   /** Start after this seq (of a run) or cursor (of all runs). */
   after?: number;
   signal?: AbortSignal;
-  /** A stream that is silent for longer is dead: the server sends a heartbeat every 15 s. */
+  /** A stream that is silent for longer is dead: the coordinator sends a heartbeat every 15 s. */
   silenceMs?: number;
-  /** Gives up after being unable to connect for this long. */
+  /** How long to try to connect before giving up. */
   giveUpMs?: number;
-  /** Called with the text that the agent is producing right now. Best effort: partials are not stored and not yielded. */
+  /** Called with the text that the agent is producing right now. Partial output is neither stored nor yielded, and some may be lost. */
   onPartial?: (delta: Delta) => void;
   /** Called before each reconnect. */
   onReconnect?: () => void;
@@ -86,11 +86,11 @@ async function* readConnection(
     for await (const message of readSse(refreshOnChunk(silenceTimer, response.bytes))) {
       if (message.event === "end") return yield "end";
       if (message.event === "partial") {
-        // The server serialized a partial of a report.
+        // The coordinator serialized a partial of a report.
         options.onPartial?.((JSON.parse(message.data) as ReportRequest["partials"][number]).delta);
         continue;
       }
-      // The server serialized a StoredEvent.
+      // The coordinator serialized a StoredEvent.
       yield JSON.parse(message.data) as StoredEvent;
     }
   } catch (error) {

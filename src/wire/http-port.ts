@@ -13,8 +13,8 @@ export interface HttpPortOptions extends Target {
   silenceMs?: number;
 }
 
-/** After this many in a row, the runner assumes that a proxy limits how long a response may last. */
-const maxLongPollsCut = 2;
+/** After this many interrupted long polls in a row, the runner assumes that a proxy limits how long a response may last. */
+const maxInterruptedLongPolls = 2;
 
 export interface HttpPort extends RunnerPort {
   /** Closes its connections. */
@@ -32,7 +32,7 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
   let reportTimeoutMs = timeoutMs;
   let pollSilenceMs: number | undefined;
   let maxHoldMs: number | undefined;
-  let longPollsCut = 0;
+  let interruptedLongPolls = 0;
   return {
     async register(registration) {
       const registered = await post<RegistrationResult>("/runner/register", registration, { limitMs: timeoutMs });
@@ -46,17 +46,18 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
     },
     async poll(poll, signal) {
       // A runner with a shortage must poll again soon, because only a new poll shows whether the shortage is over.
-      const canHoldLong = poll.want > 0 && poll.shortage === undefined && longPollsCut < maxLongPollsCut;
-      if (maxHoldMs === undefined || !canHoldLong) return hold(poll, pollHoldMs, signal);
+      const canHoldLong =
+        poll.want > 0 && poll.shortage === undefined && interruptedLongPolls < maxInterruptedLongPolls;
+      if (maxHoldMs === undefined || !canHoldLong) return sendPoll(poll, pollHoldMs, signal);
       const sentAt = performance.now();
       try {
-        const response = await hold({ ...poll, hold_ms: maxHoldMs }, maxHoldMs, signal);
-        longPollsCut = 0;
+        const response = await sendPoll({ ...poll, hold_ms: maxHoldMs }, maxHoldMs, signal);
+        interruptedLongPolls = 0;
         return response;
       } catch (error) {
-        const wasCut =
+        const wasInterrupted =
           error instanceof PortError && error.conflict === "away" && performance.now() - sentAt > pollHoldMs;
-        if (wasCut && !signal.aborted) longPollsCut += 1;
+        if (wasInterrupted && !signal.aborted) interruptedLongPolls += 1;
         // An older coordinator behind the same address does not know the field.
         if (error instanceof PortError && error.conflict === "refused") maxHoldMs = undefined;
         throw error;
@@ -74,7 +75,7 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
     close: () => connections.close(),
   };
 
-  function hold(poll: PollRequest, holdMs: number, signal: AbortSignal): Promise<PollResponse> {
+  function sendPoll(poll: PollRequest, holdMs: number, signal: AbortSignal): Promise<PollResponse> {
     return post("/runner/poll", poll, { limitMs: holdMs + 10_000, silenceMs: pollSilenceMs, signal });
   }
 
@@ -90,19 +91,19 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
   }
 
   async function attempt<T>(path: string, bytes: Buffer, timeouts: Timeouts): Promise<T> {
-    let used: Socket | null = null;
+    let usedSocket: Socket | null = null;
     try {
-      return await send<T>(path, bytes, timeouts, (socket) => (used = socket));
+      return await send<T>(path, bytes, timeouts, (socket) => (usedSocket = socket));
     } catch (error) {
-      const away = error instanceof PortError && error.conflict === "away";
-      if (away && !timeouts.signal?.aborted) dropConnections(used);
+      const isAway = error instanceof PortError && error.conflict === "away";
+      if (isAway && !timeouts.signal?.aborted) dropConnections(usedSocket);
       throw error;
     }
   }
 
   /** Does not affect connections with other requests in flight. */
-  function dropConnections(used: Socket | null): void {
-    used?.destroy();
+  function dropConnections(usedSocket: Socket | null): void {
+    usedSocket?.destroy();
     connections.dropIdle();
   }
 
@@ -143,9 +144,9 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
       request.on("socket", onSocket);
       request.on("error", (cause) => {
         done();
-        const stale = request.reusedSocket && Reflect.get(cause, "code") === "ECONNRESET";
+        const isStale = request.reusedSocket && Reflect.get(cause, "code") === "ECONNRESET";
         const error = noResponse(options.url, cause);
-        reject(stale ? new StaleConnection(error.conflict, error.message, cause) : error);
+        reject(isStale ? new StaleConnection(error.conflict, error.message, cause) : error);
       });
       request.end(bytes);
     });
@@ -153,12 +154,12 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
 }
 
 interface Timeouts {
-  /** For the whole response. */
+  /** The limit for the whole response. */
   limitMs: number;
-  /** For each chunk of it, keepalives included. */
+  /** The limit between two chunks of it, keepalives included. */
   silenceMs?: number | undefined;
   signal?: AbortSignal;
 }
 
-/** Keeps the original cause, which the runner inspects if the retry hits another stale connection. */
+/** Keeps the original cause, which the runner inspects if the retry hits another isStale connection. */
 class StaleConnection extends PortError {}

@@ -11,16 +11,16 @@ export type { Target } from "./connection-pool.ts";
 
 /** Timeout for JSON responses. Downloads have none. */
 const timeoutMs = 10_000;
-/** Over a Unix socket the Drover on the other end is known to be alive, but opening the record can take a while. */
+/** The Drover process at the other end of a Unix socket is known to be alive, but opening the record can take a while. */
 const socketTimeoutMs = 60_000;
 
 /** Rejects with a RequestError if a call was refused and with a HostError if the coordinator did not respond. */
-export function httpTransport(target: Target): Transport {
+export function createHttpTransport(target: Target): Transport {
   const displayUrl = target.displayUrl ?? target.url;
   const limitMs = target.url.startsWith("unix:") ? socketTimeoutMs : timeoutMs;
-  let opened: Promise<ConnectionPool> | null = null;
-  const connections = (): Promise<ConnectionPool> =>
-    (opened ??= import("./connection-pool.ts").then(({ openConnectionPool }) => openConnectionPool(target)));
+  let openedPool: Promise<ConnectionPool> | null = null;
+  const openPool = (): Promise<ConnectionPool> =>
+    (openedPool ??= import("./connection-pool.ts").then(({ openConnectionPool }) => openConnectionPool(target)));
   return {
     url: displayUrl,
     async json(route, input) {
@@ -66,7 +66,7 @@ export function httpTransport(target: Target): Transport {
     // A backup can take minutes to prepare, and only a gzip response can carry keepalives meanwhile.
     if (route === "POST /backup") request.headers["accept-encoding"] = "gzip";
     try {
-      return await exchange(await connections(), request, signal);
+      return await exchange(await openPool(), request, signal);
     } catch (error) {
       throw toClientError(error, input.signal);
     }
@@ -79,7 +79,8 @@ export function httpTransport(target: Target): Transport {
   ): Promise<string> {
     const chunks: Buffer[] = [];
     try {
-      for await (const chunk of readChunks(response, displayUrl, signal)) chunks.push(chunk as Buffer); // without an encoding, chunks are buffers
+      // Without an encoding, chunks are buffers.
+      for await (const chunk of readChunks(response, displayUrl, signal)) chunks.push(chunk as Buffer);
     } catch (error) {
       throw toClientError(error, input.signal);
     }
@@ -126,8 +127,8 @@ function exchangeOnce(
     request.once("close", () => signal?.removeEventListener("abort", abort));
     request.once("response", resolve);
     request.on("error", (error) => {
-      const stale = request.reusedSocket && Reflect.get(error, "code") === "ECONNRESET";
-      reject(stale ? new StaleConnection(error.message, { cause: error }) : error);
+      const isStale = request.reusedSocket && Reflect.get(error, "code") === "ECONNRESET";
+      reject(isStale ? new StaleConnection(error.message, { cause: error }) : error);
     });
     request.end(body);
   });

@@ -9,7 +9,8 @@ export async function readResponse<T>(response: IncomingMessage, onBytes?: () =>
   try {
     for await (const chunk of response) {
       onBytes?.();
-      chunks.push(chunk as Buffer); // without an encoding, chunks are buffers
+      // Without an encoding, chunks are buffers.
+      chunks.push(chunk as Buffer);
     }
   } catch (cause) {
     throw new PortError("away", "the response was cut off", cause);
@@ -21,7 +22,7 @@ export async function readResponse<T>(response: IncomingMessage, onBytes?: () =>
   throw new PortError(toConflict(problem), problem.detail, problem);
 }
 
-/** The error for a request that got no response. */
+/** Creates the error for a request that got no response. */
 export function noResponse(url: string, cause: Error): PortError {
   if (cause instanceof HostError) return new PortError("unproven", cause.message, cause);
   return new PortError("away", `${url} did not respond: ${cause.message}`, cause);

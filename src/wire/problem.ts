@@ -6,7 +6,7 @@ export interface Problem {
   status: number;
   code: ErrorCode;
   detail: string;
-  /** Where in the request: a JSON path such as `body.demands.tags[0]`, `query.limit`, `header.host`. */
+  /** The invalid parts of the request, by JSON path, such as `body.demands.tags[0]`, `query.limit` or `header.host`. */
   faults: ProblemFault[];
   /** What to do about it. */
   next?: string;

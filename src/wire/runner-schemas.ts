@@ -9,14 +9,16 @@ import { sessionFileTypes } from "../model/session-state.ts";
 import { failureReasons, stopReasons } from "../model/states.ts";
 import { capabilitiesSchema } from "./capabilities-schema.ts";
 
-/** The runner protocol. Handlers pass these straight to the port, so a field that one side lacks does not compile. */
+// The schemas of the runner protocol. Handlers pass the parsed values straight to the port, so a field that one side lacks
+// does not compile.
+
 const name = z.string().min(1).max(400);
 const number = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 const attempt = z.number().int().min(1).max(1_000_000);
 const attemptFields = { run_id: name, attempt };
 
 /** Accepts null as an empty list, because some languages serialize it that way. */
-function listOf<T extends z.ZodType>(item: T, max: number) {
+function createListSchema<T extends z.ZodType>(item: T, max: number) {
   return z
     .array(item)
     .max(max)
@@ -26,7 +28,7 @@ function listOf<T extends z.ZodType>(item: T, max: number) {
 
 /** Limit for an agent definition or an executor config, because every list response includes them. */
 const maxDefinitionLength = 256 * 1024;
-const tooLong = `longer than ${maxDefinitionLength} characters`;
+const tooLongMessage = `longer than ${maxDefinitionLength} characters`;
 
 function isSmall(value: unknown): boolean {
   return estimateJsonSize(value, maxDefinitionLength) <= maxDefinitionLength;
@@ -36,7 +38,7 @@ function isSmall(value: unknown): boolean {
 const runnerAgentSchema = agentSchema
   .extend({ demands: newDemandsSchema.optional() })
   .partial({ type: true })
-  .refine(isSmall, tooLong)
+  .refine(isSmall, tooLongMessage)
   .transform((agent) => ({ ...agent, type: agent.type ?? (agent.command === null ? "autonomous" : "procedural") }));
 
 export const registrationSchema = z.strictObject({
@@ -52,12 +54,12 @@ export const registrationSchema = z.strictObject({
     type: name,
     command: z.string().max(4096).exactOptional(),
     module: z.string().max(4096).exactOptional(),
-    config: z.record(z.string(), z.unknown()).refine(isSmall, tooLong).default({}),
+    config: z.record(z.string(), z.unknown()).refine(isSmall, tooLongMessage).default({}),
     can: capabilitiesSchema.exactOptional(),
   }),
-  tags: listOf(name, 100),
+  tags: createListSchema(name, 100),
   require_matching_tags: z.boolean().default(false),
-  agents: listOf(runnerAgentSchema, 1000),
+  agents: createListSchema(runnerAgentSchema, 1000),
   slots: z.number().int().min(1).max(10_000).default(1),
   only_agent: name.exactOptional(),
   place_id: name.exactOptional(),
@@ -99,7 +101,6 @@ const outcomeSchema = z.discriminatedUnion("status", [
   }),
 ]);
 
-/** `n` starts at 1. */
 const numberedEventSchema = z.strictObject({
   n: z.number().int().min(1).max(Number.MAX_SAFE_INTEGER),
   at: z.iso.datetime(),
@@ -160,7 +161,7 @@ export const sessionsOfRunnerSchema = z.strictObject({
   epoch: number,
   session_ids: z.array(name).max(10_000),
 });
-export const endedSessionsSchema = z.object({ gone: z.array(z.string()) });
+export const deletedSessionsSchema = z.object({ gone: z.array(z.string()) });
 
 const base64 = z.string().regex(/^[A-Za-z0-9+/]*={0,2}$/, "not base64");
 const path = z.string().min(1).max(4096);

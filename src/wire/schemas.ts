@@ -123,7 +123,7 @@ const runList = z.preprocess(
 export const allEventsQuerySchema = z.strictObject({
   after: optionalPosition,
   limit,
-  follow: runList.optional().describe("Runs whose partials the stream also carries"),
+  follow: runList.optional().describe("Runs whose partial output the stream also sends"),
   stream: shortText
     .optional()
     .describe("A name chosen by the caller, for changing `follow` with POST /events/follow while the stream is open"),
@@ -167,7 +167,7 @@ export const answerSchema = z
   .partial({ input: true })
   .superRefine(({ decision, input, remember, message }, context) => {
     const addIssue = (path: string, decisions: string) =>
-      context.addIssue({ code: "custom", path: [path], message: `only allowed with ${decisions}` });
+      context.addIssue({ code: "custom", path: [path], message: `only valid if decision is ${decisions}` });
     if (decision !== "allow" && input !== undefined) addIssue("input", "allow");
     if (decision !== "allow" && remember !== undefined) addIssue("remember", "allow");
     if (decision === "allow" && message !== undefined) addIssue("message", "deny or stop");
@@ -190,7 +190,7 @@ export const sessionsQuerySchema = z.strictObject({
   cursor: z.string().max(200).optional(),
 });
 
-/** Stopping every run requires an explicit `all: true`; an empty filter is refused. */
+/** Stopping every run requires `all: true`, so that an empty filter does not stop everything by mistake. */
 export const stopRunsSchema = z
   .strictObject({
     ...runFilterShape,
@@ -330,7 +330,7 @@ export const meSchema = z.object({
   token_id: z.string(),
   /** How the request was authenticated: by a browser's cookie, by a bearer token, or not at all because auth is off. */
   by: z.enum(["browser", "bearer", "auth_off"]),
-  version: z.string().describe("Of this coordinator"),
+  version: z.string().describe("The version of this coordinator"),
   engine: z.enum(["sqlite", "postgres"]).optional().describe("The database engine of its record"),
   started_at: z.string().optional().describe("When this coordinator started"),
 });
@@ -344,8 +344,8 @@ export const proofRequestSchema = z.strictObject({
 });
 export const proofSchema = z.object({ proof: z.string() });
 
-/** Names of the schemas in the OpenAPI document. */
-const names = {
+/** The schemas that have a name in the OpenAPI document. */
+const namedSchemas = {
   Problem: problemSchema,
   Run: runSchema,
   RunSummary: runRowSchema,
@@ -375,6 +375,6 @@ const names = {
   CreatedToken: createdTokenSchema,
   RotatedToken: rotatedTokenSchema,
 };
-for (const [id, schema] of Object.entries(names)) z.globalRegistry.add(schema, { id });
+for (const [id, schema] of Object.entries(namedSchemas)) z.globalRegistry.add(schema, { id });
 
 export { agentSchema, runSchema, sessionSchema, storedFileSchema };

@@ -1,12 +1,12 @@
 import { type BigIntStats, chmodSync, closeSync, constants, fstatSync, lstatSync, openSync } from "node:fs";
 
-/** `unix:DEVICE.INODE` identifies the socket itself. A path does not, because sockets can be renamed and replaced. */
+/** Returns `unix:DEVICE.INODE`, which identifies the socket itself. A path does not: sockets can be renamed and replaced. */
 export function readSocketOrigin(path: string): string {
   return formatOrigin(lstatSync(path, { bigint: true }));
 }
 
 const isLinux = process.platform === "linux";
-/** O_PATH: a descriptor that pins the inode without opening it. */
+/** O_PATH opens a descriptor that pins the inode, but does not open the file. */
 const oPath = 0o10000000;
 
 /** Connects to exactly the socket whose origin is returned, even if the path is replaced in between. */

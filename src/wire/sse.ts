@@ -30,7 +30,7 @@ function toMessage(lines: readonly string[]): SseMessage | null {
   let event = "message";
   const data: string[] = [];
   for (const line of lines) {
-    // A line that starts with a colon is a comment; the server sends them as heartbeats.
+    // A line that starts with a colon is a comment. The coordinator sends comments as heartbeats.
     const colon = line.indexOf(":");
     if (colon === 0) continue;
     const field = colon < 0 ? line : line.slice(0, colon);

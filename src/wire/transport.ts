@@ -37,6 +37,6 @@ export interface SizedBytes {
 }
 
 /** Replaces each `{parameter}` of a route's path with what `write` returns. */
-export function fillPath(path: string, write: (name: string, slashes: boolean) => string): string {
+export function fillPath(path: string, write: (name: string, allowsSlashes: boolean) => string): string {
   return path.replaceAll(/\{(\w+)(\*?)\}/g, (_, name: string, star: string) => write(name, star === "*"));
 }

@@ -5,7 +5,7 @@ import type { ConnectionPool } from "./connection-pool.ts";
 import { readResponse } from "./port-response.ts";
 import type { Problem } from "./problem.ts";
 
-interface Target {
+interface UploadTarget {
   url: string;
   connections: ConnectionPool;
   silenceMs: number;
@@ -19,7 +19,7 @@ export async function uploadFile(
   request: UploadRequest,
   content: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
-  target: Target,
+  target: UploadTarget,
 ): Promise<UploadResponse> {
   try {
     return await sendFile(request, content, signal, target);
@@ -34,7 +34,7 @@ function sendFile(
   request: UploadRequest,
   content: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
-  { url, connections, silenceMs }: Target,
+  { url, connections, silenceMs }: UploadTarget,
 ): Promise<UploadResponse> {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(request)) query.set(name, String(value));
@@ -59,12 +59,12 @@ function sendFile(
         .finally(() => upload.destroy());
     });
     upload.on("error", (cause) => {
-      reject(new PortError("away", `${url} did not accept the file: ${cause.message}`, cause));
+      reject(new PortError("away", `The upload to ${url} failed: ${cause.message}`, cause));
     });
     upload.once("close", done);
     // A local failure (the file changed or cannot be read) must win over the connection error it causes.
     writeBody(content, request.size, upload, silenceTimer)
-      .then((complete) => (complete ? undefined : resolve({ upload: "mismatch" })), reject)
+      .then((isComplete) => (isComplete ? undefined : resolve({ upload: "mismatch" })), reject)
       .finally(() => (upload.writableEnded ? undefined : upload.destroy()));
   });
 }

@@ -11,7 +11,7 @@ interface Peer {
   host: string;
   prefix: string;
   token: string | null;
-  /** Origin of a Unix socket; null for TCP, where the connection's remote end is the origin. */
+  /** The origin of a Unix socket; null for TCP, where the connection's remote end is the origin. */
   origin: string | null;
   /** Accepts a coordinator on another machine, which cannot prove itself without TLS. */
   allowHttp: boolean;
@@ -33,7 +33,7 @@ export async function verifyCoordinator(socket: Socket, peer: Peer): Promise<voi
   if (peer.token === null) return;
   const nonce = randomBytes(32).toString("hex");
   const response = readResponse(socket);
-  socket.write(proofRequest(peer, { nonce, key_id: toKeyId(peer.token), origin }));
+  socket.write(formatProofRequest(peer, { nonce, key_id: toKeyId(peer.token), origin }));
   const { status, body, problem } = await response;
   if (problem !== undefined) throw unproven(peer.url, problem);
   // The coordinator is overloaded, or a proxy reports that it is down: the same as no response.
@@ -61,7 +61,7 @@ function describeRefusal(status: number, origin: string): string {
   return `it responded with status ${status}`;
 }
 
-function proofRequest({ host, prefix }: Peer, request: ProofRequest): string {
+function formatProofRequest({ host, prefix }: Peer, request: ProofRequest): string {
   const body = JSON.stringify(request);
   const head = [
     `POST ${prefix}/proof HTTP/1.1`,

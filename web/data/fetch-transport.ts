@@ -7,7 +7,7 @@ import { coordinatorUnreachable } from "../../src/wire/coordinator-unreachable.t
 const jsonTimeoutMs = 10_000;
 
 /**
- * The transport for browsers, authenticated by the session cookie. Programs use `httpTransport`, which also verifies the
+ * The transport for browsers, authenticated by the session cookie. Programs use `createHttpTransport`, which also verifies the
  * coordinator's identity.
  */
 export function fetchTransport(url: string): Transport {

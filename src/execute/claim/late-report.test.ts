@@ -6,9 +6,9 @@ import type { PollResponse, PollRequest, ReportRequest, RunnerPort } from "../..
 /** Uses the long default timeout, because a busy machine may be slow. */
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 
-const closing: (() => Promise<unknown>)[] = [];
+const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
+  for (const clean of cleanups.splice(0).toReversed()) await clean();
 });
 
 /** Starts a runner on a real store with short polls, and records everything it sends. */
@@ -33,11 +33,11 @@ async function setUp() {
       return host.port.report(request);
     },
   };
-  closing.push(host.dispose, host.close);
+  cleanups.push(host.dispose, host.close);
   const fixture = runnerFixture({ port });
-  closing.push(fixture.remove);
+  cleanups.push(fixture.remove);
   const runner = await fixture.open();
-  closing.push(runner.stop);
+  cleanups.push(runner.stop);
   const empty = () => polls.filter(({ response }) => response?.claims.length === 0);
   return { ...host, runner, polls, empty, reports };
 }

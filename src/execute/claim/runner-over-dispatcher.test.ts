@@ -11,9 +11,9 @@ import { hasEnded } from "../../model/states.ts";
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 
 /** A real runner with real commands, over the in-process port to a real store. */
-const closing: (() => Promise<unknown>)[] = [];
+const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
+  for (const clean of cleanups.splice(0).toReversed()) await clean();
 });
 
 async function setUp({ slots = 4, leaseMs = 10_000 } = {}) {
@@ -34,11 +34,11 @@ async function setUp({ slots = 4, leaseMs = 10_000 } = {}) {
     deregister: async (request) => currentPort().deregister(request),
   };
   await host.dispatcher.start();
-  closing.push(host.dispose, host.close);
+  cleanups.push(host.dispose, host.close);
   const fixture = runnerFixture({ port, slots });
-  closing.push(fixture.remove);
+  cleanups.push(fixture.remove);
   const runner = await fixture.open();
-  closing.push(runner.stop);
+  cleanups.push(runner.stop);
   host.agents.setFileAgents([
     sampleAgent({ name: "greet", command: "sh -c 'echo hello; echo oops >&2' sh" }),
     sampleAgent({ name: "endless", command: "sleep 1000" }),
@@ -47,7 +47,7 @@ async function setUp({ slots = 4, leaseMs = 10_000 } = {}) {
       command: "sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do echo line $i; sleep 0.4; done' sh",
     }),
   ]);
-  const ended = async (run_id: string): Promise<Run> => {
+  const waitForEnd = async (run_id: string): Promise<Run> => {
     await poll(async () => hasEnded((await host.run(run_id)).status)).toBe(true);
     return host.run(run_id);
   };
@@ -56,7 +56,7 @@ async function setUp({ slots = 4, leaseMs = 10_000 } = {}) {
     await host.close();
     await new Promise((resolve) => setTimeout(resolve, awayMs));
     const restarted = serve(host.store, { leaseMs });
-    closing.push(restarted.close);
+    cleanups.push(restarted.close);
     await restarted.dispatcher.start();
     current = restarted.port;
   };
@@ -66,14 +66,14 @@ async function setUp({ slots = 4, leaseMs = 10_000 } = {}) {
     expect(events.at(-1)!.event.type).toBe("result");
     return events.map(({ event }) => event);
   };
-  return { ...host, ...fixture, runner, ended, restart, expectComplete };
+  return { ...host, ...fixture, runner, waitForEnd, restart, expectComplete };
 }
 
 test("runs many runs in few slots, each once and complete, with a valid audit chain", async () => {
-  const { submit, ended, expectComplete, verify, logs } = await setUp();
+  const { submit, waitForEnd, expectComplete, verify, logs } = await setUp();
   const ids = await Promise.all(Array.from({ length: 30 }, () => submit({ agent_name: "greet" })));
   for (const id of ids) {
-    expect(await ended(id)).toMatchObject({
+    expect(await waitForEnd(id)).toMatchObject({
       status: "completed",
       exit_code: 0,
       result_text: "hello\n",
@@ -89,23 +89,23 @@ test("runs many runs in few slots, each once and complete, with a valid audit ch
 });
 
 test("stops a run on request and at its own time limit", async () => {
-  const { submit, ended, dispatcher, run } = await setUp();
+  const { submit, waitForEnd, dispatcher, run } = await setUp();
   const stopped = await submit({ agent_name: "endless" });
   const late = await submit({ agent_name: "endless", timeout_seconds: 0.4 });
   await poll(async () => (await run(stopped)).status).toBe("running");
   await dispatcher.stopRuns([stopped], "ann");
-  expect(await ended(stopped)).toMatchObject({ status: "cancelled" });
-  expect(await ended(late)).toMatchObject({ status: "failed", reason: "timeout" });
+  expect(await waitForEnd(stopped)).toMatchObject({ status: "cancelled" });
+  expect(await waitForEnd(late)).toMatchObject({ status: "failed", reason: "timeout" });
 });
 
 test("loses no run and no line when the coordinator is away for longer than a lease", async () => {
-  const { submit, ended, restart, expectComplete, events } = await setUp({ leaseMs: 4000 });
+  const { submit, waitForEnd, restart, expectComplete, events } = await setUp({ leaseMs: 4000 });
   const ids = await Promise.all(Array.from({ length: 4 }, () => submit({ agent_name: "slow" })));
   for (const id of ids)
     await poll(async () => (await events(id)).some(({ event }) => event.type === "output")).toBe(true);
   await restart(4500);
   for (const id of ids) {
-    expect(await ended(id)).toMatchObject({ status: "completed", attempt: 1, failures: 0 });
+    expect(await waitForEnd(id)).toMatchObject({ status: "completed", attempt: 1, failures: 0 });
     const output = (await expectComplete(id)).flatMap((event) => (event.type === "output" ? [event.text ?? ""] : []));
     expect(output.join("")).toBe(Array.from({ length: 15 }, (_, i) => `line ${i + 1}\n`).join(""));
   }
@@ -118,7 +118,7 @@ test("gives the runs of a stopped runner to the next one at no cost", async () =
   await runner.stop();
   expect(await run(id)).toMatchObject({ status: "pending", failures: 0 });
   const next = await open();
-  closing.push(next.stop);
+  cleanups.push(next.stop);
   await poll(async () => (await run(id)).status).toBe("running");
   expect(await run(id)).toMatchObject({ attempt: 2, failures: 0 });
 });

@@ -8,19 +8,19 @@ import { startModelServer } from "../../../test/model-server/server.ts";
 import type { Agent } from "../../model/agent.ts";
 import { createModelExecutor } from "../executors/loop/model-executor.ts";
 
-const closing: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 let ids = 0;
 
 eachEngine("limits over the real coordinator", (record) => {
   afterEach(async () => {
-    for (const close of closing.splice(0).toReversed()) await close();
+    for (const clean of cleanups.splice(0).toReversed()) await clean();
   });
 
   async function setUp(agent: Partial<Agent>, script: (request: ModelRequest) => Turn) {
     const server = await startModelServer(script);
     const host = serve(record.store, { clock: record });
     await host.dispatcher.start();
-    closing.push(server.stop, host.close);
+    cleanups.push(server.stop, host.close);
     host.agents.setFileAgents([sampleAgent({ type: "autonomous", provider: "anthropic", model: "m", ...agent })]);
     const executor = createModelExecutor({
       env: { ANTHROPIC_API_KEY: "key" },
@@ -33,7 +33,7 @@ eachEngine("limits over the real coordinator", (record) => {
     const { registration } = fixture.options();
     const config = { base_url: server.url, price: { input: 1000, output: 0 } };
     const runner = await fixture.open({ registration: { ...registration, executor: { type: "test", config } } });
-    closing.push(fixture.remove, runner.stop);
+    cleanups.push(fixture.remove, runner.stop);
     const statuses = async (run_ids: string[]) =>
       [...new Set((await Promise.all(run_ids.map(host.run))).map(({ status }) => status))].sort();
     return { ...host, server, statuses };

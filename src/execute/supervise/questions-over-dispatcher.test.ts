@@ -16,7 +16,7 @@ import { createCommandExecutor } from "../executors/command-executor.ts";
 import { createModelExecutor } from "../executors/loop/model-executor.ts";
 import { loadModuleExecutor } from "../executors/module-executor.ts";
 
-const closing: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 
 let model: ModelServer;
 let cacheDirectory: string;
@@ -80,14 +80,14 @@ const subjects: Record<string, { make(): Promise<Executor>; edited: unknown }> =
 eachEngine("asking over the real coordinator", (record) => {
   // Runs before the record is closed.
   afterEach(async () => {
-    for (const close of closing.splice(0).toReversed()) await close();
+    for (const clean of cleanups.splice(0).toReversed()) await clean();
   });
 
   describe.each(Object.entries(subjects))("%s", (_name, { make, edited }) => {
     async function setUp(park_after_seconds = 600) {
       const host = serve(record.store);
       await host.dispatcher.start();
-      closing.push(host.close);
+      cleanups.push(host.close);
       host.agents.setFileAgents([
         sampleAgent({
           name: "asking",
@@ -101,7 +101,7 @@ eachEngine("asking over the real coordinator", (record) => {
       const executor = await make();
       const open = async (name: string, port = host.port) => {
         const fixture = runnerFixture({ port, executor, slots: 1 });
-        closing.push(fixture.remove);
+        cleanups.push(fixture.remove);
         const { registration } = fixture.options();
         const runner = await fixture.open({
           registration: {
@@ -111,12 +111,12 @@ eachEngine("asking over the real coordinator", (record) => {
             executor: { type: "test", config: { base_url: model.url } },
           },
         });
-        closing.push(runner.stop);
+        cleanups.push(runner.stop);
         return runner;
       };
       const expectStatus = (run_id: string, status: string) =>
         poll(async () => (await host.run(run_id)).status).toBe(status);
-      const ended = async (run_id: string) => {
+      const waitForEnd = async (run_id: string) => {
         await poll(async () => hasEnded((await host.run(run_id)).status)).toBe(true);
         return host.run(run_id);
       };
@@ -132,18 +132,18 @@ eachEngine("asking over the real coordinator", (record) => {
       };
       const events = async (run_id: string) => (await host.events(run_id)).map(({ event }) => event);
       const ask = () => host.submit({ agent_name: "asking", prompt: "ask", attended: true });
-      return { ...host, open, expectStatus, ended, question, answer, events, ask };
+      return { ...host, open, expectStatus, waitForEnd, question, answer, events, ask };
     }
 
     it("uses the allowed or edited input, and records who decided", async () => {
-      const { open, ask, expectStatus, answer, ended, events, question } = await setUp();
+      const { open, ask, expectStatus, answer, waitForEnd, events, question } = await setUp();
       await open("one");
       const id = await ask();
       await expectStatus(id, "waiting");
       expect(await question(id)).toMatchObject({ decision: null, input: expect.anything(), effect: "execute" });
       expect(await answer(id, { decision: "allow", input: edited })).toMatchObject({ ok: true });
       expect(await answer(id, { decision: "deny" })).toMatchObject({ conflict: "answered" });
-      expect(await ended(id)).toMatchObject({
+      expect(await waitForEnd(id)).toMatchObject({
         status: "completed",
         attempt: 1,
         result_text: expect.stringContaining("did-42"),
@@ -157,26 +157,26 @@ eachEngine("asking over the real coordinator", (record) => {
       [{ decision: "deny", message: "not on a Friday" }, { status: "completed" }],
       [{ decision: "stop" }, { status: "failed", reason: "permission_denied" }],
     ] as const)("does not use the tool when a person answers %j", async (given, expected) => {
-      const { open, ask, expectStatus, answer, ended, events } = await setUp();
+      const { open, ask, expectStatus, answer, waitForEnd, events } = await setUp();
       await open("one");
       const id = await ask();
       await expectStatus(id, "waiting");
       await answer(id, given);
-      const run = await ended(id);
+      const run = await waitForEnd(id);
       expect(run).toMatchObject(expected);
       if (given.decision === "deny") expect(run.result_text).toContain("not on a Friday");
       expect(JSON.stringify([run, await events(id)])).not.toContain("did-41");
     });
 
     it("parks, and continues with the answer on another runner at no cost", async () => {
-      const { open, ask, expectStatus, answer, ended, events } = await setUp(0.05);
+      const { open, ask, expectStatus, answer, waitForEnd, events } = await setUp(0.05);
       const firstRunner = await open("one");
       const id = await ask();
       await expectStatus(id, "parked");
       await firstRunner.stop();
       await open("two");
       await answer(id, { decision: "allow" });
-      expect(await ended(id)).toMatchObject({
+      expect(await waitForEnd(id)).toMatchObject({
         status: "completed",
         attempt: 2,
         failures: 0,
@@ -188,7 +188,7 @@ eachEngine("asking over the real coordinator", (record) => {
     });
 
     it("takes no slot while it waits, and parks when its runner shuts down", async () => {
-      const { open, ask, expectStatus, answer, ended } = await setUp();
+      const { open, ask, expectStatus, answer, waitForEnd } = await setUp();
       const runner = await open("one");
       const first = await ask();
       await expectStatus(first, "waiting");
@@ -200,21 +200,21 @@ eachEngine("asking over the real coordinator", (record) => {
       await open("two");
       for (const id of [first, second]) await answer(id, { decision: "allow" });
       for (const id of [first, second])
-        expect(await ended(id)).toMatchObject({ status: "completed", result_text: expect.stringContaining("did-41") });
+        expect(await waitForEnd(id)).toMatchObject({ status: "completed", result_text: expect.stringContaining("did-41") });
     });
 
     it("receives a person's message", async () => {
-      const { open, submit, expectStatus, ended, events } = await setUp();
+      const { open, submit, expectStatus, waitForEnd, events } = await setUp();
       await open("one");
       const id = await submit({ agent_name: "asking", prompt: "hear", attended: true });
       await expectStatus(id, "running");
       await record.store.apply([{ op: "send_input", run_id: id, text: "look behind you", by: "bob" }]);
-      expect(await ended(id)).toMatchObject({ status: "completed", result_text: "look behind you" });
+      expect(await waitForEnd(id)).toMatchObject({ status: "completed", result_text: "look behind you" });
       expect(await events(id)).toContainEqual(expect.objectContaining({ type: "system", subtype: "user_input" }));
     });
 
     it("receives a message that was sent before its runner was lost, even if that runner never got it", async () => {
-      const { port, open, submit, expectStatus, ended } = await setUp();
+      const { port, open, submit, expectStatus, waitForEnd } = await setUp();
       const portWithoutOrders: typeof port = {
         ...port,
         poll: async (...args) => ({ ...(await port.poll(...args)), orders: [] }),
@@ -228,7 +228,7 @@ eachEngine("asking over the real coordinator", (record) => {
       record.advance(preferMs);
       await open("two");
       const expectedText = expect.stringContaining("look behind you");
-      expect(await ended(id)).toMatchObject({ status: "completed", attempt: 2, result_text: expectedText });
+      expect(await waitForEnd(id)).toMatchObject({ status: "completed", attempt: 2, result_text: expectedText });
     });
   });
 });

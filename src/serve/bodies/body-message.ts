@@ -2,7 +2,7 @@ import type { RouteName } from "../../wire/contracts.ts";
 import type { Problem } from "../../wire/problem.ts";
 
 /** The thread that reads large bodies. */
-export const bodyThread = { entry: "serve/bodies/body-thread.ts", mark: "drover-large-bodies", maxMemoryMb: 512 };
+export const bodyThread = { entry: "serve/bodies/body-thread.ts", name: "drover-large-bodies", maxMemoryMb: 512 };
 
 /** Sent to the thread. `bytes` is transferred; a body arrives as any number of chunks and one `end` or `drop`. */
 export type BodyMessage =

@@ -62,4 +62,4 @@ function describe(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
-if (!isMainThread && parentPort && workerData === bodyThread.mark) serve(parentPort);
+if (!isMainThread && parentPort && workerData === bodyThread.name) serve(parentPort);

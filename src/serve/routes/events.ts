@@ -1,6 +1,6 @@
 import { hasEnded } from "../../model/states.ts";
 import { maxPageBytes, readFeed } from "../../show/pages.ts";
-import { globalFeedSource, runFeedSource } from "../../show/tail.ts";
+import { createGlobalFeedSource, createRunFeedSource } from "../../show/feed-sources.ts";
 import type { OwnerLookup } from "../../show/owner-lookup.ts";
 import type { RecordDeps, SystemDeps } from "../deps.ts";
 import { notFound } from "../refusal.ts";
@@ -24,7 +24,7 @@ export const eventRoutes = [
       const after = getStart(headers, query);
       // 204 tells an EventSource not to reconnect.
       if (hasEnded(status) && (await store.read.events(run_id, after, 1)).length === 0) return new Reply(204);
-      return new FeedReply(runFeedSource(store.read, run_id), after);
+      return new FeedReply(createRunFeedSource(store.read, run_id), after);
     },
   }),
   route("GET /events", {
@@ -34,7 +34,7 @@ export const eventRoutes = [
       if (stream) {
         const runs = await filterVisible(query.follow ?? [], principal, owners);
         const partials = { name: query.stream === undefined ? null : scopeStreamName(principal, query.stream), runs };
-        return new FeedReply(globalFeedSource(store.read, owner, owners), getStart(headers, query), partials);
+        return new FeedReply(createGlobalFeedSource(store.read, owner, owners), getStart(headers, query), partials);
       }
       const after = query.after ?? 0;
       const { events, reached } = await readFeed(

@@ -14,7 +14,7 @@ export function createHistogram(
   name: string,
   bounds: readonly number[],
   labels: readonly string[],
-): Histogram & { lines(): string[] } {
+): Histogram & { formatLines(): string[] } {
   const series = new Map<string, Buckets>();
   const formatKey = createLabelFormatter(labels);
   if (labels.length === 0) series.set("", createBuckets());
@@ -28,7 +28,7 @@ export function createHistogram(
       buckets.counts[bucket]! += 1;
       buckets.sum += value;
     },
-    lines: () => [...series].flatMap(([key, buckets]) => formatSeries(key, buckets)),
+    formatLines: () => [...series].flatMap(([key, buckets]) => formatSeries(key, buckets)),
   };
 
   function createBuckets(): Buckets {

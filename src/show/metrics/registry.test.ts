@@ -7,9 +7,9 @@ const setUp = () => {
 };
 
 it("writes counters with their label values escaped", async () => {
-  const { counter, render } = setUp();
-  counter("plain_total", "Without labels.");
-  const labelled = counter("labelled_total", "With two.", ["a", "b"]);
+  const { addCounter, render } = setUp();
+  addCounter("plain_total", "Without labels.");
+  const labelled = addCounter("labelled_total", "With two.", ["a", "b"]);
   labelled.add(1, 'say "hi"', "back\\slash");
   labelled.add(2, 'say "hi"', "back\\slash");
   labelled.add(0, "two\nlines", "");
@@ -24,10 +24,10 @@ labelled_total{a="two\\nlines",b=""} 0
 });
 
 it("counts values cumulatively in buckets", async () => {
-  const { histogram, render } = setUp();
-  const plain = histogram("plain_seconds", "Without labels.", [1, 5]);
+  const { addHistogram, render } = setUp();
+  const plain = addHistogram("plain_seconds", "Without labels.", [1, 5]);
   for (const value of [0.5, 1, 2, 7]) plain.observe(value);
-  histogram("labelled_seconds", "With one.", [1], ["op"]).observe(3, "a");
+  addHistogram("labelled_seconds", "With one.", [1], ["op"]).observe(3, "a");
   expect(await render()).toBe(`# HELP plain_seconds Without labels.
 # TYPE plain_seconds histogram
 plain_seconds_bucket{le="1"} 2
@@ -66,18 +66,18 @@ by_state{state="on"} 2
 });
 
 it("omits metrics that cannot be read, reports the error and writes the rest", async () => {
-  const { collect, counter, render, faults } = setUp();
+  const { collect, addCounter, render, faults } = setUp();
   const readError = new Error("away");
   collect({ gone: { type: "gauge", help: "Cannot be known." } }, () => Promise.reject(readError));
-  counter("there_total", "Can.").add(1);
+  addCounter("there_total", "Can.").add(1);
   expect(await render()).toMatch(/# TYPE gone gauge\n# HELP there_total Can\.\n.*\nthere_total 1\n$/);
   expect(faults).toEqual([readError]);
 });
 
 it("refuses a duplicate name and a wrong number of label values", () => {
-  const { counter } = setUp();
-  const once = counter("once_total", "Once.", ["a"]);
-  expect(() => counter("once_total", "Twice.")).toThrow("once_total");
+  const { addCounter } = setUp();
+  const once = addCounter("once_total", "Once.", ["a"]);
+  expect(() => addCounter("once_total", "Twice.")).toThrow("once_total");
   expect(() => once.add(1)).toThrow("[a] got 0 values");
   expect(() => once.add(1, "x", "y")).toThrow("[a] got 2 values");
 });

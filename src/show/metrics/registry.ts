@@ -4,9 +4,9 @@ import { createLabelFormatter, formatLabels } from "./labels.ts";
 /** The metrics of this process. `render` returns them in the Prometheus text format. */
 export interface Registry {
   /** `labels` are names; each `add` gives their values. A counter without labels starts at 0. */
-  counter(name: string, help: string, labels?: readonly string[]): Counter;
+  addCounter(name: string, help: string, labels?: readonly string[]): Counter;
   /** `bounds` are the upper bounds of its buckets, in ascending order. */
-  histogram(name: string, help: string, bounds: readonly number[], labels?: readonly string[]): Histogram;
+  addHistogram(name: string, help: string, bounds: readonly number[], labels?: readonly string[]): Histogram;
   /** Registers metrics that are read on each scrape. If reading fails, they have no samples. */
   collect<const Name extends string>(families: Readonly<Record<Name, Family>>, read: () => Readings<Name>): void;
   render(): Promise<string>;
@@ -36,7 +36,7 @@ export function createRegistry(onError: (error: unknown) => void): Registry {
   const renderers: (() => Promise<string>)[] = [];
 
   return {
-    counter(name, help, labels = []) {
+    addCounter(name, help, labels = []) {
       register(name);
       const series = new Map<string, number>();
       if (labels.length === 0) series.set("", 0);
@@ -49,10 +49,10 @@ export function createRegistry(onError: (error: unknown) => void): Registry {
         },
       };
     },
-    histogram(name, help, bounds, labels = []) {
+    addHistogram(name, help, bounds, labels = []) {
       register(name);
       const histogram = createHistogram(name, bounds, labels);
-      renderers.push(async () => formatFamily(name, "histogram", help, histogram.lines()));
+      renderers.push(async () => formatFamily(name, "histogram", help, histogram.formatLines()));
       return histogram;
     },
     collect(families, read) {

@@ -6,12 +6,12 @@ export type ObserveRequest = (method: string, path: string, status: number, seco
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 export function watchRequests(registry: Registry): ObserveRequest {
-  const count = registry.counter("drover_http_requests_total", "Requests, by route and status of the response.", [
+  const count = registry.addCounter("drover_http_requests_total", "Requests, by route and status of the response.", [
     "method",
     "path",
     "status",
   ]);
-  const duration = registry.histogram(
+  const duration = registry.addHistogram(
     "drover_http_request_duration_seconds",
     "Time from a request to its response, by route.",
     bounds,

@@ -4,94 +4,94 @@ import type { Change, Op, StoreResult } from "../../model/store.ts";
 import type { Registry } from "./registry.ts";
 
 export interface RunMetrics {
-  applied(op: Op, result: StoreResult): void;
-  committed(change: Change): void;
+  recordResult(op: Op, result: StoreResult): void;
+  recordChange(change: Change): void;
 }
 
 interface Claim {
   attempt: number;
   at: number;
-  started: boolean;
+  isStarted: boolean;
 }
 
 const waitBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600];
 const durationBounds = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 14_400];
 /** How many claims are remembered. A run claimed through this process may finish through another one. */
-const maxClaims = 10_000;
+const maxOpenClaims = 10_000;
 
-/** Run metrics derived from the operations of this process, without reading from the store. */
+/** Registers run metrics, which are derived from the operations of this process without reading from the store. */
 export function watchRuns(registry: Registry, now: () => number): RunMetrics {
-  const submitted = registry.counter("drover_runs_submitted_total", "Runs submitted.");
-  const claims = registry.counter("drover_runs_claimed_total", "Runs handed to runners, each attempt counted.");
-  const ended = registry.counter("drover_runs_finished_total", "Runs finished, by status and reason.", [
+  const submittedRuns = registry.addCounter("drover_runs_submitted_total", "Runs submitted.");
+  const claimedRuns = registry.addCounter("drover_runs_claimed_total", "Runs handed to runners, each attempt counted.");
+  const endedRuns = registry.addCounter("drover_runs_finished_total", "Runs finished, by status and reason.", [
     "status",
     "reason",
   ]);
-  const requeued = registry.counter(
+  const requeuedRuns = registry.addCounter(
     "drover_runs_requeued_total",
     "Runs that went back to pending: lost with their runner, or returned without using up an attempt.",
     ["cause"],
   );
-  const queued = registry.histogram(
+  const queueTime = registry.addHistogram(
     "drover_run_queue_seconds",
     "Time from a run's submission to its first claim.",
     waitBounds,
   );
-  const started = registry.histogram(
+  const startTime = registry.addHistogram(
     "drover_run_start_seconds",
     "Time from a run's submission to its start, by its runner's clock.",
     waitBounds,
   );
-  const duration = registry.histogram(
+  const runTime = registry.addHistogram(
     "drover_run_duration_seconds",
     "Time from a run's last claim to its end, by status.",
     durationBounds,
     ["status"],
   );
-  const events = registry.counter(
+  const receivedEvents = registry.addCounter(
     "drover_events_received_total",
     "Events received from runners, including repeated ones.",
   );
-  const fenced = registry.counter(
+  const fencedWrites = registry.addCounter(
     "drover_fenced_writes_total",
     "Writes by attempts that are no longer current, refused and audited.",
     ["op"],
   );
-  const lostRunners = registry.counter("drover_runners_lost_total", "Runners whose lease expired.");
+  const lostRunners = registry.addCounter("drover_runners_lost_total", "Runners whose lease expired.");
   const openClaims = new Map<string, Claim>();
 
-  for (const status of ["completed", "cancelled"]) ended.add(0, status, "");
-  for (const reason of failureReasons) ended.add(0, "failed", reason);
-  for (const cause of ["lost", "returned"]) requeued.add(0, cause);
-  for (const op of ["append_events", "finish_run", "add_upload"]) fenced.add(0, op);
+  for (const status of ["completed", "cancelled"]) endedRuns.add(0, status, "");
+  for (const reason of failureReasons) endedRuns.add(0, "failed", reason);
+  for (const cause of ["lost", "returned"]) requeuedRuns.add(0, cause);
+  for (const op of ["append_events", "finish_run", "add_upload"]) fencedWrites.add(0, op);
 
   return {
-    applied(op, result) {
+    recordResult(op, result) {
       if (!result.ok) {
-        // `finished`: the run finished in another way meanwhile
+        // The conflict `finished` means that the run finished in another way meanwhile.
         const isLate = result.conflict === "fenced" || result.conflict === "finished";
-        if (isLate && "runner" in op) fenced.add(1, op.op);
+        if (isLate && "runner" in op) fencedWrites.add(1, op.op);
         return;
       }
       if (op.op === "create_run") {
-        if (op.agent !== undefined && !("repeated" in result)) submitted.add(1);
+        if (op.agent !== undefined && !("repeated" in result)) submittedRuns.add(1);
       } else if (op.op === "append_events" || op.op === "finish_run") {
-        events.add(op.events.length);
+        receivedEvents.add(op.events.length);
         if (!("repeated" in result)) recordStart(op.run_id, op.attempt, op.events[0]);
       } else if ("op" in result && result.op === "claim_runs") {
         for (const { run_id, attempt } of result.claims) recordClaim(run_id, attempt);
       } else if ("op" in result && result.op === "rescue") lostRunners.add(result.lost_runners.length);
     },
-    committed(change) {
+    recordChange(change) {
       for (const { run_id, status, reason } of change.ended ?? []) {
-        ended.add(1, status, reason ?? "");
+        endedRuns.add(1, status, reason ?? "");
         const claim = openClaims.get(run_id);
         if (claim === undefined) continue;
-        duration.observe(Math.max(0, now() - claim.at) / 1000, status);
+        runTime.observe(Math.max(0, now() - claim.at) / 1000, status);
         openClaims.delete(run_id);
       }
       for (const { run_id, lost } of change.requeued ?? []) {
-        requeued.add(1, lost ? "lost" : "returned");
+        requeuedRuns.add(1, lost ? "lost" : "returned");
         openClaims.delete(run_id);
       }
     },
@@ -100,10 +100,10 @@ export function watchRuns(registry: Registry, now: () => number): RunMetrics {
   /** A repeated response to the same claim does not count again. */
   function recordClaim(run_id: string, attempt: number): void {
     if (openClaims.get(run_id)?.attempt === attempt) return;
-    claims.add(1);
-    if (attempt === 1) observeWait(queued, run_id, now());
-    openClaims.set(run_id, { attempt, at: now(), started: false });
-    if (openClaims.size <= maxClaims) return;
+    claimedRuns.add(1);
+    if (attempt === 1) observeWait(queueTime, run_id, now());
+    openClaims.set(run_id, { attempt, at: now(), isStarted: false });
+    if (openClaims.size <= maxOpenClaims) return;
     const [oldest] = openClaims.keys();
     if (oldest !== undefined) openClaims.delete(oldest);
   }
@@ -111,14 +111,14 @@ export function watchRuns(registry: Registry, now: () => number): RunMetrics {
   function recordStart(run_id: string, attempt: number, firstEvent: NumberedEvent | undefined): void {
     if (attempt !== 1 || firstEvent?.n !== 1) return;
     const claim = openClaims.get(run_id);
-    if (claim?.started) return;
-    if (claim !== undefined) claim.started = true;
-    observeWait(started, run_id, Date.parse(firstEvent.at));
+    if (claim?.isStarted) return;
+    if (claim !== undefined) claim.isStarted = true;
+    observeWait(startTime, run_id, Date.parse(firstEvent.at));
   }
 
-  function observeWait(histogram: typeof queued, run_id: string, until: number): void {
-    const waited = (until - parseSubmitTime(run_id)) / 1000;
-    if (Number.isFinite(waited)) histogram.observe(Math.max(0, waited));
+  function observeWait(histogram: typeof queueTime, run_id: string, until: number): void {
+    const waitSeconds = (until - parseSubmitTime(run_id)) / 1000;
+    if (Number.isFinite(waitSeconds)) histogram.observe(Math.max(0, waitSeconds));
   }
 }
 

@@ -19,44 +19,46 @@ export function watchStore<S extends Store>(
   );
   const commits = registry.addCounter("drover_store_commits_total", "Transactions that wrote operations.");
   const operations = registry.addCounter("drover_store_operations_total", "Operations written, by kind.", ["op"]);
-  const foreign = registry.addCounter(
+  const foreignChanges = registry.addCounter(
     "drover_store_foreign_changes_total",
     "Number of times that another process had written, so that its changes had to be looked up.",
   );
-  const faults = registry.addCounter("drover_store_faults_total", "Writes that the database could not accept, by code.", [
-    "code",
-  ]);
+  const faults = registry.addCounter(
+    "drover_store_faults_total",
+    "Writes that the database could not accept, by code.",
+    ["code"],
+  );
   const outage = watchOutage(registry);
-  // All callers that share a transaction get their results right after its change was announced. The first of them counts the
-  // transaction.
-  let announced = 0;
-  let counted = 0;
+  // All callers that share a transaction get their results right after its change was announced. The first of them counts
+  // the transaction.
+  let announcedChanges = 0;
+  let countedChanges = 0;
 
   store.changes((change) => {
-    announced += 1;
-    if (change.fromOtherProcess) foreign.add(1);
+    announcedChanges += 1;
+    if (change.fromOtherProcess) foreignChanges.add(1);
     runs.recordChange(change);
   });
   return { ...store, apply };
 
   function apply<const T extends readonly Op[]>(ops: T): Promise<{ [K in keyof T]: ResultOf<T[K]> }> {
     const startedAt = performance.now();
-    const applied = store.apply(ops);
-    applied
+    const results = store.apply(ops);
+    results
       .then(
         // There is one result per operation, in order.
-        (results) => recordSuccess(ops, results as readonly StoreResult[], startedAt),
+        (settled) => recordSuccess(ops, settled as readonly StoreResult[], startedAt),
         (error: unknown) => recordFailure(error, startedAt),
       )
       .catch(onError);
-    return applied;
+    return results;
   }
 
   function recordSuccess(ops: readonly Op[], results: readonly StoreResult[], startedAt: number): void {
     duration.observe((performance.now() - startedAt) / 1000);
     outage.end();
-    if (counted !== announced) commits.add(1);
-    counted = announced;
+    if (countedChanges !== announcedChanges) commits.add(1);
+    countedChanges = announcedChanges;
     ops.forEach((op, index) => {
       operations.add(1, op.op);
       runs.recordResult(op, results[index]!);
@@ -73,9 +75,9 @@ export function watchStore<S extends Store>(
 
 /** The coordinator writes at least once a second, so an outage and its end are noticed quickly. */
 function watchOutage(registry: Registry): { start(startedAt: number): void; end(): void } {
-  let since: number | null = null;
-  let seconds = 0;
-  const currentSeconds = (): number => (since === null ? 0 : (performance.now() - since) / 1000);
+  let startedAt: number | null = null;
+  let totalSeconds = 0;
+  const currentSeconds = (): number => (startedAt === null ? 0 : (performance.now() - startedAt) / 1000);
   registry.collect(
     {
       drover_store_up: { type: "gauge", help: "1 if the database accepted the last write, else 0." },
@@ -84,15 +86,18 @@ function watchOutage(registry: Registry): { start(startedAt: number): void; end(
         help: "Total time during which the database accepted no writes.",
       },
     },
-    () => ({ drover_store_up: since === null ? 1 : 0, drover_store_down_seconds_total: seconds + currentSeconds() }),
+    () => ({
+      drover_store_up: startedAt === null ? 1 : 0,
+      drover_store_down_seconds_total: totalSeconds + currentSeconds(),
+    }),
   );
   return {
-    start(startedAt) {
-      since ??= startedAt;
+    start(failedAt) {
+      startedAt ??= failedAt;
     },
     end() {
-      seconds += currentSeconds();
-      since = null;
+      totalSeconds += currentSeconds();
+      startedAt = null;
     },
   };
 }

@@ -6,7 +6,7 @@ export const agentContracts = {
     id: "listAgents",
     summary: "List agents from files, from the API and from runners",
     query: schemas.fullPageQuerySchema,
-    responses: ok("A page of agents, by name", schemas.pageOf(schemas.listedAgentSchema)),
+    responses: ok("A page of agents, by name", schemas.createPageSchema(schemas.listedAgentSchema)),
   },
   "GET /agents/{name}": {
     id: "getAgent",
@@ -39,7 +39,7 @@ export const agentContracts = {
     id: "listSessions",
     summary: "List sessions, newest first",
     query: schemas.sessionsQuerySchema,
-    responses: ok("A page of sessions", schemas.pageOf(schemas.sessionSchema)),
+    responses: ok("A page of sessions", schemas.createPageSchema(schemas.sessionSchema)),
   },
   "GET /sessions/{session_id}": {
     id: "getSession",
@@ -57,9 +57,10 @@ export const agentContracts = {
   },
   "DELETE /sessions/{session_id}": {
     id: "deleteSession",
-    summary: "End a session: it can no longer be continued, and its runner removes its directories",
+    summary:
+      "Delete a session, but not its runs: it can no longer be continued, and its runner removes its directories",
     responses: {
-      204: { description: "Ended; its runs are not deleted" },
+      204: { description: "Deleted; its runs are kept" },
       409: { description: "A run of this session has not ended" },
     },
   },

@@ -16,7 +16,7 @@ export const runnerContracts = {
     query: schemas.fullPageQuerySchema,
     responses: ok(
       "A page of the caller's own runners, by id; for an admin, of all runners",
-      schemas.pageOf(schemas.runnerSchema),
+      schemas.createPageSchema(schemas.runnerSchema),
     ),
   },
   "POST /runners/{runner_id}/drain": {
@@ -76,10 +76,10 @@ export const runnerContracts = {
   },
   "POST /runner/sessions": {
     id: "findGoneSessions",
-    summary: "Runner: ask which of these sessions have ended",
+    summary: "Runner: ask which of these sessions no longer exist",
     body: runner.sessionsOfRunnerSchema,
     responses: {
-      200: { description: "Sessions whose directories can be removed", schema: runner.endedSessionsSchema },
+      200: { description: "Sessions whose directories can be removed", schema: runner.deletedSessionsSchema },
       ...registrationRefusals,
     },
   },

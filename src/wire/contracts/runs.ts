@@ -85,7 +85,7 @@ export const runContracts = {
   },
   "POST /events/follow": {
     id: "followPartials",
-    summary: "Change the runs whose partials an open event stream carries",
+    summary: "Choose the runs whose partial output an open event stream also sends",
     body: schemas.followRequestSchema,
     responses: {
       204: { description: "Changed" },
@@ -95,7 +95,7 @@ export const runContracts = {
   "GET /runs/{run_id}/files": {
     id: "listRunFiles",
     summary: "List the files of a run",
-    responses: ok("The files of the run's last attempt, by path", schemas.pageOf(schemas.storedFileSchema)),
+    responses: ok("The files of the run's last attempt, by path", schemas.createPageSchema(schemas.storedFileSchema)),
   },
   "GET /runs/{run_id}/files/{path*}": {
     id: "getRunFile",
@@ -110,7 +110,7 @@ export const runContracts = {
     id: "listExecutions",
     summary: "List the audit records of spawned processes, newest first",
     query: schemas.executionsQuerySchema,
-    responses: ok("A page of executions", schemas.pageOf(schemas.executionSchema)),
+    responses: ok("A page of executions", schemas.createPageSchema(schemas.executionSchema)),
   },
   "GET /executions/{execution_id}": {
     id: "getExecution",

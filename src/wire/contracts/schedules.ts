@@ -19,7 +19,7 @@ export const scheduleContracts = {
     }),
     responses: ok(
       "A page of the caller's own schedules; for an admin, of all schedules",
-      schemas.pageOf(scheduleSchema),
+      schemas.createPageSchema(scheduleSchema),
     ),
   },
   "POST /schedules": {
@@ -75,6 +75,6 @@ export const scheduleContracts = {
     id: "getScheduleHistory",
     summary: "List past slots and their outcomes, newest first",
     query: schemas.pageQuerySchema,
-    responses: ok("A page of slots; run_status is the current status", schemas.pageOf(slotSchema)),
+    responses: ok("A page of slots; run_status is the current status", schemas.createPageSchema(slotSchema)),
   },
 } as const satisfies Record<string, Contract>;

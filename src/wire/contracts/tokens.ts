@@ -8,7 +8,7 @@ export const tokenContracts = {
     query: schemas.pageQuerySchema,
     responses: ok(
       "A page of the caller's own tokens; for an admin, of all tokens",
-      schemas.pageOf(schemas.tokenSchema),
+      schemas.createPageSchema(schemas.tokenSchema),
     ),
   },
   "POST /tokens": {

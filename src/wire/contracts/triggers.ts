@@ -12,7 +12,10 @@ export const triggerContracts = {
     id: "listHooks",
     summary: "List hooks without their secrets, by name",
     query: schemas.fullPageQuerySchema,
-    responses: ok("A page of the caller's own hooks; for an admin, of all hooks", schemas.pageOf(hook.hookSchema)),
+    responses: ok(
+      "A page of the caller's own hooks; for an admin, of all hooks",
+      schemas.createPageSchema(hook.hookSchema),
+    ),
   },
   "POST /hooks": {
     id: "createHook",
@@ -59,7 +62,7 @@ export const triggerContracts = {
     query: schemas.fullPageQuerySchema,
     responses: ok(
       "A page of the caller's own webhooks; for an admin, of all webhooks",
-      schemas.pageOf(webhook.webhookSchema),
+      schemas.createPageSchema(webhook.webhookSchema),
     ),
   },
   "POST /webhooks": {
@@ -89,11 +92,11 @@ export const triggerContracts = {
     id: "listDeliveries",
     summary: "List deliveries to webhooks, newest first",
     query: schemas.deliveriesQuerySchema,
-    responses: ok("A page of deliveries", schemas.pageOf(webhook.deliverySchema)),
+    responses: ok("A page of deliveries", schemas.createPageSchema(webhook.deliverySchema)),
   },
   "POST /deliveries/{delivery_id}/redeliver": {
     id: "redeliver",
-    summary: "Send a delivery again now, retrying for another day until it succeeds",
+    summary: "Send a delivery again now, and retry it for up to a day",
     responses: ok("The delivery", webhook.deliverySchema),
   },
 } as const satisfies Record<string, Contract>;

@@ -55,7 +55,7 @@ export async function openFleet(
   const host = await openHost({ rescueEveryMs: 50 });
   await host.dispatcher.start();
   closing.push(host.dispose, host.close);
-  host.agents.setFiles([sampleAgent({ name: client, type: "autonomous", command: null, executor: client, ...agent })]);
+  host.agents.setFileAgents([sampleAgent({ name: client, type: "autonomous", command: null, executor: client, ...agent })]);
   const model = await startModelServer(({ messages }) => {
     const prompt = lastLine(messages.findLast(({ role, text }) => role === "user" && text !== "")!.text);
     const [, path] = /^write (.*)$/.exec(prompt) ?? [];

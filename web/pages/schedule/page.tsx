@@ -18,7 +18,7 @@ import { isFailing, SlotState } from "../../parts/slot.tsx";
 import { StatusMark } from "../../parts/status.tsx";
 import { tableLink } from "../../parts/table.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
-import { FireTimes } from "./fire-times.tsx";
+import { SlotTimes } from "./slot-times.tsx";
 import { ScheduleForm } from "./form.tsx";
 import { History } from "./history.tsx";
 import { DefinedBy, FailureWarning } from "./notes.tsx";
@@ -66,7 +66,7 @@ function SchedulePage({ schedule }: { schedule: Schedule }) {
         <div className={styles["panes"]}>
           <Card title="Next five slots" flush>
             {schedule.next.length > 0 ? (
-              <FireTimes slots={schedule.next} timezone={schedule.timezone} />
+              <SlotTimes slots={schedule.next} timezone={schedule.timezone} />
             ) : (
               <p className="faint" style={{ padding: 14 }}>
                 {schedule.enabled ? "No more slots." : "Disabled: its slots are skipped until it is enabled."}

@@ -5,7 +5,7 @@ import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { useDebounced } from "../../parts/use-debounced.ts";
 import { isSameTiming } from "./draft.ts";
-import { FireTimes } from "./fire-times.tsx";
+import { SlotTimes } from "./slot-times.tsx";
 
 /** The next slots of the timing, debounced so that the coordinator does not get a request per keystroke. */
 export function usePreview(input: Timing | null) {
@@ -27,7 +27,7 @@ export function Preview({ schedule, timing, query }: { schedule: Schedule | null
             Set a time to preview the next slots here.
           </p>
         ) : slots !== undefined ? (
-          <FireTimes slots={slots} timezone={timing.timezone ?? "UTC"} />
+          <SlotTimes slots={slots} timezone={timing.timezone ?? "UTC"} />
         ) : query.isError ? (
           <div style={{ padding: "14px 14px 2px" }}>
             <ErrorNote error={query.error} />

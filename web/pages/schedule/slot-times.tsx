@@ -2,7 +2,7 @@ import { type Column, Table } from "../../parts/table.tsx";
 import { formatInZone, isKnownZone, browserZone, Until } from "../../parts/time.tsx";
 
 /** Upcoming slots in the schedule's timezone and in the browser's. */
-export function FireTimes({ slots, timezone }: { slots: readonly string[]; timezone: string }) {
+export function SlotTimes({ slots, timezone }: { slots: readonly string[]; timezone: string }) {
   const zone = isKnownZone(timezone) ? timezone : "UTC";
   const columns: Column<string>[] = [
     { head: "Slot", cell: (slot) => <Until at={slot} /> },

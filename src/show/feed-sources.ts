@@ -5,8 +5,8 @@ import type { FeedSource } from "./feed.ts";
 import type { OwnerLookup } from "./owner-lookup.ts";
 import { readFeed } from "./pages.ts";
 
-/** The log of one run. Positions are `seq` numbers, and the result is the last event. */
-export function runFeedSource(read: Reads, run_id: string): FeedSource {
+/** Reads the log of one run. Positions are `seq` numbers, and the result is the last event. */
+export function createRunFeedSource(read: Reads, run_id: string): FeedSource {
   return {
     key: run_id,
     isGlobal: false,
@@ -14,25 +14,25 @@ export function runFeedSource(read: Reads, run_id: string): FeedSource {
       const events = await read.events(run_id, after, limit, maxBytes);
       return { events, reached: events.at(-1)?.seq ?? after };
     },
-    last: () => read.last_position(run_id),
+    readLastPosition: () => read.last_position(run_id),
     encode: (event) => toMessage(event.seq, event),
     isLast: (event) => event.event.type === "result",
   };
 }
 
-/** The events of all runs a caller may see. Positions are cursors, and the feed never ends. */
-export function globalFeedSource(read: Reads, owner: string | null, owners: OwnerLookup): FeedSource {
+/** Reads the events of all runs a caller may see. Positions are cursors, and the feed never ends. */
+export function createGlobalFeedSource(read: Reads, owner: string | null, owners: OwnerLookup): FeedSource {
   return {
     key: owner === null ? "*" : `*${owner}`,
     isGlobal: true,
     read: (after, limit, maxBytes) => readFeed(read, after, { limit, maxBytes }, owner, owners),
-    last: () => read.last_position(null),
+    readLastPosition: () => read.last_position(null),
     encode: (event) => toMessage(event.cursor, event),
     isLast: () => false,
   };
 }
 
-/** The message has no id, because a client cannot resume from it: partials are not in the log. */
+/** Formats partial output. The message has no id, because a client cannot resume from it: partial output is not in the log. */
 export function toPartialMessage(partial: ReportRequest["partials"][number]): string {
   return `event: partial\ndata: ${JSON.stringify(partial)}\n\n`;
 }

@@ -1,4 +1,4 @@
-import type { GetFireTimes } from "../define/fire-times.ts";
+import type { GetSlotTimes } from "../define/slot-times.ts";
 import { HostError } from "../model/errors.ts";
 import type { RunRequest } from "../model/run-request.ts";
 import type { ScheduleDefinition, SkipReason, StoredSchedule } from "../model/schedule.ts";
@@ -10,49 +10,49 @@ import { planSlots } from "./plan-slots.ts";
 
 export type Prepare = (request: RunRequest, submitter: Submitter) => Promise<PrepareResult>;
 
-export interface FireDeps {
+export interface DecideSlotsDeps {
   prepare: Prepare;
-  fireTimes: GetFireTimes;
+  getSlotTimes: GetSlotTimes;
   onError: (error: unknown) => void;
 }
 
 type Skip = { why: SkipReason; detail: string | null };
 
 /** Builds the operation that decides the due slots of a schedule. Writes nothing. */
-export async function decideSlots(schedule: StoredSchedule, now: number, deps: FireDeps): Promise<FireSchedule> {
+export async function decideSlots(schedule: StoredSchedule, now: number, deps: DecideSlotsDeps): Promise<FireSchedule> {
   const { schedule_id, definition, enabled, rev, due_at, anchor } = schedule;
   const at = new Date(now).toISOString();
-  const times = deps.fireTimes(definition, Date.parse(anchor));
+  const times = deps.getSlotTimes(definition, Date.parse(anchor));
   const { missed, newest, next } = planSlots(Date.parse(due_at ?? at), times, now);
   const skip: Skip = enabled
-    ? { why: "missed", detail: `No coordinator fired it in time; decided at ${at}.` }
-    : disabled;
-  const decided = {
+    ? { why: "missed", detail: `No coordinator started the run in time; decided at ${at}.` }
+    : disabledSkip;
+  const decision = {
     op: "fire_schedule" as const,
     schedule_id,
     due: { rev, at: due_at ?? at, next: next === null ? null : new Date(next).toISOString() },
     skipped: missed.map((slot) => ({ slot: new Date(slot).toISOString(), ...skip })),
     at,
   };
-  if (newest === null) return decided;
+  if (newest === null) return decision;
   const slot = new Date(newest.slot).toISOString();
-  const shouldFire = enabled && (newest.inTime || definition.catch_up === "one");
-  const result = shouldFire ? await prepareRunOrSkip(schedule, "schedule", deps) : skip;
+  const shouldRun = enabled && (newest.isInTime || definition.catch_up === "one");
+  const result = shouldRun ? await prepareRunOrSkip(schedule, "schedule", deps) : skip;
   return "create" in result
-    ? { ...decided, run: { slot, create: result.create } }
-    : { ...decided, skipped: [...decided.skipped, { slot, ...result }] };
+    ? { ...decision, run: { slot, create: result.create } }
+    : { ...decision, skipped: [...decision.skipped, { slot, ...result }] };
 }
 
-const disabled: Skip = { why: "disabled", detail: null };
+const disabledSkip: Skip = { why: "disabled", detail: null };
 
-/** An error that does not come from the record affects only this schedule: the slot is skipped, and other schedules still fire. */
+/** An error that does not come from the record affects only this schedule: the slot is skipped, and other schedules still run. */
 async function prepareRunOrSkip(
   schedule: StoredSchedule,
   trigger: "schedule" | "manual",
-  deps: FireDeps,
+  deps: DecideSlotsDeps,
 ): Promise<{ create: CreateRun } | Skip> {
   try {
-    const prepared = await prepareScheduled(schedule, trigger, deps.prepare);
+    const prepared = await prepareScheduledRun(schedule, trigger, deps.prepare);
     return prepared.ok ? prepared : toSkip(prepared.fault);
   } catch (error) {
     if (error instanceof HostError) throw error;
@@ -62,21 +62,21 @@ async function prepareRunOrSkip(
 }
 
 /** Continues the session of the previous run if the schedule has resume_session and the session can be continued. Otherwise starts a new session. */
-export async function prepareScheduled(
+export async function prepareScheduledRun(
   schedule: StoredSchedule,
   trigger: "schedule" | "manual",
   prepare: Prepare,
 ): Promise<PrepareResult> {
   const { agent_name, created_by, definition, session_id } = schedule;
   const submitter: Submitter = { subject: created_by, role: "user" };
-  const start = toRunRequest(agent_name, definition, trigger);
-  if (!definition.resume_session || session_id === null) return prepare(start, submitter);
-  const resumed = await prepare({ ...start, mode: "resume", session_id }, submitter);
-  return !resumed.ok && sessionFaults.has(resumed.fault.code) ? prepare(start, submitter) : resumed;
+  const request = toRunRequest(agent_name, definition, trigger);
+  if (!definition.resume_session || session_id === null) return prepare(request, submitter);
+  const resumed = await prepare({ ...request, mode: "resume", session_id }, submitter);
+  return !resumed.ok && sessionFaultCodes.has(resumed.fault.code) ? prepare(request, submitter) : resumed;
 }
 
-/** The session was deleted, has expired or belongs to another agent, so it cannot be continued. */
-const sessionFaults: ReadonlySet<string> = new Set(["DROVER-SUB-003", "DROVER-SUB-006"]);
+/** The codes of a session that cannot be continued, because it was deleted, has expired or belongs to another agent. */
+const sessionFaultCodes: ReadonlySet<string> = new Set(["DROVER-SUB-003", "DROVER-SUB-006"]);
 
 export function toRunRequest(
   agent_name: string,

@@ -3,7 +3,7 @@ import { statsSchema } from "../../model/stats.ts";
 import { type Contract, ok } from "../contract.ts";
 import { statsQuerySchema } from "../schemas.ts";
 
-export const overviewContracts = {
+export const statsAndAuditContracts = {
   "GET /stats": {
     id: "getStats",
     summary: "Get throughput, waiting runs and why they wait, failures by reason, and cost by agent and day",
