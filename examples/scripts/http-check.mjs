@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // http-check.mjs --url URL [--within SECONDS] [--status CODE]: makes one request and prints its outcome as JSON.
-// Exits with 1 if the answer is not the expected one, so that the run fails and says why.
+// Exits with 1 if the response is not the expected one, so that the run fails and says why.
 import { parseArgs } from "node:util";
 
 const { values } = parseArgs({
@@ -13,19 +13,19 @@ if (!(timeoutMs > 0)) fail(`--within must be a positive number of seconds, not $
 const report = { url: values.url, ok: false, status: null, duration_ms: 0, error: null };
 const started = performance.now();
 try {
-  const answer = await fetch(values.url, { signal: AbortSignal.timeout(timeoutMs) });
-  await answer.body?.cancel();
-  report.status = answer.status;
-  report.ok = values.status === undefined ? answer.status < 400 : answer.status === Number(values.status);
+  const response = await fetch(values.url, { signal: AbortSignal.timeout(timeoutMs) });
+  await response.body?.cancel();
+  report.status = response.status;
+  report.ok = values.status === undefined ? response.status < 400 : response.status === Number(values.status);
   if (!report.ok)
     report.error =
       values.status === undefined
-        ? `answered ${answer.status}`
-        : `answered ${answer.status} instead of ${values.status}`;
+        ? `the server responded with ${response.status}, expected a status below 400`
+        : `the server responded with ${response.status}, expected ${values.status}`;
 } catch (error) {
   const timedOut = error instanceof Error && error.name === "TimeoutError";
   report.error = timedOut
-    ? `no answer within ${values.within} s`
+    ? `no response within ${values.within} s`
     : String(error.cause?.code ?? error.cause?.message ?? error.message);
 }
 report.duration_ms = Math.round(performance.now() - started);

@@ -7,9 +7,9 @@ import type { Target } from "../wire/http-transport.ts";
 import { readAnnouncement } from "./announcement.ts";
 
 /**
- * The address at which commands inside a runner's runs reach the coordinator. They cannot reach a socket in a directory
- * that is hidden from them, such as the record, so they get the URL of the port that the coordinator announces. Returns
- * null if it announces none.
+ * Finds the address at which commands inside a runner's runs reach the coordinator. The commands cannot reach a socket in
+ * a directory that is hidden from them, such as the record. They then get the URL of the port that the coordinator
+ * announces. Returns null if the coordinator announces none.
  */
 export function findAddressForCommands(
   { url, displayUrl = url }: Target,

@@ -18,12 +18,12 @@ import { toJsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec, OptionSpec } from "./options.ts";
 import { findDroverCommand } from "./drover-command.ts";
 
-/** For the commands that start a coordinator or a runner. */
+/** An option of the commands that start a coordinator or a runner. */
 export const acceptOption: Record<string, OptionSpec> = {
   "accept-agents": { description: "use new and changed agent files immediately, even if a run wrote them" },
 };
 
-/** A process that serves looks for accepted definitions every second. */
+/** How long to wait for the coordinator or runner, which looks for accepted definitions every second. */
 const maxWaitMs = 30_000;
 
 export const agentsAccept: CommandSpec = {
@@ -63,7 +63,7 @@ async function accept(input: CommandInput): Promise<number> {
   return 0;
 }
 
-/** Returns when the agent can be run, so that a script can accept it and run it. */
+/** Waits until the agent can be run, so that a script can accept and run it. */
 async function waitUntilInUse(stateDirectory: string, definition: HeldAgent, input: CommandInput): Promise<void> {
   const deadline = performance.now() + maxWaitMs;
   while (!isInUse(stateDirectory, definition)) {
@@ -71,8 +71,7 @@ async function waitUntilInUse(stateDirectory: string, definition: HeldAgent, inp
       if (!input.options["quiet"])
         tryWrite(
           2,
-          `drover: ${definition.name} is accepted, but the process that held it does not use it yet.
-`,
+          `drover: ${definition.name} is accepted, but Drover did not start using it within ${maxWaitMs / 1000} s. Check the log of the coordinator or runner, then run ${findDroverCommand()} agents list\n`,
         );
       return;
     }

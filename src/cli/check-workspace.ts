@@ -4,7 +4,7 @@ import { RequestError } from "../model/errors.ts";
 
 const access = constants.R_OK | constants.W_OK | constants.X_OK;
 
-/** The real path of a workspace. Throws unless it is a writable directory that belongs to this user. */
+/** Returns the real path of a workspace. Throws unless it is a writable directory that belongs to this user. */
 export function checkWorkspace(path: string): string {
   let realPath: string;
   try {

@@ -14,7 +14,7 @@ function parseFaults(file: string, text: string) {
   return parsed.ok ? [] : parsed.faults;
 }
 
-test("an agent with a command is procedural, one without is autonomous", () => {
+test("makes an agent with a command procedural, and one without a command autonomous", () => {
   expect(parseAgent("a.json", '{"name": "a", "command": "ls"}')).toMatchObject({
     type: "procedural",
     command: "ls",
@@ -235,7 +235,7 @@ test("counts the lines of faults from the start of a markdown file", () => {
   ]);
 });
 
-describe("the section ## Parameters of a markdown agent", () => {
+describe("the ## Parameters section of a markdown agent", () => {
   const parse = (section: string, front = "") =>
     parseAgentFile(
       "dev.md",
@@ -256,7 +256,7 @@ describe("the section ## Parameters of a markdown agent", () => {
     });
   });
 
-  it("yields to a parameters_schema, which must contain each listed parameter", () => {
+  it("has no effect beside a parameters_schema, which must contain each listed parameter", () => {
     const front = (name: string) =>
       `---\nparameters_schema: { type: object, properties: { ${name}: { type: integer } } }\n---\n`;
     const parsed = parse("- COUNT: how many", front("COUNT"));
@@ -292,7 +292,7 @@ describe("the section ## Parameters of a markdown agent", () => {
   });
 });
 
-test("reports faults of schedules with line, reason and suggestion", () => {
+test("reports the faults of schedules with their line, the reason and a suggestion", () => {
   const text = `name: a
 command: ls
 schedules:

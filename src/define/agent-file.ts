@@ -38,7 +38,7 @@ export function parseAgentText(file: string, text: string): AgentText | Extract<
   const ending = extname(file).toLowerCase();
   if (ending === ".md") return parseMarkdownAgent(file, text);
   const parsed = ending === ".json" ? parseJson(text.replace(/^\uFEFF/, "")) : parseYaml(text);
-  if (!parsed.ok) return parseFailure(file, `not valid ${ending === ".json" ? "JSON" : "YAML"}`, parsed.faults);
+  if (!parsed.ok) return createParseFailure(file, `not valid ${ending === ".json" ? "JSON" : "YAML"}`, parsed.faults);
   return { value: parsed.value, origin: { ...parsed, file }, addTextFaults: (checked) => checked };
 }
 
@@ -46,27 +46,31 @@ export function parseAgentText(file: string, text: string): AgentText | Extract<
 export function checkAgent(value: unknown, origin: Origin = { file: null, findLine: null }): ParsedAgent {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     const next = "Write an object with at least name, and command or system_prompt.";
-    return failedParse(origin, [
+    return createFailure(origin, [
       createFault("DROVER-AGT-004", origin, [], "an agent must be an object of keys and values", next),
     ]);
   }
   const hasCommand = "command" in value && value.command !== null && value.command !== undefined;
   const definition: Record<string, unknown> = { type: hasCommand ? "procedural" : "autonomous", ...value };
   const checked = checkShape(definition, agentShape, origin);
-  const limited = (["parameters_schema", "output_schema"] as const).flatMap((key) => {
+  const schemaChecks = (["parameters_schema", "output_schema"] as const).flatMap((key) => {
     const schema = definition[key];
     if (typeof schema !== "object" || schema === null) return [];
     return [
-      { key, schema, faults: checkSchemaLimits(schema).map((limitFault) => schemaFault(key, limitFault, origin)) },
+      {
+        key,
+        schema,
+        faults: checkSchemaLimits(schema).map((limitFault) => createSchemaFault(key, limitFault, origin)),
+      },
     ];
   });
   const faults = [
     ...(checked.ok ? [] : checked.faults),
     ...checkType(definition, hasCommand, origin),
-    ...limited.flatMap((entry) => entry.faults),
+    ...schemaChecks.flatMap((entry) => entry.faults),
     ...checkSchedules(definition, origin),
   ];
-  const schemas = limited.flatMap((entry): [SchemaKey, object][] =>
+  const schemas = schemaChecks.flatMap((entry): [SchemaKey, object][] =>
     entry.faults.length > 0 ? [] : [[entry.key, entry.schema]],
   );
   return checked.ok && faults.length === 0
@@ -74,7 +78,7 @@ export function checkAgent(value: unknown, origin: Origin = { file: null, findLi
     : { ok: false, faults, origin, schemas };
 }
 
-function failedParse(origin: Origin, faults: DefinitionFault[]): Extract<ParsedAgent, { ok: false }> {
+function createFailure(origin: Origin, faults: DefinitionFault[]): Extract<ParsedAgent, { ok: false }> {
   return { ok: false, faults, origin, schemas: [] };
 }
 
@@ -87,7 +91,7 @@ export const agentShape = {
 
 function parseMarkdownAgent(file: string, text: string): ReturnType<typeof parseAgentText> {
   const parts = splitMarkdown(text);
-  if (!parts.ok) return parseFailure(file, "not a markdown agent", parts.faults);
+  if (!parts.ok) return createParseFailure(file, "not a markdown agent", parts.faults);
   const { fields, title, titleLine, systemPrompt, sections, inexact, parameters } = parts;
   const origin: Origin = {
     file,
@@ -185,32 +189,34 @@ const keysOnlyFor = {
 
 function checkType(definition: Record<string, unknown>, hasCommand: boolean, origin: Origin): DefinitionFault[] {
   const { type } = definition;
-  const keyFault = (key: string, message: string, next: string) =>
+  const createKeyFault = (key: string, message: string, next: string) =>
     createFault("DROVER-AGT-004", origin, [key], message, next);
   const faults: DefinitionFault[] = [];
   if (type === "procedural" && !hasCommand)
-    faults.push(keyFault("command", "a procedural agent needs a command", "Add command, or set type to autonomous."));
+    faults.push(
+      createKeyFault("command", "a procedural agent needs a command", "Add command, or set type to autonomous."),
+    );
   if (type === "autonomous" && hasCommand)
     faults.push(
-      keyFault("command", "an autonomous agent has no command", "Remove command, or set type to procedural."),
+      createKeyFault("command", "an autonomous agent has no command", "Remove command, or set type to procedural."),
     );
   // Definitions from the API already contain these defaults, which their authors did not choose.
   const defaults: Record<string, unknown> = { list_style: "comma", trust_project_settings: false };
-  for (const key of ignoredKeys(definition))
+  for (const key of findIgnoredKeys(definition))
     if (definition[key] !== undefined && definition[key] !== defaults[key])
-      faults.push(keyFault(key, `${key} has no effect on an agent of type ${String(type)}`, "Remove it."));
+      faults.push(createKeyFault(key, `${key} has no effect on an agent of type ${String(type)}`, "Remove it."));
   return faults;
 }
 
 /** The keys that have no effect in an agent of this type. A custom executor gets all keys and may use any of them. */
-export function ignoredKeys({ type, executor }: Record<string, unknown>): readonly string[] {
+export function findIgnoredKeys({ type, executor }: Record<string, unknown>): readonly string[] {
   if (type === "procedural" && (executor === undefined || executor === "procedural")) return keysOnlyFor.autonomous;
-  return type === "autonomous" && clients.has(executor) ? keysOnlyFor.procedural : [];
+  return type === "autonomous" && codingAgents.has(executor) ? keysOnlyFor.procedural : [];
 }
 
-const clients = new Set<unknown>(["claude", "codex", "gemini", "code-review"]);
+const codingAgents = new Set<unknown>(["claude", "codex", "gemini", "code-review"]);
 
-export function schemaFault(
+export function createSchemaFault(
   key: SchemaKey,
   { path, message }: { path: string; message: string },
   origin: Origin,
@@ -247,12 +253,12 @@ function createFault(
   return { code, file, line: findLine?.(path) ?? null, path: path.join("."), message, next };
 }
 
-function parseFailure(
+function createParseFailure(
   file: string,
   problemKind: string,
   faults: readonly (TextFault & { next?: string })[],
 ): Extract<ParsedAgent, { ok: false }> {
-  return failedParse(
+  return createFailure(
     { file, findLine: null },
     faults.map(({ line, problem, next, exceedsLimit }) => ({
       code: exceedsLimit ? "DROVER-AGT-009" : "DROVER-AGT-002",

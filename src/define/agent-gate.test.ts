@@ -15,7 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, expect, it } from "vitest";
-import { acceptHeld, type AgentGate, createAgentGate, isReadOnlyForUser, listHeld } from "./agent-gate.ts";
+import { acceptHeldAgent, type AgentGate, createAgentGate, isReadOnlyForUser, listHeldAgents } from "./agent-gate.ts";
 import type { LoadedAgents } from "./load-agents.ts";
 import { openSchemaChecker } from "./json-schema/checker.ts";
 import { type AgentsWatch, watchAgents } from "./watch-agents.ts";
@@ -50,17 +50,17 @@ const serve = (gate: AgentGate = createAgentGate(directory, base)): Promise<Agen
     const watch = watchAgents(directory, schemas, onChange, new AbortController().signal, { gate });
     watches.push(watch);
   });
-const offered = (): string[] | undefined => latest?.agents.map(({ agent }) => `${agent.name}: ${agent.command}`);
-const held = (): string[] => listHeld(base).map(({ name }) => name);
+const listOffered = (): string[] | undefined => latest?.agents.map(({ agent }) => `${agent.name}: ${agent.command}`);
+const listHeldNames = (): string[] => listHeldAgents(base).map(({ name }) => name);
 const accept = (name: string): void => {
-  for (const item of listHeld(base)) if (item.name === name) acceptHeld(base, item);
+  for (const item of listHeldAgents(base)) if (item.name === name) acceptHeldAgent(base, item);
 };
 
 it("offers the definitions that were there at the start, and holds later ones until they are accepted", async () => {
   await serve();
-  expect(offered()).toEqual(["a: ls"]);
+  expect(listOffered()).toEqual(["a: ls"]);
   put("evil", "rm -rf");
-  await expect.poll(held).toEqual(["evil"]);
+  await expect.poll(listHeldNames).toEqual(["evil"]);
   await expect
     .poll(() => latest?.faults)
     .toMatchObject([
@@ -70,40 +70,40 @@ it("offers the definitions that were there at the start, and holds later ones un
         next: expect.stringContaining("drover agents accept evil"),
       },
     ]);
-  expect(offered()).toEqual(["a: ls"]);
+  expect(listOffered()).toEqual(["a: ls"]);
   accept("evil");
-  await expect.poll(offered).toEqual(["a: ls", "evil: rm -rf"]);
-  expect([held(), latest?.faults]).toEqual([[], []]);
+  await expect.poll(listOffered).toEqual(["a: ls", "evil: rm -rf"]);
+  expect([listHeldNames(), latest?.faults]).toEqual([[], []]);
 });
 
 it("keeps the previous definition and reports that a change is held", async () => {
   await serve();
   put("a", "rm -rf");
-  await expect.poll(held).toEqual(["a"]);
+  await expect.poll(listHeldNames).toEqual(["a"]);
   await expect.poll(() => latest?.agents[0]?.fault).toMatch(/the change to a is held/);
-  expect(offered()).toEqual(["a: ls"]);
+  expect(listOffered()).toEqual(["a: ls"]);
   put("a", "ls");
-  await expect.poll(held).toEqual([]);
+  await expect.poll(listHeldNames).toEqual([]);
   await expect.poll(() => latest?.agents[0]?.fault).toBe(undefined);
 });
 
-it("accepts what was held, not later edits of the file", async () => {
+it("accepts the definition that was held, not a later edit of its file", async () => {
   await serve();
   put("a", "good");
-  await expect.poll(held).toEqual(["a"]);
-  const [seen] = listHeld(base);
+  await expect.poll(listHeldNames).toEqual(["a"]);
+  const [seen] = listHeldAgents(base);
   put("a", "evil");
-  await expect.poll(() => listHeld(base).map(({ hash }) => hash)).not.toContain(seen!.hash);
-  expect(() => acceptHeld(base, seen!)).toThrow("ENOENT");
-  await expect.poll(offered).toEqual(["a: ls"]);
+  await expect.poll(() => listHeldAgents(base).map(({ hash }) => hash)).not.toContain(seen!.hash);
+  expect(() => acceptHeldAgent(base, seen!)).toThrow("ENOENT");
+  await expect.poll(listOffered).toEqual(["a: ls"]);
 });
 
-/** Returns a directory with the known agent and another one. */
+/** Creates a directory with the known agent and another one. */
 const createOtherDirectory = (): string => {
-  mkdirSync(join(base, "theirs"));
+  mkdirSync(join(base, "other-agents"));
   for (const [name, command] of Object.entries({ a: "ls", evil: "x" }))
-    writeFileSync(join(base, "theirs", `${name}.json`), JSON.stringify({ name, command }));
-  return join(base, "theirs");
+    writeFileSync(join(base, "other-agents", `${name}.json`), JSON.stringify({ name, command }));
+  return join(base, "other-agents");
 };
 
 const changes: [what: string, change: () => void][] = [
@@ -120,9 +120,9 @@ const changes: [what: string, change: () => void][] = [
   ],
   ["a fleet file", () => writeFileSync(join(directory, "fleet.yaml"), "agents:\n  - { name: evil, command: x }\n")],
   ["a markdown file", () => writeFileSync(join(directory, "evil.md"), "# Evil\n\nYou are evil.\n")],
-  ["the old name in a new file", () => (rmSync(join(directory, "a.json")), put("a", "x", "z.json"))],
+  ["a definition of a known name in a new file", () => (rmSync(join(directory, "a.json")), put("a", "x", "z.json"))],
   [
-    "a whole directory in its place",
+    "a new directory in place of the old one",
     () => (renameSync(directory, join(base, "old")), mkdirSync(directory), put("a", "ls"), put("evil", "x")),
   ],
   ["a YAML file", () => writeFileSync(join(directory, "evil.yaml"), "name: evil\ncommand: x\n")],
@@ -138,7 +138,7 @@ const changes: [what: string, change: () => void][] = [
     () => (renameSync(directory, join(base, "old")), symlinkSync(createOtherDirectory(), directory)),
   ],
   [
-    "an edit that keeps its size and its times",
+    "an edit that keeps the size and the times of a file",
     () => {
       const { atime, mtime } = statSync(join(directory, "a.json"));
       put("a", "rm");
@@ -146,11 +146,11 @@ const changes: [what: string, change: () => void][] = [
     },
   ],
   [
-    "a command that is added to its end",
+    "an on_finish command added to a definition",
     () => writeFileSync(join(directory, "a.json"), '{"name":"a","command":"ls","on_finish":"x"}'),
   ],
   [
-    "a schedule that is added",
+    "a schedule added to a definition",
     () =>
       writeFileSync(
         join(directory, "a.json"),
@@ -161,59 +161,59 @@ const changes: [what: string, change: () => void][] = [
 it.each(changes)("holds %s", async (_, change) => {
   await serve();
   change();
-  await expect.poll(() => held().length).toBe(1);
+  await expect.poll(() => listHeldNames().length).toBe(1);
   await expect.poll(() => latest?.faults.some(({ code }) => code === "DROVER-AGT-010")).toBe(true);
-  expect(offered()).toEqual(["a: ls"]);
+  expect(listOffered()).toEqual(["a: ls"]);
 });
 
 it("withdraws a removed definition, and offers it again if it comes back unchanged", async () => {
   await serve();
   rmSync(join(directory, "a.json"));
-  await expect.poll(offered).toEqual([]);
+  await expect.poll(listOffered).toEqual([]);
   put("a", "ls");
-  await expect.poll(offered).toEqual(["a: ls"]);
+  await expect.poll(listOffered).toEqual(["a: ls"]);
 });
 
 it("keeps the last valid definition after a bad edit", async () => {
   await serve();
   writeFileSync(join(directory, "a.json"), "{");
   await expect.poll(() => latest?.faults).toMatchObject([{ code: "DROVER-AGT-002" }]);
-  expect(offered()).toEqual(["a: ls"]);
+  expect(listOffered()).toEqual(["a: ls"]);
 });
 
-it("keeps holding across a restart, and admits what was added while stopped", async () => {
+it("keeps definitions held across a restart, and admits those that were added while stopped", async () => {
   const first = await serve();
   put("evil", "x");
-  await expect.poll(held).toEqual(["evil"]);
+  await expect.poll(listHeldNames).toEqual(["evil"]);
   await first.stop();
   put("mine", "y");
   await serve();
-  expect(offered()).toEqual(["a: ls", "mine: y"]);
+  expect(listOffered()).toEqual(["a: ls", "mine: y"]);
   accept("evil");
-  await expect.poll(offered).toEqual(["a: ls", "evil: x", "mine: y"]);
+  await expect.poll(listOffered).toEqual(["a: ls", "evil: x", "mine: y"]);
 });
 
 it("holds definitions in a directory created after startup", async () => {
   rmSync(directory, { recursive: true });
   await serve();
-  expect(offered()).toEqual([]);
+  expect(listOffered()).toEqual([]);
   mkdirSync(directory);
   put("evil", "x");
-  await expect.poll(held).toEqual(["evil"]);
-  expect(offered()).toEqual([]);
+  await expect.poll(listHeldNames).toEqual(["evil"]);
+  expect(listOffered()).toEqual([]);
 });
 
 it("writes nothing for a short-lived command", async () => {
   await serve(createAgentGate(directory, null));
   put("evil", "x");
   await expect.poll(() => latest?.faults).toMatchObject([{ code: "DROVER-AGT-010" }]);
-  expect([offered(), readdirSync(base)]).toEqual([["a: ls"], ["agents"]]);
+  expect([listOffered(), readdirSync(base)]).toEqual([["a: ls"], ["agents"]]);
 });
 
-it("is not needed if this user cannot write to the directory", () => {
+it("does not treat a directory as read-only if its owner or root can make it writable again", () => {
   expect(isReadOnlyForUser(directory)).toBe(false);
   chmodSync(directory, 0o555);
-  // the owner can change the mode again
+  // The owner can change the mode again.
   expect(isReadOnlyForUser(directory)).toBe(false);
   if (process.getuid?.() === 0) chownSync(directory, 65534, 65534);
   expect(isReadOnlyForUser(directory)).toBe(false);

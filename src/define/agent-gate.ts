@@ -25,7 +25,7 @@ export interface AgentGate {
   /** Filters the definitions just loaded. A held definition becomes a fault, and its last accepted version stays in use. */
   admit(loaded: LoadedAgents): LoadedAgents;
   /** Changes whenever a held definition is accepted. */
-  version(): string;
+  getVersion(): string;
   /** Tells `drover agents accept` that the definitions admitted last are in use. */
   confirm(): void;
 }
@@ -37,7 +37,7 @@ export interface HeldAgent {
   hash: string;
 }
 
-/** These directories are beside the record, which isolated runs cannot write to. */
+/** These directories are in the record, which isolated runs cannot write to. */
 const heldDirectory = (stateDirectory: string): string => heldAgentsDirectory(recordDirectory(stateDirectory));
 const acceptedDirectory = (stateDirectory: string): string => acceptedAgentsDirectory(recordDirectory(stateDirectory));
 
@@ -73,14 +73,14 @@ export function createAgentGate(directory: string, stateDirectory: string | null
           return [entry];
         }
         held.set(hash, { name, file: entry.file, hash });
-        const last = lastAccepted.get(name);
-        const fault = createHeldFault(entry, last !== undefined);
+        const lastEntry = lastAccepted.get(name);
+        const fault = createHeldFault(entry, lastEntry !== undefined);
         faults.push(fault);
-        return last ? [{ ...last, fault: describeFault(fault) }] : [];
+        return lastEntry ? [{ ...lastEntry, fault: describeFault(fault) }] : [];
       });
       for (const name of lastAccepted.keys())
         if (!loaded.agents.some(({ agent }) => agent.name === name)) lastAccepted.delete(name);
-      if (stateDirectory !== null) syncHeld(stateDirectory, held, heldHashes);
+      if (stateDirectory !== null) syncHeldFiles(stateDirectory, held, heldHashes);
       heldHashes = new Set(held.keys());
       isStart = false;
       return { ...loaded, agents, faults: [...loaded.faults, ...faults] };
@@ -90,21 +90,21 @@ export function createAgentGate(directory: string, stateDirectory: string | null
         for (const hash of unconfirmed) writeFileSync(confirmationFile(stateDirectory, hash), "", { mode: 0o600 });
       unconfirmed = [];
     },
-    version: () => (stateDirectory === null ? "" : listNames(acceptedDirectory(stateDirectory)).length.toString()),
+    getVersion: () => (stateDirectory === null ? "" : listNames(acceptedDirectory(stateDirectory)).length.toString()),
   };
 }
 
 /** The definitions held in this state directory, sorted by name. */
-export function listHeld(stateDirectory: string): HeldAgent[] {
+export function listHeldAgents(stateDirectory: string): HeldAgent[] {
   const directory = heldDirectory(stateDirectory);
   const all = listNames(directory).flatMap((hash): HeldAgent[] => {
-    const held = parseHeld(join(directory, hash));
+    const held = readHeldAgent(join(directory, hash));
     return held ? [{ ...held, hash }] : [];
   });
   return all.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-export function acceptHeld(stateDirectory: string, { hash }: HeldAgent): void {
+export function acceptHeldAgent(stateDirectory: string, { hash }: HeldAgent): void {
   rmSync(confirmationFile(stateDirectory, hash), { force: true });
   mkdirSync(acceptedDirectory(stateDirectory), { recursive: true, mode: 0o700 });
   renameSync(join(heldDirectory(stateDirectory), hash), join(acceptedDirectory(stateDirectory), hash));
@@ -115,7 +115,7 @@ export function isInUse(stateDirectory: string, { hash }: HeldAgent): boolean {
   return existsSync(confirmationFile(stateDirectory, hash));
 }
 
-/** A hidden file, so that `version` does not count it. */
+/** A hidden file, so that `getVersion` does not count it. */
 function confirmationFile(stateDirectory: string, hash: string): string {
   return join(acceptedDirectory(stateDirectory), `.${hash}.used`);
 }
@@ -171,7 +171,7 @@ function createHeldFault({ agent, file, line }: LoadedAgent, isChange: boolean):
 }
 
 /** Writes a file for each held definition and removes the files of those this gate no longer holds. */
-function syncHeld(
+function syncHeldFiles(
   stateDirectory: string,
   held: ReadonlyMap<string, HeldAgent>,
   previousHashes: ReadonlySet<string>,
@@ -187,7 +187,7 @@ function syncHeld(
     }
 }
 
-function parseHeld(file: string): Pick<HeldAgent, "name" | "file"> | null {
+function readHeldAgent(file: string): Pick<HeldAgent, "name" | "file"> | null {
   try {
     const value: unknown = JSON.parse(readFileSync(file, "utf8"));
     if (typeof value !== "object" || value === null || !("name" in value) || !("file" in value)) return null;

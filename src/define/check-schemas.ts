@@ -1,7 +1,7 @@
 import type { Agent } from "../model/agent.ts";
 import type { Requester } from "../model/requester.ts";
 import type { DefinitionFault } from "../model/definition-fault.ts";
-import { type ParsedAgent, schemaFault } from "./agent-file.ts";
+import { type ParsedAgent, createSchemaFault } from "./agent-file.ts";
 import type { SchemaChecker } from "./json-schema/checker.ts";
 
 /** Validates the agent's schemas, so that a bad schema is reported now and not by the first run. */
@@ -21,7 +21,7 @@ export async function checkSchemas(
     parsed.schemas.map(async ([key, schema]) => ({ key, schema, ...(await schemas.checkSchema(schema, requester)) })),
   );
   const invalid = checked.flatMap(({ key, schema, faults }) =>
-    firstOfEachPath(faults).map((fault) => schemaFault(key, fault, parsed.origin, schema)),
+    keepFirstPerPath(faults).map((fault) => createSchemaFault(key, fault, parsed.origin, schema)),
   );
   const faults = [...(parsed.ok ? [] : parsed.faults), ...invalid];
   if (parsed.ok && faults.length === 0) return parsed;
@@ -30,6 +30,6 @@ export async function checkSchemas(
 }
 
 /** A wrong `type` violates three rules of the meta-schema. Only the first of them is helpful. */
-function firstOfEachPath<T extends { path: string }>(faults: readonly T[]): T[] {
+function keepFirstPerPath<T extends { path: string }>(faults: readonly T[]): T[] {
   return faults.filter(({ path }, index) => faults.findIndex((fault) => fault.path === path) === index);
 }

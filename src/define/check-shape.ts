@@ -52,7 +52,7 @@ export function checkShape<T>(
         const next = missing ? `Add ${key}; see ${shape.manual}.` : `See ${shape.manual} for what each key takes.`;
         return [createFault(shape.wrongValue, issue.path, message, next)];
       }
-      const knownKeys = keysAt(shape.schema, issue.path);
+      const knownKeys = listKeysAt(shape.schema, issue.path);
       return issue.keys.slice(0, maxFaults).map((key) => {
         const suggestion = suggest(key, knownKeys);
         const path = [...issue.path, key];
@@ -93,7 +93,7 @@ function getValueAt(value: unknown, path: readonly PropertyKey[]): unknown {
 }
 
 /** The keys that a schema allows at a path. */
-function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): string[] {
+function listKeysAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): string[] {
   let current: z.core.$ZodType | undefined = unwrap(schema);
   for (const key of path) {
     if (current instanceof z.ZodObject) current = current.shape[String(key)];

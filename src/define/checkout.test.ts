@@ -15,15 +15,15 @@ beforeEach(() => {
 afterEach(() => rmSync(top, { recursive: true }));
 
 function git(cwd: string, ...args: string[]): string {
-  const done = spawnSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.invalid", ...args], {
+  const child = spawnSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.invalid", ...args], {
     cwd,
     encoding: "utf8",
   });
-  if (done.status !== 0) throw new Error(done.stderr);
-  return done.stdout.trim();
+  if (child.status !== 0) throw new Error(child.stderr);
+  return child.stdout.trim();
 }
 
-it("agrees with git for loose and packed refs, a detached head and a work tree", () => {
+it("finds the same commit as git for loose and packed refs, a detached head and a work tree", () => {
   git(top, "init", "-q");
   git(top, "commit", "-q", "--allow-empty", "-m", "one");
   expect(readRepoSha(top)).toBe(git(top, "rev-parse", "HEAD"));
@@ -39,7 +39,7 @@ it("agrees with git for loose and packed refs, a detached head and a work tree",
   expect(readRepoSha(join(top, "a", "b"))).toBe(readRepoSha(top));
 });
 
-it("is null without a repository, without a commit and for an unknown layout", () => {
+it("finds no commit without a repository, in an empty repository and for an unknown layout", () => {
   expect(readRepoSha(top)).toBeNull();
   git(top, "init", "-q");
   expect(readRepoSha(top)).toBeNull();
@@ -47,7 +47,7 @@ it("is null without a repository, without a commit and for an unknown layout", (
   expect(readRepoSha(top)).toBeNull();
 });
 
-it("is inherited within a repository and outside of any, but not from another repository; a given commit wins", () => {
+it("inherits the commit within a repository and outside of any, but not from another repository, and prefers a given commit", () => {
   for (const name of ["one", "two"]) {
     git(top, "init", "-q", name);
     git(join(top, name), "commit", "-q", "--allow-empty", "-m", name);
@@ -64,7 +64,7 @@ it("is inherited within a repository and outside of any, but not from another re
   expect(findCheckout(join(top, "two"), "given", env).repo_sha).toBe("given");
 });
 
-// each of these used to block the process forever, and any run can create one for the next run
+// Each of these used to block the process forever, and any run can create one for the next run.
 it.each([".git", ".git/HEAD", ".git/commondir", ".git/packed-refs", ".git/refs/heads/main"])(
   "neither blocks on a named pipe nor reads a device in place of %s",
   (name) => {
@@ -82,8 +82,8 @@ it.each([".git", ".git/HEAD", ".git/commondir", ".git/packed-refs", ".git/refs/h
     for (const put of [() => spawnSync("mkfifo", [join(top, name)]), () => symlinkSync("/dev/zero", join(top, name))]) {
       rmSync(join(top, name), { force: true });
       put();
-      const done = spawnSync(process.execPath, ["-e", script], { encoding: "utf8", timeout: 120_000 });
-      expect([done.error, done.stdout]).toEqual([undefined, "null\n"]);
+      const child = spawnSync(process.execPath, ["-e", script], { encoding: "utf8", timeout: 120_000 });
+      expect([child.error, child.stdout]).toEqual([undefined, "null\n"]);
     }
   },
 );

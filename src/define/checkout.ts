@@ -10,11 +10,11 @@ export interface Checkout {
 
 /**
  * Returns the repository root of a directory and its commit: `repoSha` if not null, otherwise the commit inherited from
- * an enclosing Drover in the same repository, otherwise the commit that is checked out.
+ * an enclosing Drover process in the same repository, otherwise the commit that is checked out.
  */
 export function findCheckout(directory: string, repoSha: string | null, env: Environment = {}): Checkout {
   const root = findRepository(directory);
-  // A nested Drover sees its working directory with all links resolved.
+  // A nested Drover process sees its working directory with all links resolved.
   const repository = root && realpathSync.native(root);
   const { DROVER_REPO_SHA: inherited, DROVER_REPO_ROOT: inheritedRoot } = env;
   const isSameRepository = repository === null || !inheritedRoot || inheritedRoot === repository;
@@ -59,18 +59,18 @@ function findGitDirectory(repository: string): string {
 }
 
 function resolveRef(ref: string, gitDirectory: string): string | null {
-  const common = commonDirectory(gitDirectory);
-  for (const directory of gitDirectory === common ? [common] : [gitDirectory, common]) {
+  const commonDirectory = findCommonDirectory(gitDirectory);
+  for (const directory of gitDirectory === commonDirectory ? [commonDirectory] : [gitDirectory, commonDirectory]) {
     const loose = readIfExists(join(directory, ref))?.trim();
     if (loose && isSha(loose)) return loose;
   }
-  const packed = readIfExists(join(common, "packed-refs")) ?? "";
+  const packed = readIfExists(join(commonDirectory, "packed-refs")) ?? "";
   const line = packed.split("\n").find((entry) => entry.endsWith(` ${ref}`));
   const sha = line?.split(" ")[0] ?? "";
   return isSha(sha) ? sha : null;
 }
 
-function commonDirectory(gitDirectory: string): string {
+function findCommonDirectory(gitDirectory: string): string {
   const pointer = readIfExists(join(gitDirectory, "commondir"))?.trim();
   return pointer ? resolve(dirname(join(gitDirectory, "commondir")), pointer) : gitDirectory;
 }

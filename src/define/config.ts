@@ -14,7 +14,7 @@ export function loadConfig(file: string): Config {
   const parsed = parseYaml(readConfig(file));
   if (!parsed.ok) {
     const { line, problem, exceedsLimit } = parsed.faults[0]!;
-    if (exceedsLimit) throw overLimit(file, line, problem);
+    if (exceedsLimit) throw createLimitError(file, line, problem);
     throw new RequestError({
       code: "DROVER-CFG-002",
       field: `${file}:${line}`,
@@ -61,26 +61,30 @@ function readConfig(file: string): string {
   try {
     // Reading a named pipe would block until another process writes to it.
     const { size, mode } = statSync(file);
-    if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw unreadable(file, "it is not a file");
-    if (size > maxDefinitionBytes) throw overLimit(file, 1, `it is larger than ${maxDefinitionBytes / 1024} KB`);
+    if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw createUnreadableError(file, "it is not a regular file");
+    if (size > maxDefinitionBytes) throw createLimitError(file, 1, `it is larger than ${maxDefinitionBytes / 1024} KB`);
     return readFileSync(file, "utf8");
   } catch (error) {
     if (error instanceof RequestError) throw error;
-    throw unreadable(file, error instanceof Error && "code" in error ? String(error.code) : "unknown error", error);
+    throw createUnreadableError(
+      file,
+      error instanceof Error && "code" in error ? String(error.code) : "unknown error",
+      error,
+    );
   }
 }
 
-function unreadable(file: string, reason: string, cause?: unknown): RequestError {
+function createUnreadableError(file: string, reason: string, cause?: unknown): RequestError {
   return new RequestError({
     code: "DROVER-CFG-001",
     field: file,
     message: `${file} cannot be read (${reason}).`,
-    next: "Make it a file that this user can read, or remove it to run with the defaults.",
+    next: "Replace it with a file that this user can read, or remove it to run with the defaults.",
     cause,
   });
 }
 
-function overLimit(file: string, line: number, problem: string): RequestError {
+function createLimitError(file: string, line: number, problem: string): RequestError {
   return new RequestError({
     code: "DROVER-CFG-005",
     field: `${file}:${line}`,

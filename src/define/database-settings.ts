@@ -62,7 +62,7 @@ function readSecretFile(file: string): string {
       code: "DROVER-CFG-001",
       field: "DROVER_SECRET_FILE",
       message: `${file} cannot be read: ${error instanceof Error ? error.message : String(error)}.`,
-      next: "Make it a file that this user can read.",
+      next: "Set DROVER_SECRET_FILE to a file that this user can read.",
     });
   }
   if (process.platform === "win32" || (mode & 0o007) === 0) return text;

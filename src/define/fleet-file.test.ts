@@ -234,14 +234,19 @@ test("watches a fleet file given instead of a directory, and the files it refers
   mkdirSync(join(directory, "elsewhere"));
   put("elsewhere/a.yaml", "name: a\nmodel: one\n");
   put("fleet.yaml", "agents: [{ path: elsewhere/a.yaml }]\n");
-  let now: LoadedAgents | null = null;
-  const ended = new AbortController();
-  const watch = watchAgents(join(directory, "fleet.yaml"), schemas, (loaded) => void (now = loaded), ended.signal);
-  const model = (): unknown => now?.agents.map(({ agent }) => agent.model);
-  await expect.poll(model).toEqual(["one"]);
+  let latest: LoadedAgents | null = null;
+  const controller = new AbortController();
+  const watch = watchAgents(
+    join(directory, "fleet.yaml"),
+    schemas,
+    (loaded) => void (latest = loaded),
+    controller.signal,
+  );
+  const listModels = (): unknown => latest?.agents.map(({ agent }) => agent.model);
+  await expect.poll(listModels).toEqual(["one"]);
   put("elsewhere/a.yaml", "name: a\nmodel: another\n");
-  await expect.poll(model).toEqual(["another"]);
+  await expect.poll(listModels).toEqual(["another"]);
   put("fleet.yaml", "agents: [{ name: b, model: third }]\n");
-  await expect.poll(model).toEqual(["third"]);
+  await expect.poll(listModels).toEqual(["third"]);
   await watch.stop();
 });

@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import * as z from "zod";
 import { agentSchema } from "../model/agent.ts";
 import type { DefinitionFault } from "../model/definition-fault.ts";
-import { agentShape, type AgentText, parseAgentText, ignoredKeys } from "./agent-file.ts";
+import { agentShape, type AgentText, parseAgentText, findIgnoredKeys } from "./agent-file.ts";
 import { checkShape, type Origin } from "./check-shape.ts";
 import { type AgentChecks, checkAgentEntry, type AgentEntry, resolvePaths } from "./agent-entry.ts";
 import { isRecord, mergeKeys } from "./merge-keys.ts";
@@ -61,11 +61,11 @@ async function loadFleetFile(file: string, { value, origin }: AgentText, context
   const checked = checkShape(value, fleetShape, fileOrigin);
   if (!checked.ok) return { entries: [], faults: checked.faults, referenced: [] };
   const { defaults = {}, agents = [], include = [] } = checked.value;
-  const checkedDefaults = checkShape(defaults, defaultsShape, partOrigin(origin, ["defaults"]));
+  const checkedDefaults = checkShape(defaults, defaultsShape, selectOrigin(origin, ["defaults"]));
   const faults = checkedDefaults.ok
     ? []
     : checkedDefaults.faults.map((fault) => ({ ...fault, path: `defaults.${fault.path}` }));
-  const inner: LoadContext = {
+  const fleetContext: LoadContext = {
     ...context,
     ancestors: [...context.ancestors, file],
     // Report invalid defaults once, not again for each agent.
@@ -77,18 +77,22 @@ async function loadFleetFile(file: string, { value, origin }: AgentText, context
     const loaded = await loadEntry(
       file,
       keys,
-      partOrigin(
+      selectOrigin(
         origin,
         ["agents", index],
         (key) => checkedDefaults.ok && !Object.hasOwn(keys, key) && Object.hasOwn(defaults, key),
       ),
-      inner,
+      fleetContext,
     );
     entries.push(loaded.entry);
     referenced.push(...loaded.referenced);
   }
   for (const [index, path] of include.entries()) {
-    const included = await loadIncluded(resolve(dirname(file), path), partOrigin(origin, ["include", index]), inner);
+    const included = await loadIncluded(
+      resolve(dirname(file), path),
+      selectOrigin(origin, ["include", index]),
+      fleetContext,
+    );
     entries.push(...included.entries);
     faults.push(...included.faults);
     referenced.push(...included.referenced);
@@ -108,7 +112,7 @@ async function loadEntry(
   context: LoadContext,
 ): Promise<{ entry: AgentEntry; referenced: string[] }> {
   const name = typeof keys["name"] === "string" ? { name: keys["name"] } : {};
-  const failed = (file: string, faults: DefinitionFault[], referenced: string[]) => ({
+  const fail = (file: string, faults: DefinitionFault[], referenced: string[]) => ({
     entry: { file, ...name, faults },
     referenced,
   });
@@ -119,48 +123,48 @@ async function loadEntry(
       addTextFaults: (checked: Parameters<AgentText["addTextFaults"]>[0]) => checked,
     };
     const entry = await checkAgentEntry(fleet, text, context.checks, (fields) =>
-      withDefaults(context.defaults, fields, {}),
+      applyDefaults(context.defaults, fields, {}),
     );
     return { entry: entry.agent ? entry : { ...entry, ...name }, referenced: [] };
   }
   if (typeof path !== "string" || path === "")
-    return failed(
+    return fail(
       fleet,
       [createKeyFault(origin, "path", "path is not a file path", "Set it to the path of an agent file.")],
       [],
     );
   const file = resolve(dirname(fleet), path);
   const changes = checkShape(keys, changesShape, origin);
-  if (!changes.ok) return failed(fleet, changes.faults, [file]);
+  if (!changes.ok) return fail(fleet, changes.faults, [file]);
   const repeated = checkRepeatedFile(file, origin, "path", context);
-  if (repeated) return failed(fleet, [repeated], []);
+  if (repeated) return fail(fleet, [repeated], []);
   const content = await readDefinition(file);
-  if (!content.ok) return failed(file, content.faults, [file]);
+  if (!content.ok) return fail(file, content.faults, [file]);
   const parsed = parseAgentText(file, content.text);
-  if ("ok" in parsed) return failed(file, parsed.faults, [file]);
+  if ("ok" in parsed) return fail(file, parsed.faults, [file]);
   if (isFleet(parsed.value))
-    return failed(
+    return fail(
       fleet,
       [createKeyFault(origin, "path", `${path} is a fleet file`, "List it under include instead.")],
       [file],
     );
   const overrides = resolvePaths(keys, dirname(fleet));
   const entry = await checkAgentEntry(file, parsed, context.checks, (fields) =>
-    withDefaults(context.defaults, fields, overrides),
+    applyDefaults(context.defaults, fields, overrides),
   );
   return { entry: entry.agent ? entry : { ...entry, ...name }, referenced: [file] };
 }
 
 async function loadIncluded(file: string, origin: Origin, context: LoadContext): Promise<FleetAgents> {
-  const failed = (faults: DefinitionFault[]): FleetAgents => ({ entries: [], faults, referenced: [file] });
+  const fail = (faults: DefinitionFault[]): FleetAgents => ({ entries: [], faults, referenced: [file] });
   const repeated = checkRepeatedFile(file, origin, "include", context);
-  if (repeated) return { ...failed([repeated]), referenced: [] };
+  if (repeated) return { ...fail([repeated]), referenced: [] };
   const content = await readDefinition(file);
-  if (!content.ok) return failed(content.faults);
+  if (!content.ok) return fail(content.faults);
   const parsed = parseAgentText(file, content.text);
-  if ("ok" in parsed) return failed(parsed.faults);
+  if ("ok" in parsed) return fail(parsed.faults);
   if (!isFleet(parsed.value))
-    return failed([
+    return fail([
       createKeyFault(
         origin,
         "include",
@@ -205,7 +209,7 @@ function toRealPath(file: string): string {
 }
 
 /** Skips defaults that have no effect in an agent of this type, instead of reporting them as faults. */
-function withDefaults(
+function applyDefaults(
   defaults: Record<string, unknown>,
   fields: Record<string, unknown>,
   changes: Record<string, unknown>,
@@ -214,12 +218,12 @@ function withDefaults(
   const hasCommand = merged["command"] !== undefined && merged["command"] !== null;
   const type = merged["type"] ?? (hasCommand ? "procedural" : "autonomous");
   const executor = merged["executor"] ?? (type === "procedural" ? undefined : defaults["executor"]);
-  const ignored = new Set([...ignoredKeys({ type, executor }), ...(type === "procedural" ? ["executor"] : [])]);
+  const ignored = new Set([...findIgnoredKeys({ type, executor }), ...(type === "procedural" ? ["executor"] : [])]);
   return mergeKeys(Object.fromEntries(Object.entries(defaults).filter(([key]) => !ignored.has(key))), merged);
 }
 
 /** The origin of a part of the file. A key inherited from `defaults` has the line of that section. */
-function partOrigin(
+function selectOrigin(
   { file, findLine, inexact = [] }: Origin,
   prefix: readonly PropertyKey[],
   isDefault: (key: PropertyKey) => boolean = () => false,

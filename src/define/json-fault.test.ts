@@ -4,16 +4,16 @@ import { findJsonFault } from "./json-fault.ts";
 import { parseJson } from "./structured-text.ts";
 
 test.each([
-  ["a comma too many", '{\n  "a": 1,\n}', 3, "comma"],
-  ["a comma too few", '{\n  "a": 1\n  "b": 2\n}', 3, "comma"],
+  ["an extra comma", '{\n  "a": 1,\n}', 3, "comma"],
+  ["a missing comma", '{\n  "a": 1\n  "b": 2\n}', 3, "comma"],
   ["a missing colon", '{\n  "a" 1}', 2, "colon"],
   ["a comment", '{\n  // why\n  "a": 1}', 2, "comments"],
   ["single quotes", "{\n\n'a': 1}", 3, "double quotes"],
-  ["an open string", '{\n  "a": "x\n}', 2, "not closed"],
+  ["an unterminated string", '{\n  "a": "x\n}', 2, "not closed"],
   ["an unknown word", '{\n  "a": yes\n}', 2, '"yes"'],
-  ["an open brace", '{\n  "a": 1\n', 3, "never closed"],
+  ["an unclosed brace", '{\n  "a": 1\n', 3, "never closed"],
   ["two values", "{}\n{}", 2, "followed by more text"],
-  ["a wrong escape", '{\n"a": "\\x"}', 2, "escape"],
+  ["an invalid escape", '{\n"a": "\\x"}', 2, "escape"],
   ["a list that ends in a comma", "[1,\n2,\n]", 3, "comma"],
   ["an empty file", "", 1, "empty"],
   ["a leading zero", "[\n01]", 2, '"01"'],

@@ -14,21 +14,21 @@ export function findJsonFault(text: string): JsonFault {
   let expected: Expected = "value";
   let offset = 0;
   for (;;) {
-    offset = skipBlanks(text, offset);
-    if (offset >= text.length) return { offset: text.length, problem: problemAtEnd(openBrackets, expected) };
+    offset = skipWhitespace(text, offset);
+    if (offset >= text.length) return { offset: text.length, problem: describeProblemAtEnd(openBrackets, expected) };
     const character = text[offset]!;
     if (expected === "comma or end" && openBrackets.length === 0)
       return { offset, problem: "the value is followed by more text" };
     if (character === "/" || character === "#") return { offset, problem: "JSON has no comments" };
-    const closes = canClose(character, openBrackets.at(-1), expected);
-    if (closes === "yes") {
+    const closing = checkClosing(character, openBrackets.at(-1), expected);
+    if (closing === "yes") {
       openBrackets.pop();
       expected = "comma or end";
       offset++;
-    } else if (closes === "comma before it") {
+    } else if (closing === "comma before it") {
       return { offset, problem: `there is a trailing comma before ${character}` };
     } else if (expected === "colon" || expected === "comma or end") {
-      const missing: string | null = missingBefore(character, expected);
+      const missing: string | null = findMissingSign(character, expected);
       if (missing) return { offset, problem: `${missing} is missing before ${quoteAt(text, offset)}` };
       expected = expected === "comma or end" && openBrackets.at(-1) === "{" ? "key" : "value";
       offset++;
@@ -54,23 +54,23 @@ export function findJsonFault(text: string): JsonFault {
   }
 }
 
-function skipBlanks(text: string, offset: number): number {
+function skipWhitespace(text: string, offset: number): number {
   while (offset < text.length && " \t\r\n".includes(text[offset]!)) offset++;
   return offset;
 }
 
-function canClose(
+function checkClosing(
   character: string,
   innermost: "{" | "[" | undefined,
   expected: Expected,
 ): "yes" | "comma before it" | "no" {
-  const closes = (character === "}" && innermost === "{") || (character === "]" && innermost === "[");
-  if (!closes || expected === "colon") return "no";
+  const closing = (character === "}" && innermost === "{") || (character === "]" && innermost === "[");
+  if (!closing || expected === "colon") return "no";
   if (expected === "comma or end" || expected === "key or }" || expected === "value or ]") return "yes";
   return expected === "key" || innermost === "[" ? "comma before it" : "no";
 }
 
-function missingBefore(character: string, expected: "colon" | "comma or end"): string | null {
+function findMissingSign(character: string, expected: "colon" | "comma or end"): string | null {
   if (expected === "colon") return character === ":" ? null : "a colon";
   return character === "," ? null : "a comma or the end";
 }
@@ -90,7 +90,7 @@ function findStringEnd(text: string, start: number): { offset: number } | JsonFa
   return { offset: start, problem: "a string is never closed" };
 }
 
-function problemAtEnd(openBrackets: readonly string[], expected: Expected): string {
+function describeProblemAtEnd(openBrackets: readonly string[], expected: Expected): string {
   if (openBrackets.length === 0) return expected === "value" ? "the file is empty" : "it cannot be read as JSON";
   return `${openBrackets.at(-1)} is never closed`;
 }

@@ -74,8 +74,8 @@ test("reports all faults of a file at once, with their lines", async () => {
   await put("b.md", "---\ntitle: B\nmax_turns: 0\n---\n# B\nx\n");
   await put("c.yaml", "name: c\nname: d\ncommand: ls\ncommand: cat\n");
   const { faults } = await loadAgents(directory, schemas);
-  const faultsOf = (name: string) => faults.filter(({ file }) => file?.endsWith(name));
-  expect(new Set(faultsOf("a.yaml").map(({ path, line }) => `${line}: ${path}`))).toEqual(
+  const findFaults = (name: string) => faults.filter(({ file }) => file?.endsWith(name));
+  expect(new Set(findFaults("a.yaml").map(({ path, line }) => `${line}: ${path}`))).toEqual(
     new Set([
       "1: name",
       "1: command",
@@ -85,8 +85,8 @@ test("reports all faults of a file at once, with their lines", async () => {
       "6: output_schema.$ref",
     ]),
   );
-  expect(faultsOf("b.md").map(({ path }) => path)).toEqual(["title", "max_turns"]);
-  expect(faultsOf("c.yaml").map(({ line }) => line)).toEqual([2, 4]);
+  expect(findFaults("b.md").map(({ path }) => path)).toEqual(["title", "max_turns"]);
+  expect(findFaults("c.yaml").map(({ line }) => line)).toEqual([2, 4]);
 });
 
 test.each([

@@ -5,7 +5,7 @@ import { type DefinitionFault, describeFault } from "../model/definition-fault.t
 import { agentFileEndings } from "./agent-file.ts";
 import type { AgentChecks } from "./agent-entry.ts";
 import { type Definitions, loadDefinitions } from "./load-definitions.ts";
-import { isMissing, unreadable } from "./read-definition.ts";
+import { isMissing, createUnreadableFault } from "./read-definition.ts";
 
 export interface LoadedAgents {
   agents: LoadedAgent[];
@@ -46,7 +46,7 @@ export async function loadAgents(
     const loaded = await loadAgentFiles(files, checks, previous);
     return { ...loaded, subdirectories: subdirectories.map(({ name }) => join(directory, name)) };
   } catch (error) {
-    const faults = [unreadable(directory, error)];
+    const faults = [createUnreadableFault(directory, error)];
     const agents = isMissing(error) ? [] : previous.map((entry) => ({ ...entry, fault: describeFault(faults[0]!) }));
     return { agents, faults, files: 0, subdirectories: [], referenced: [] };
   }

@@ -18,12 +18,12 @@ import { recordDirectory } from "../model/state-layout.ts";
 import { findLocations } from "./locations.ts";
 import { projectStateDirectory } from "./user-state.ts";
 
-/** Not the usual temporary directory: agents' sandboxes put a .git there while they run, which the search would find. */
-const quiet = existsSync("/var/tmp") ? "/var/tmp" : tmpdir();
+/** Avoids the usual temporary directory, because sandboxes of agents put a .git there, which the search would find. */
+const searchRoot = existsSync("/var/tmp") ? "/var/tmp" : tmpdir();
 
 let top: string;
 beforeEach(() => {
-  top = realpathSync(mkdtempSync(join(quiet, "drover-places-")));
+  top = realpathSync(mkdtempSync(join(searchRoot, "drover-places-")));
   mkdirSync(join(top, "a", "b"), { recursive: true });
 });
 afterEach(() => rmSync(top, { recursive: true }));
@@ -41,24 +41,26 @@ it("resolves a relative DROVER_STATE_DIR against the working directory", () => {
   );
 });
 
-it("otherwise uses the project's state in the user's directory, by the nearest drover.yaml or repository", () => {
+it("uses a state directory in the user's own for the project of the nearest drover.yaml or repository", () => {
   mkdirSync(join(top, ".git"));
-  const own = (directory: string) => projectStateDirectory("/home/someone/.local/state/drover", directory);
+  const getProjectState = (directory: string) => projectStateDirectory("/home/someone/.local/state/drover", directory);
   expect(findLocations(home, join(top, "a", "b"))).toMatchObject({
-    stateDirectory: own(top),
+    stateDirectory: getProjectState(top),
     configFile: null,
     repository: top,
   });
   writeFileSync(join(top, "a", "drover.yaml"), "");
   expect(findLocations(home, join(top, "a", "b"))).toMatchObject({
-    stateDirectory: own(join(top, "a")),
+    stateDirectory: getProjectState(join(top, "a")),
     configFile: join(top, "a", "drover.yaml"),
     repository: top,
   });
-  expect(own(join(top, "a"))).toMatch(/^\/home\/someone\/\.local\/state\/drover\/projects\/a-[0-9a-f]{12}$/);
+  expect(getProjectState(join(top, "a"))).toMatch(
+    /^\/home\/someone\/\.local\/state\/drover\/projects\/a-[0-9a-f]{12}$/,
+  );
 });
 
-it("falls back to the user's own state", () => {
+it("falls back to the user's own state directory", () => {
   expect(findLocations(home, top).stateDirectory).toBe("/home/someone/.local/state/drover/user");
 });
 
@@ -97,7 +99,7 @@ describe("the user's state directory", () => {
   });
 
   it.each([{}, { HOME: "" }, { HOME: "here" }])(
-    "without a HOME (%j) is what the system knows, and never /tmp",
+    "without a HOME (%j) is below the home directory in the user database, and never in /tmp",
     (env) => {
       expect(findLocations(env, top).stateDirectory).toBe(join(userInfo().homedir, ".local/state/drover/user"));
     },
@@ -106,46 +108,46 @@ describe("the user's state directory", () => {
 
 describe("a .drover/ in a directory", () => {
   /** Creates it the way a command with DROVER_STATE_DIR would. */
-  const createStateHere = (directory: string) => {
+  const createState = (directory: string) => {
     const env = { HOME: join(top, "home"), DROVER_STATE_DIR: join(directory, ".drover") };
     mkdirSync(recordDirectory(env.DROVER_STATE_DIR), { recursive: true });
     const { headCopy } = findLocations(env, directory);
     mkdirSync(dirname(headCopy!), { recursive: true });
     writeFileSync(headCopy!, "");
   };
-  const env = () => ({ HOME: join(top, "home") });
-  const trusting = (directory: string) => ({ ...env(), DROVER_TRUST: directory });
-  const elsewhere = () => join(top, "home/.local/state/drover/user");
+  const withoutTrust = () => ({ HOME: join(top, "home") });
+  const withTrust = (directory: string) => ({ ...withoutTrust(), DROVER_TRUST: directory });
+  const getUserState = () => join(top, "home/.local/state/drover/user");
 
   it("that came with a repository is ignored, even if the directory is trusted", () => {
     mkdirSync(recordDirectory(join(top, ".drover")), { recursive: true });
-    for (const seen of [env(), trusting(top)])
-      expect(findLocations(seen, join(top, "a"))).toMatchObject({
-        stateDirectory: elsewhere(),
+    for (const env of [withoutTrust(), withTrust(top)])
+      expect(findLocations(env, join(top, "a"))).toMatchObject({
+        stateDirectory: getUserState(),
         ignoredState: { path: join(top, ".drover"), createdByUser: false },
       });
   });
 
-  it("that this user's Drover created is used if the directory is trusted", () => {
-    createStateHere(top);
-    expect(findLocations(env(), top)).toMatchObject({
-      stateDirectory: elsewhere(),
+  it("that Drover created for this user is used if the directory is trusted", () => {
+    createState(top);
+    expect(findLocations(withoutTrust(), top)).toMatchObject({
+      stateDirectory: getUserState(),
       ignoredState: { path: join(top, ".drover"), createdByUser: true },
     });
-    const { stateDirectory, ignoredState } = findLocations(trusting(top), join(top, "a", "b"));
+    const { stateDirectory, ignoredState } = findLocations(withTrust(top), join(top, "a", "b"));
     expect([stateDirectory, ignoredState]).toEqual([join(top, ".drover"), undefined]);
   });
 
   it("is ignored in another directory it was copied or linked to", () => {
-    createStateHere(join(top, "a"));
+    createState(join(top, "a"));
     cpSync(join(top, "a", ".drover"), join(top, ".drover"), { recursive: true });
-    expect(findLocations(trusting(top), top).stateDirectory).toBe(elsewhere());
+    expect(findLocations(withTrust(top), top).stateDirectory).toBe(getUserState());
   });
 
   it("that is ignored does not hide a usable one further up", () => {
-    createStateHere(top);
+    createState(top);
     mkdirSync(join(top, "a", ".drover"));
-    expect(findLocations(trusting(top), join(top, "a"))).toMatchObject({
+    expect(findLocations(withTrust(top), join(top, "a"))).toMatchObject({
       stateDirectory: join(top, ".drover"),
       ignoredState: { path: join(top, "a", ".drover"), createdByUser: false },
     });
@@ -154,7 +156,7 @@ describe("a .drover/ in a directory", () => {
   it("that is a file or a dangling link is ignored", () => {
     writeFileSync(join(top, ".drover"), "");
     symlinkSync(join(top, "nowhere"), join(top, "a", ".drover"));
-    expect(findLocations(env(), join(top, "a")).ignoredState).toBeUndefined();
+    expect(findLocations(withoutTrust(), join(top, "a")).ignoredState).toBeUndefined();
   });
 });
 
@@ -162,14 +164,14 @@ it.each([
   ["a directory", (path: string) => mkdirSync(path)],
   ["a link to nothing", (path: string) => symlinkSync("nowhere", path)],
   ["a link to itself", (path: string) => symlinkSync("drover.yaml", path)],
-])("a drover.yaml that is %s is found, so that its reader can refuse it", (_what, make) => {
+])("finds a drover.yaml that is %s, so that reading it reports the fault", (_what, make) => {
   make(join(top, "drover.yaml"));
   expect(findLocations(home, join(top, "a")).configFile).toBe(join(top, "drover.yaml"));
 });
 
 const asRoot = it.runIf(process.getuid?.() === 0);
 
-asRoot("root takes only what is root's, link and target", () => {
+asRoot("ignores as root a drover.yaml, or a link to one, that belongs to another user", () => {
   writeFileSync(join(top, "drover.yaml"), "");
   chownSync(join(top, "drover.yaml"), 1234, 1234);
   symlinkSync(join(top, "drover.yaml"), join(top, "a", "drover.yaml"));
@@ -179,7 +181,7 @@ asRoot("root takes only what is root's, link and target", () => {
   expect(findLocations(home, join(top, "a")).configFile).toBe(join(top, "drover.yaml"));
 });
 
-asRoot("what belongs to someone else is no place of ours", () => {
+asRoot("ignores a drover.yaml and a .drover/ of another user", () => {
   mkdirSync(join(top, ".drover"));
   writeFileSync(join(top, "drover.yaml"), "");
   chownSync(join(top, ".drover"), 1234, 1234);
@@ -191,7 +193,7 @@ asRoot("what belongs to someone else is no place of ours", () => {
     expect(seen.ignoredState).toBeUndefined();
   }
   chmodSync(top, 0o700);
-  // a directory without search permission does not stop the search either
+  // A directory without search permission does not stop the search either.
   expect(asNobody(() => findLocations(home, join(top, "a")))).toMatchObject(none);
 });
 

@@ -5,7 +5,7 @@ import type { Environment } from "../model/environment.ts";
 import { isTrusted } from "./trust.ts";
 import {
   headCopyFile,
-  missingHome,
+  createMissingHomeError,
   userWideStateDirectory,
   projectStateDirectory,
   userStateDirectory,
@@ -33,12 +33,12 @@ export function findLocations(env: Environment, cwd: string): Locations {
   let repository: string | null = null;
   for (let directory = cwd; ; directory = dirname(directory)) {
     const candidate = join(directory, ".drover");
-    if (!state && isOurStateDirectory(candidate)) {
+    if (!state && isUsableStateDirectory(candidate)) {
       const createdByUser = wasCreatedByUser(candidate, userDirectory);
       if (createdByUser && isTrusted(directory, env)) state = candidate;
       else ignoredState ??= { path: candidate, createdByUser };
     }
-    if (!configFile && isOurs(join(directory, "drover.yaml"), constants.R_OK))
+    if (!configFile && hasAcceptableOwner(join(directory, "drover.yaml"), constants.R_OK))
       configFile = join(directory, "drover.yaml");
     if (!repository && statIfVisible(join(directory, ".git"), statSync)) repository = directory;
     if (dirname(directory) === directory) break;
@@ -56,7 +56,7 @@ export function findLocations(env: Environment, cwd: string): Locations {
 
 /** Never returns a directory inside the project, where commands and the repository could modify the record. */
 function defaultStateDirectory(userDirectory: string | null, project: string | null): string {
-  if (userDirectory === null) throw missingHome();
+  if (userDirectory === null) throw createMissingHomeError();
   return project === null ? userWideStateDirectory(userDirectory) : projectStateDirectory(userDirectory, project);
 }
 
@@ -65,10 +65,10 @@ function wasCreatedByUser(stateDirectory: string, userDirectory: string | null):
   return userDirectory !== null && existsSync(headCopyFile(userDirectory, recordDirectory(stateDirectory)));
 }
 
-function isOurStateDirectory(path: string): boolean {
+function isUsableStateDirectory(path: string): boolean {
   return (
     statIfVisible(path, statSync)?.isDirectory() === true &&
-    isOurs(path, constants.R_OK | constants.W_OK | constants.X_OK)
+    hasAcceptableOwner(path, constants.R_OK | constants.W_OK | constants.X_OK)
   );
 }
 
@@ -76,7 +76,7 @@ function isOurStateDirectory(path: string): boolean {
  * Whether Drover may use a path, judging by its owner. Another user's directory in /tmp must not decide how commands
  * run or where their record is stored. Files of root are accepted for all users; root accepts only its own files.
  */
-export function isOurs(path: string, access: number): boolean {
+export function hasAcceptableOwner(path: string, access: number): boolean {
   const stats = statIfVisible(path, lstatSync);
   if (!stats) return false;
   // A dangling link is judged by its own owner, so that using it reports the error.

@@ -22,19 +22,24 @@ export type MarkdownParts =
  */
 export function splitMarkdown(text: string): MarkdownParts {
   const lines = text.replace(/^\uFEFF/, "").split(/\r?\n/);
-  const front = parseFrontMatter(lines);
-  if (!front.ok) return front;
-  const { title, section } = findHeadings(lines, front.bodyStart);
-  const stray = findFirstText(lines.slice(front.bodyStart, title ?? front.bodyStart));
-  if (stray !== null) return failure(front.bodyStart + stray + 1, "the text before the # title would be lost");
-  const promptStart = title === null ? front.bodyStart : title + 1;
+  const frontMatter = parseFrontMatter(lines);
+  if (!frontMatter.ok) return frontMatter;
+  const { title, section } = findHeadings(lines, frontMatter.bodyStart);
+  const strayLine = findFirstText(lines.slice(frontMatter.bodyStart, title ?? frontMatter.bodyStart));
+  if (strayLine !== null)
+    return createFailure(
+      frontMatter.bodyStart + strayLine + 1,
+      "there is text before the # title, which is not part of the system prompt",
+      "Move it below the title, or into a comment.",
+    );
+  const promptStart = title === null ? frontMatter.bodyStart : title + 1;
   return {
     ok: true,
-    fields: front.fields,
-    findLine: front.findLine,
-    inexact: front.inexact,
-    title: title === null ? null : headingText(lines[title]!),
-    titleLine: (title ?? front.bodyStart) + 1,
+    fields: frontMatter.fields,
+    findLine: frontMatter.findLine,
+    inexact: frontMatter.inexact,
+    title: title === null ? null : getHeadingText(lines[title]!),
+    titleLine: (title ?? frontMatter.bodyStart) + 1,
     systemPrompt: lines
       .slice(promptStart, section ?? lines.length)
       .join("\n")
@@ -62,7 +67,7 @@ type FrontMatter =
   | { ok: true; fields: unknown; findLine: FindLine; inexact: InexactNumber[]; bodyStart: number }
   | Extract<MarkdownParts, { ok: false }>;
 
-function failure(line: number, problem: string, next?: string): Extract<MarkdownParts, { ok: false }> {
+function createFailure(line: number, problem: string, next?: string): Extract<MarkdownParts, { ok: false }> {
   return { ok: false, faults: [{ line, problem, ...(next ? { next } : {}) }] };
 }
 
@@ -70,21 +75,21 @@ function parseFrontMatter(lines: readonly string[]): FrontMatter {
   const opening = lines[0] ?? "";
   if (!opening.startsWith("---")) return { ok: true, fields: {}, findLine: () => 1, inexact: [], bodyStart: 0 };
   if (opening.trimEnd() !== "---") {
-    return failure(
+    return createFailure(
       1,
       `front matter starts with a line of three dashes, not ${JSON.stringify(opening.slice(0, 40))}`,
       "Write the front matter in YAML between two lines of ---.",
     );
   }
   const end = lines.findIndex((line, index) => index > 0 && line.trimEnd() === "---");
-  if (end < 0) return failure(1, "the front matter is never closed", "Close it with a line of ---.");
+  if (end < 0) return createFailure(1, "the front matter is never closed", "Close it with a line of ---.");
   const parsed = parseYaml(lines.slice(1, end).join("\n"), 2);
   if (!parsed.ok) {
     const faults = parsed.faults.map((fault) => ({
       ...fault,
       problem: fault.exceedsLimit
-        ? `its front matter: ${fault.problem}`
-        : `its front matter is not valid YAML: ${fault.problem}`,
+        ? `in the front matter, ${fault.problem}`
+        : `the front matter is not valid YAML: ${fault.problem}`,
     }));
     return { ok: false, faults };
   }
@@ -97,11 +102,11 @@ function findHeadings(lines: readonly string[], from: number): { title: number |
   let fence: string | null = null;
   for (let index = from; index < lines.length; index++) {
     const line = lines[index]!;
-    const mark = /^ {0,3}(`{3,}|~{3,})(.*)$/.exec(line);
+    const fenceMatch = /^ {0,3}(`{3,}|~{3,})(.*)$/.exec(line);
     if (fence !== null) {
-      if (mark && mark[1]!.startsWith(fence) && mark[2]!.trim() === "") fence = null;
-    } else if (mark) {
-      fence = mark[1]!;
+      if (fenceMatch && fenceMatch[1]!.startsWith(fence) && fenceMatch[2]!.trim() === "") fence = null;
+    } else if (fenceMatch) {
+      fence = fenceMatch[1]!;
     } else if (/^ {0,3}##(?:[ \t]|$)/.test(line)) {
       return { title, section: index };
     } else if (title === null && /^ {0,3}#[ \t]+\S/.test(line)) {
@@ -111,11 +116,11 @@ function findHeadings(lines: readonly string[], from: number): { title: number |
   return { title, section: null };
 }
 
-/** Bounds the patterns below, which take quadratic time. */
+/** Limits the input of the patterns below, which take quadratic time. */
 const maxTitleLength = 1000;
 
-/** The heading without its marks. Marks after the text are removed too. */
-function headingText(line: string): string {
+/** The text of a heading, without the `#` characters before and after it. */
+function getHeadingText(line: string): string {
   return line
     .trim()
     .slice(0, maxTitleLength)

@@ -3,20 +3,20 @@ import { checkAgent } from "./agent-file.ts";
 import { mapHooks } from "./herdctl/map-hooks.ts";
 import type { Note } from "./herdctl/source.ts";
 
-const faults = (more: object) => {
-  const checked = checkAgent({ name: "a", command: "true", ...more });
+const listFaults = (fields: object) => {
+  const checked = checkAgent({ name: "a", command: "true", ...fields });
   return checked.ok ? [] : checked.faults.map(({ code, path, message }) => [code, path, message]);
 };
 
-test("on_finish accepts a command, or the next agent with its values", () => {
+test("accepts as on_finish a command, or the next agent with its parameters", () => {
   const chain = {
     agent: "b",
     when: "always",
     prompt: "{{/result_text}}",
     parameters: { x: { from: "/a", default: 1 } },
   };
-  expect(faults({ on_finish: "make report" })).toEqual([]);
-  expect(faults({ on_finish: chain, webhooks: ["ops"] })).toEqual([]);
+  expect(listFaults({ on_finish: "make report" })).toEqual([]);
+  expect(listFaults({ on_finish: chain, webhooks: ["ops"] })).toEqual([]);
 });
 
 test.each([
@@ -27,15 +27,15 @@ test.each([
   [{ agent: "x", parameters: { a: { form: "/x" } } }, "on_finish.parameters.a", "wrong value"],
   [{ agent: "x", parameters: { a: { from: "x" } } }, "on_finish.parameters.a.from", "JSON pointer"],
   [{ agent: "x", prompt: "{{x}}" }, "on_finish.prompt", "{{x}} is not a JSON pointer"],
-])("a fault in on_finish %j is named with its key", (on_finish, path, message) => {
-  expect(faults({ on_finish })).toContainEqual([
+])("reports the key of the fault in on_finish %j", (on_finish, path, message) => {
+  expect(listFaults({ on_finish })).toContainEqual([
     expect.any(String),
     expect.stringContaining(path),
     expect.stringContaining(message),
   ]);
 });
 
-test("converts webhooks of a herdctl agent to names, with the command to register each", () => {
+test("converts the webhooks of a herdctl agent to names, and notes the command that registers each", () => {
   const notes: Note[] = [];
   const hook = { type: "webhook", url: "https://chat.example/in?a=b", on_events: ["failed", "timeout"] };
   const keys = { hooks: { after_run: [hook, { type: "shell", command: "true" }] } };

@@ -135,7 +135,7 @@ test("lists the known profiles for an unknown name", async () => {
   expect(loadInvalid(join(directory, "none.json")).code).toBe("DROVER-PRF-001");
 });
 
-test("prefers the first directory's profile of a name; reports two in the same directory", async () => {
+test("prefers the profile of the first directory that has the name, and reports two of one name in a directory", async () => {
   const second = join(root, "more", "profiles");
   await mkdir(second, { recursive: true });
   await put("a.json", '{"type": "procedural"}');
@@ -156,16 +156,16 @@ test("prefers the first directory's profile of a name; reports two in the same d
 });
 
 test("skips a profile whose program is missing, but reports it if it was requested by name", async () => {
-  const lack = { message: "claude is missing", next: "Install it." };
-  const without: ProfileHost = { ...host, missing: (type) => (type === "claude" ? lack : null) };
+  const missingProgram = { message: "claude is missing", next: "Install it." };
+  const hostWithoutClaude: ProfileHost = { ...host, missing: (type) => (type === "claude" ? missingProgram : null) };
   await put("claude.json", '{"type": "claude"}');
   await put("other.json", '{"type": "claude", "command": "true"}');
-  const found = findProfiles([directory], without);
+  const found = findProfiles([directory], hostWithoutClaude);
   expect(found.profiles.map(({ name }) => name)).toEqual(["other"]);
   expect(found.faults).toEqual([]);
   expect(found.absent).toMatchObject([{ code: "DROVER-PRF-005", message: "profile claude: claude is missing" }]);
-  const named = loadProfile("claude", [directory], without);
-  expect(named).toMatchObject({
+  const requested = loadProfile("claude", [directory], hostWithoutClaude);
+  expect(requested).toMatchObject({
     ok: false,
     faults: [{ message: "profile claude: claude is missing", next: "Install it." }],
   });

@@ -36,7 +36,7 @@ export interface ProfileHost {
   hasCommand(command: string, directory: string): boolean;
 }
 
-const endings = new Set([".json", ".yaml", ".yml"]);
+const profileEndings = new Set([".json", ".yaml", ".yml"]);
 
 /** Loads a profile by path (anything with a slash or a known extension), or by name from the first directory that has it. */
 export function loadProfile(
@@ -44,13 +44,14 @@ export function loadProfile(
   searchDirectories: readonly string[],
   host: ProfileHost,
 ): ProfileResult {
-  if (nameOrPath.includes("/") || endings.has(extname(nameOrPath))) return readProfile(resolve(nameOrPath), host);
+  if (nameOrPath.includes("/") || profileEndings.has(extname(nameOrPath)))
+    return readProfile(resolve(nameOrPath), host);
   for (const directory of searchDirectories) {
-    const files = listProfileFiles(directory).filter((file) => profileName(file) === nameOrPath);
+    const files = listProfileFiles(directory).filter((file) => getProfileName(file) === nameOrPath);
     if (files.length > 1) return { ok: false, faults: [createDuplicateFault(nameOrPath, files)] };
     if (files[0] !== undefined) return readProfile(files[0], host);
   }
-  const knownNames = [...new Set(searchDirectories.flatMap(listProfileFiles).map(profileName))];
+  const knownNames = [...new Set(searchDirectories.flatMap(listProfileFiles).map(getProfileName))];
   const suggestion = suggest(nameOrPath, knownNames);
   const message = `profile ${nameOrPath} not found in ${searchDirectories.join(", ") || "any directory"}.${suggestion ? ` Did you mean ${suggestion}?` : ""}`;
   const next =
@@ -68,10 +69,10 @@ export function findProfiles(
   const foundNames = new Set<string>();
   const results = directories.flatMap((directory) => {
     const files = listProfileFiles(directory);
-    const names = [...new Set(files.map(profileName))].filter((name) => !foundNames.has(name));
+    const names = [...new Set(files.map(getProfileName))].filter((name) => !foundNames.has(name));
     return names.map((name): ProfileResult => {
       foundNames.add(name);
-      const matches = files.filter((file) => profileName(file) === name);
+      const matches = files.filter((file) => getProfileName(file) === name);
       return matches.length > 1
         ? { ok: false, faults: [createDuplicateFault(name, matches)] }
         : readProfile(matches[0]!, host);
@@ -91,18 +92,17 @@ export function toRegistrationExecutor({ type, command, module, config }: Profil
 
 function readProfile(file: string, host: ProfileHost): ProfileResult {
   let text: string;
-  const rejectFile = (code: ErrorCode, problem: string): ProfileResult => ({
+  const rejectFile = (code: ErrorCode, problem: string, next: string): ProfileResult => ({
     ok: false,
-    faults: [
-      createFault(code, file, `profile ${file} ${problem}`, "Move it out of the directory, or make it smaller."),
-    ],
+    faults: [createFault(code, file, `profile ${file} ${problem}`, next)],
   });
   try {
     const { size, mode } = statSync(file);
     // Reading a named pipe would block forever.
-    if ((mode & constants.S_IFMT) !== constants.S_IFREG) return rejectFile("DROVER-PRF-002", "is not a regular file");
+    if ((mode & constants.S_IFMT) !== constants.S_IFREG)
+      return rejectFile("DROVER-PRF-002", "is not a regular file", "Move it out of the directory.");
     if (size > maxDefinitionBytes)
-      return rejectFile("DROVER-PRF-007", `is larger than ${maxDefinitionBytes / 1024} KB`);
+      return rejectFile("DROVER-PRF-007", `is larger than ${maxDefinitionBytes / 1024} KB`, "Make it smaller.");
     text = readFileSync(file, "utf8").replace(/^\uFEFF/, "");
   } catch (error) {
     const missing = requireErrorCode(error) === "ENOENT";
@@ -116,7 +116,7 @@ function readProfile(file: string, host: ProfileHost): ProfileResult {
           missing ? "DROVER-PRF-001" : "DROVER-PRF-002",
           file,
           message,
-          "Correct the path, or make the file readable.",
+          missing ? "Correct the path." : "Make it readable by this user.",
         ),
       ],
     };
@@ -134,16 +134,16 @@ function readProfile(file: string, host: ProfileHost): ProfileResult {
   }
   const checked = checkShape(parsed.value, shape, { ...parsed, file });
   if (!checked.ok) return checked;
-  const directory = runnerDirectory(file);
+  const directory = findRunnerDirectory(file);
   const profile = checked.value;
-  const invalid = checkExecutor(profileName(file), profile, directory, host);
+  const invalid = checkExecutor(getProfileName(file), profile, directory, host);
   if (invalid) return { ok: false, faults: [{ ...invalid, file, line: parsed.findLine([invalid.path]) }] };
-  const missing = checkProgram(profileName(file), profile, directory, host);
+  const missing = checkProgram(getProfileName(file), profile, directory, host);
   if (missing) return { ok: false, absent: true, faults: [{ ...missing, file }] };
   return {
     ok: true,
     profile: {
-      name: profileName(file),
+      name: getProfileName(file),
       file,
       directory,
       profile,
@@ -161,7 +161,7 @@ const shape = {
 } as const;
 
 /** The parent of the `profiles/` directory. For a profile file anywhere else, the directory it is in. */
-function runnerDirectory(file: string): string {
+function findRunnerDirectory(file: string): string {
   const directory = dirname(file);
   return basename(directory) === "profiles" ? dirname(directory) : directory;
 }
@@ -237,7 +237,7 @@ function checkProgram(
 function listProfileFiles(directory: string): string[] {
   try {
     return readdirSync(directory)
-      .filter((name) => !name.startsWith(".") && endings.has(extname(name)))
+      .filter((name) => !name.startsWith(".") && profileEndings.has(extname(name)))
       .sort()
       .map((name) => join(directory, name));
   } catch (error) {
@@ -247,7 +247,7 @@ function listProfileFiles(directory: string): string[] {
   }
 }
 
-function profileName(file: string): string {
+function getProfileName(file: string): string {
   return basename(file, extname(file));
 }
 

@@ -12,7 +12,7 @@ import { userStateDirectory } from "./user-state.ts";
  * only this record. Otherwise a command could write a drover.yaml that moves the next command to another project, from
  * which the record of this project would be visible.
  */
-export function protectedPaths(
+export function listProtectedPaths(
   stateDirectory: string,
   env: Environment,
 ): Required<Pick<StartOptions, "hide" | "show" | "readOnly">> {

@@ -17,10 +17,10 @@ export async function readDefinition(file: string): Promise<Content> {
     const { size, mode } = await stat(file);
     // Reading a named pipe would block forever.
     if ((mode & 0o170000) !== 0o100000) return rejectFile("is not a regular file", "Move it out of the directory.");
-    if (size > maxDefinitionBytes) return tooLarge(file);
+    if (size > maxDefinitionBytes) return createTooLargeResult(file);
     bytes = await readFile(file);
   } catch (error) {
-    return { ok: false, faults: [unreadable(file, error)], gone: isMissing(error) };
+    return { ok: false, faults: [createUnreadableFault(file, error)], gone: isMissing(error) };
   }
   try {
     return { ok: true, text: new TextDecoder("utf-8", { fatal: true }).decode(bytes) };
@@ -31,7 +31,7 @@ export async function readDefinition(file: string): Promise<Content> {
   }
 }
 
-function tooLarge(file: string): Content {
+function createTooLargeResult(file: string): Content {
   const limit = createFault(file, `is larger than ${maxDefinitionBytes / 1024} KB`, "Make it smaller.");
   return { ok: false, faults: [{ ...limit, code: "DROVER-AGT-009" }], gone: false };
 }
@@ -40,7 +40,7 @@ export function isMissing(error: unknown): boolean {
   return requireErrorCode(error) === "ENOENT";
 }
 
-export function unreadable(file: string, error: unknown): DefinitionFault {
+export function createUnreadableFault(file: string, error: unknown): DefinitionFault {
   const next = isMissing(error) ? "Create it, or correct the path." : "Make it readable by this user.";
   return createFault(file, `cannot be read (${requireErrorCode(error)})`, next);
 }

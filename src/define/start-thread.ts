@@ -6,14 +6,14 @@ export interface Thread {
   /** The thread's source file, relative to `src/`. */
   entry: string;
   /** Identifies the worker. Other threads that load the same file must not act as the worker. */
-  mark: string;
+  name: string;
   maxMemoryMb: number;
 }
 
 /** Starts a worker thread from its bundle in `dist`, or from a bundle built on the spot. */
-export async function startThread({ entry, mark, maxMemoryMb }: Thread): Promise<Worker> {
+export async function startThread({ entry, name, maxMemoryMb }: Thread): Promise<Worker> {
   const options = {
-    workerData: mark,
+    workerData: name,
     // Hostile input may crash the thread, but not the process.
     resourceLimits: { maxOldGenerationSizeMb: maxMemoryMb, stackSizeMb: 2 },
     env: {},

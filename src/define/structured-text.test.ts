@@ -2,10 +2,10 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { parseJson } from "./structured-text.ts";
 
-/** Too long for the fast path. */
+/** Makes the text too long for the fast path. */
 const padToSlowPath = (text: string): string => text + " ".repeat(20_000);
 
-const readable = (text: string) => {
+const readText = (text: string) => {
   const read = parseJson(text);
   return read.ok ? { value: read.value, inexact: read.inexact } : read.faults;
 };
@@ -17,22 +17,22 @@ test.each([
   ["a repeated empty key", '[{"": 1, "": ":"}]', 1, ""],
 ])("refuses %s, and reports its line", (_, text, line, key) => {
   const faults = [{ line, problem: `the key "${key}" is repeated` }];
-  expect(readable(text)).toEqual(faults);
-  expect(readable(padToSlowPath(text))).toEqual(faults);
+  expect(readText(text)).toEqual(faults);
+  expect(readText(padToSlowPath(text))).toEqual(faults);
 });
 
 test("handles colons, quotes and backslashes in strings", () => {
   const value = { "a:": ':"', 'b"': "\\", "c\\": ['\\"', ":"], d: { a: { a: ":" } }, __proto__: null };
   const text = `{"__proto__": {"__proto__": 1}, ${JSON.stringify(value).slice(1)}`;
-  expect(readable(text)).toEqual({ value: JSON.parse(text), inexact: [] });
+  expect(readText(text)).toEqual({ value: JSON.parse(text), inexact: [] });
 });
 
 test("reports a number that cannot be represented exactly", () => {
   const inexact = [{ path: ["a", 1], text: "12345678901234567890" }];
-  expect(readable('{"a": [1.5, 12345678901234567890]}')).toMatchObject({ inexact });
+  expect(readText('{"a": [1.5, 12345678901234567890]}')).toMatchObject({ inexact });
 });
 
-test("reads short and long texts alike", () => {
+test("reads short and long JSON alike", () => {
   const key = fc.oneof(fc.constantFrom("a", "b", "__proto__", 'c"', ":", "\\"), fc.string());
   const { tree } = fc.letrec((tie) => ({
     tree: fc.oneof({ depthSize: "small" }, fc.string(), fc.double(), fc.boolean(), tie("list"), tie("map")),
@@ -44,7 +44,7 @@ test("reads short and long texts alike", () => {
   fc.assert(
     fc.property(tree, key, (value, name) => {
       const text = toText(value);
-      expect(readable(text)).toEqual(readable(padToSlowPath(text)));
+      expect(readText(text)).toEqual(readText(padToSlowPath(text)));
       const [short, long] = [parseJson(text), parseJson(padToSlowPath(text))];
       if (short.ok && long.ok)
         for (const path of [[], [name], [0], [name, name], ["a", 0]])

@@ -36,10 +36,10 @@ export function parseJson(text: string): ParsedText {
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     const { offset, problem } = findJsonFault(text);
-    return failure(text.slice(0, offset).split("\n").length, problem);
+    return createFailure(text.slice(0, offset).split("\n").length, problem);
   }
   const limit = findExceededValueLimit(value);
-  if (limit !== null) return overLimit(1, limit);
+  if (limit !== null) return createLimitFailure(1, limit);
   if (isClearlyWithinTextLimits(text) && !hasRepeatedKeys(text, value) && findInexactNumber(text) === null)
     return { ok: true, value, findLine: findLineLazily(() => parseJsonAsYaml(text, value)), inexact: [] };
   return parseJsonAsYaml(text, value);
@@ -60,10 +60,10 @@ function findLineLazily(parse: () => ParsedText): FindLine {
 /** JSON is also YAML, and a parsed YAML document knows the position of each key. */
 function parseJsonAsYaml(text: string, value: unknown): ParsedText {
   const exceeded = findExceededTextLimit(text);
-  if (exceeded !== null) return overLimit(exceeded.line, exceeded.problem);
+  if (exceeded !== null) return createLimitFailure(exceeded.line, exceeded.problem);
   const lines = new LineCounter();
   const document = tryParse(text, lines);
-  if (document === null) return overLimit(1, tooDeep);
+  if (document === null) return createLimitFailure(1, tooDeep);
   const repeated = findRepeatedKeys(document, lines);
   if (repeated.length > 0)
     return {
@@ -79,10 +79,10 @@ const maxFaults = 50;
 /** `firstLine` is the line of the file on which the text starts. */
 export function parseYaml(text: string, firstLine = 1): ParsedText {
   const exceeded = findExceededTextLimit(text);
-  if (exceeded !== null) return overLimit(exceeded.line + firstLine - 1, exceeded.problem);
+  if (exceeded !== null) return createLimitFailure(exceeded.line + firstLine - 1, exceeded.problem);
   const lines = new LineCounter();
   const document = tryParse(text, lines);
-  if (document === null) return overLimit(firstLine, tooDeep);
+  if (document === null) return createLimitFailure(firstLine, tooDeep);
   // Warnings are about unknown tags, whose values would silently differ from the intended ones.
   const parserFaults = [...document.errors, ...document.warnings].map(({ linePos, message }) => ({
     line: (linePos?.[0].line ?? 1) + firstLine - 1,
@@ -97,7 +97,7 @@ export function parseYaml(text: string, firstLine = 1): ParsedText {
   try {
     const value: unknown = document.toJS({ maxAliasCount: 100 });
     const limit = findExceededValueLimit(value);
-    if (limit !== null) return overLimit(firstLine, limit);
+    if (limit !== null) return createLimitFailure(firstLine, limit);
     return {
       ok: true,
       value,
@@ -106,16 +106,16 @@ export function parseYaml(text: string, firstLine = 1): ParsedText {
     };
   } catch (error) {
     // The aliases expand to a huge value.
-    if (error instanceof ReferenceError) return overLimit(firstLine, error.message);
+    if (error instanceof ReferenceError) return createLimitFailure(firstLine, error.message);
     throw error;
   }
 }
 
-function failure(line: number, problem: string): ParsedText {
+function createFailure(line: number, problem: string): ParsedText {
   return { ok: false, faults: [{ line, problem }] };
 }
 
-function overLimit(line: number, problem: string): ParsedText {
+function createLimitFailure(line: number, problem: string): ParsedText {
   return { ok: false, faults: [{ line, problem, exceedsLimit: true }] };
 }
 
@@ -167,7 +167,7 @@ function createLineFinder(document: Document.Parsed, lines: LineCounter, firstLi
     let node: unknown = document.contents;
     let offset = getStart(node);
     for (const key of path) {
-      const next = step(node, key);
+      const next = stepInto(node, key);
       if (!next) break;
       offset = next.offset ?? offset;
       node = next.value;
@@ -176,7 +176,7 @@ function createLineFinder(document: Document.Parsed, lines: LineCounter, firstLi
   };
 }
 
-function step(node: unknown, key: PropertyKey): { offset: number | undefined; value: unknown } | undefined {
+function stepInto(node: unknown, key: PropertyKey): { offset: number | undefined; value: unknown } | undefined {
   if (isMap(node)) {
     const pair = node.items.find(
       (item) => isPair(item) && isScalar(item.key) && String(item.key.value) === String(key),

@@ -73,18 +73,21 @@ export function readTrustFile(env: Environment): TrustFile {
 export function changeTrustFile(env: Environment, change: (entries: TrustEntry[]) => TrustEntry[]): void {
   const directory = userConfigDirectory(env);
   if (directory === null)
-    throw trustFileError("HOME is not set, so trust decisions cannot be stored.", "Set HOME, or use DROVER_TRUST.");
+    throw createTrustFileError(
+      "HOME is not set, so trust decisions cannot be stored.",
+      "Set HOME, or use DROVER_TRUST.",
+    );
   const file = join(directory, "trusted.json");
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     withLock(`${file}.lock`, () => {
       const { entries, problem } = readTrustFile(env);
-      if (problem !== null) throw trustFileError(problem, "Fix or remove that file, then repeat the command.");
+      if (problem !== null) throw createTrustFileError(problem, "Fix or remove that file, then repeat the command.");
       replaceFile(file, `${JSON.stringify({ version: 1, folders: change(entries) }, null, 2)}\n`);
     });
   } catch (error) {
     if (error instanceof HostError) throw error;
-    throw trustFileError(
+    throw createTrustFileError(
       `${file} cannot be written (${requireErrorCode(error)}).`,
       "Make its directory writable by this user.",
       error,
@@ -141,7 +144,7 @@ function withLock(lock: string, work: () => void): void {
     const holder = Number(readIfExists(lock));
     if (holder > 0 && !isAlive(holder)) removeIfExists(lock);
     else if (Date.now() > deadline)
-      throw trustFileError(
+      throw createTrustFileError(
         `Another process holds ${lock}.`,
         `If no other Drover process is running, remove the lock: rm ${lock}`,
       );
@@ -192,6 +195,6 @@ function isAlive(pid: number): boolean {
   }
 }
 
-function trustFileError(message: string, next: string, cause?: unknown): HostError {
+function createTrustFileError(message: string, next: string, cause?: unknown): HostError {
   return new HostError({ code: "DROVER-TRU-001", message, next, cause });
 }

@@ -11,15 +11,13 @@ import { changeTrustFile, readTrustFile, type TrustEntry } from "./trust-file.ts
  * directory covers everything below it, and the nearest decision wins. A path that does not exist is not trusted.
  */
 export function isTrusted(directory: string, env: Environment): boolean {
-  const realDirectory = realPath(directory);
+  const realDirectory = tryRealPath(directory);
   if (realDirectory === null) return false;
-  const ancestors = withAncestors(realDirectory);
-  const alwaysTrusted = new Set(
-    [...trustedByEnvironment(env), findPackageRoot()].map((path) => path && realPath(path)),
-  );
+  const ancestors = listWithAncestors(realDirectory);
+  const alwaysTrusted = new Set([...readTrustedPaths(env), findPackageRoot()].map((path) => path && tryRealPath(path)));
   if (ancestors.some((path) => alwaysTrusted.has(path))) return true;
   const { entries } = readTrustFile(env);
-  const decision = nearestDecision(ancestors, entries);
+  const decision = findNearestDecision(ancestors, entries);
   return decision?.trusted === true && belongsToOwner(realDirectory, decision);
 }
 
@@ -29,16 +27,16 @@ export function isTrusted(directory: string, env: Environment): boolean {
  */
 export function isEntryTrusted(path: string, env: Environment): boolean {
   if (!isTrusted(path, env)) return false;
-  return dirname(realPath(path) ?? path) === realPath(dirname(path)) || isTrusted(dirname(path), env);
+  return dirname(tryRealPath(path) ?? path) === tryRealPath(dirname(path)) || isTrusted(dirname(path), env);
 }
 
 /** Whether a user already trusted or declined this directory or one above it. If so, Drover does not ask again. */
 export function isDecided(directory: string, env: Environment): boolean {
-  const realDirectory = realPath(directory);
+  const realDirectory = tryRealPath(directory);
   if (realDirectory === null) return false;
   return (
     isTrusted(realDirectory, env) ||
-    nearestDecision(withAncestors(realDirectory), readTrustFile(env).entries)?.trusted === false
+    findNearestDecision(listWithAncestors(realDirectory), readTrustFile(env).entries)?.trusted === false
   );
 }
 
@@ -50,10 +48,10 @@ export function trustDirectory(directory: string, env: Environment, now = new Da
 /** Like `trustDirectory`, for a file or directory given by its real path. */
 export function trustPath(path: string, env: Environment, now = new Date()): string {
   const { uid, mode } = statSync(path);
-  if (isWorldWritable({ mode })) throw worldWritable(path);
+  if (isWorldWritable({ mode })) throw createWorldWritableError(path);
   changeTrustFile(env, (entries) => [
     // Decisions about paths below it would take precedence, so drop them.
-    ...entries.filter((entry) => entry.path !== path && !withAncestors(entry.path).includes(path)),
+    ...entries.filter((entry) => entry.path !== path && !listWithAncestors(entry.path).includes(path)),
     { path, trusted: true, owner: uid, at: now.toISOString() },
   ]);
   return path;
@@ -62,10 +60,10 @@ export function trustPath(path: string, env: Environment, now = new Date()): str
 /** Revokes trust in the directory and everything below it, even if a directory above stays trusted. Returns its real path. */
 export function revokeTrust(directory: string, env: Environment, now = new Date()): string {
   // A directory that no longer exists can still be revoked by its recorded path.
-  const path = realPath(directory) ?? directory;
+  const path = tryRealPath(directory) ?? directory;
   changeTrustFile(env, (entries) => {
-    const others = entries.filter((entry) => !withAncestors(entry.path).includes(path));
-    const isCovered = nearestDecision(withAncestors(path), others)?.trusted === true;
+    const others = entries.filter((entry) => !listWithAncestors(entry.path).includes(path));
+    const isCovered = findNearestDecision(listWithAncestors(path), others)?.trusted === true;
     return isCovered ? [...others, { path, trusted: false, owner: null, at: now.toISOString() }] : others;
   });
   return path;
@@ -86,16 +84,16 @@ export function listTrusted(env: Environment): TrustEntry[] {
 }
 
 /** Why the trust file is ignored; null if it is valid or does not exist. */
-export function trustProblem(env: Environment): string | null {
+export function getTrustProblem(env: Environment): string | null {
   return readTrustFile(env).problem;
 }
 
 /** DROVER_TRUST lists absolute paths separated by colons. A relative path would depend on the working directory. */
-function trustedByEnvironment(env: Environment): string[] {
+function readTrustedPaths(env: Environment): string[] {
   return (env["DROVER_TRUST"] ?? "").split(":").filter((path) => isAbsolute(path));
 }
 
-function nearestDecision(ancestors: readonly string[], entries: readonly TrustEntry[]): TrustEntry | undefined {
+function findNearestDecision(ancestors: readonly string[], entries: readonly TrustEntry[]): TrustEntry | undefined {
   for (const directory of ancestors) {
     const entry = entries.find(({ path }) => path === directory);
     if (entry) return entry;
@@ -122,14 +120,14 @@ function isWorldWritable({ mode }: Pick<Stats, "mode">): boolean {
 }
 
 /** The path itself, then each of its parent directories. */
-function withAncestors(path: string): string[] {
+function listWithAncestors(path: string): string[] {
   const all = [path];
   while (dirname(all.at(-1)!) !== all.at(-1)) all.push(dirname(all.at(-1)!));
   return all;
 }
 
 /** Returns null if the path does not exist or this user cannot reach it. */
-function realPath(path: string): string | null {
+function tryRealPath(path: string): string | null {
   try {
     // The native version returns the canonical spelling on case-insensitive file systems.
     return realpathSync.native(path);
@@ -149,7 +147,7 @@ function tryStat(path: string): Stats | undefined {
 }
 
 function requireDirectory(directory: string): string {
-  const path = realPath(directory);
+  const path = tryRealPath(directory);
   if (path !== null && tryStat(path)?.isDirectory()) return path;
   throw new RequestError({
     code: path === null ? "DROVER-USE-003" : "DROVER-USE-004",
@@ -159,7 +157,7 @@ function requireDirectory(directory: string): string {
   });
 }
 
-function worldWritable(path: string): RequestError {
+function createWorldWritableError(path: string): RequestError {
   return new RequestError({
     code: "DROVER-TRU-002",
     field: "DIR",

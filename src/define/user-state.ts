@@ -12,12 +12,12 @@ export function userStateDirectory(env: Environment): string | null {
   // The XDG specification says to ignore a relative path.
   if (xdg && isAbsolute(xdg)) return join(xdg, "drover");
   const home = env["HOME"];
-  const base = home && isAbsolute(home) ? home : systemHome();
+  const base = home && isAbsolute(home) ? home : readHomeFromUserDatabase();
   return base && join(base, ".local", "state", "drover");
 }
 
 /** The home directory in the user database. A shared directory such as /tmp would not be safe as a fallback. */
-function systemHome(): string | null {
+function readHomeFromUserDatabase(): string | null {
   try {
     return userInfo().homedir || null;
   } catch (error) {
@@ -27,7 +27,7 @@ function systemHome(): string | null {
   }
 }
 
-export function missingHome(): HostError {
+export function createMissingHomeError(): HostError {
   return new HostError({
     code: "DROVER-STA-015",
     field: "HOME",
@@ -49,9 +49,9 @@ export function projectStateDirectory(userDirectory: string, project: string): s
 /** The state directory for commands outside of any project. */
 export const userWideStateDirectory = (userDirectory: string): string => join(userDirectory, "user");
 
-/** A second copy of the head of a record's audit chain, outside of the record. Its existence also shows that this user's Drover created the record. */
-export function headCopyFile(userDirectory: string, record: string): string {
-  return join(userDirectory, "heads", hashPath(resolveRealPath(record)).slice(0, 32));
+/** A second copy of the head of a record's audit chain, outside of the record. Its existence also shows that Drover created the record for this user. */
+export function headCopyFile(userDirectory: string, recordPath: string): string {
+  return join(userDirectory, "heads", hashPath(resolveRealPath(recordPath)).slice(0, 32));
 }
 
 function hashPath(path: string): string {

@@ -78,20 +78,23 @@ test("keeps watching a directory that is removed and recreated", async () => {
 });
 
 test("does not report a directory again if nothing changed", async () => {
-  let reads = 0;
-  const counting: SchemaChecker = { ...schemas, checkSchema: (schema) => (reads++, schemas.checkSchema(schema)) };
+  let schemaChecks = 0;
+  const countingSchemas: SchemaChecker = {
+    ...schemas,
+    checkSchema: (schema) => (schemaChecks++, schemas.checkSchema(schema)),
+  };
   const text = '{"name": "a", "command": "ls", "parameters_schema": {"type": "object"}}';
   await writeFile(join(directory, "a.json"), text);
-  const other: LoadedAgents[] = [];
-  const second = watchAgents(directory, counting, (loaded) => void other.push(loaded), controller.signal);
+  const otherReports: LoadedAgents[] = [];
+  const second = watchAgents(directory, countingSchemas, (loaded) => void otherReports.push(loaded), controller.signal);
   try {
-    await expect.poll(() => other.length).toBe(1);
-    const before = reads;
+    await expect.poll(() => otherReports.length).toBe(1);
+    const previousChecks = schemaChecks;
     await writeFile(join(directory, "a.json"), ` ${text}`);
-    await expect.poll(() => reads).toBeGreaterThan(before);
+    await expect.poll(() => schemaChecks).toBeGreaterThan(previousChecks);
     await writeFile(join(directory, "b.json"), agentJson("b"));
-    await expect.poll(() => other.at(-1)?.agents.length).toBe(2);
-    expect(other).toHaveLength(2);
+    await expect.poll(() => otherReports.at(-1)?.agents.length).toBe(2);
+    expect(otherReports).toHaveLength(2);
   } finally {
     await second.stop();
   }
@@ -99,24 +102,24 @@ test("does not report a directory again if nothing changed", async () => {
 
 test("reports nothing after a stop, which is idempotent and may come from the signal", async () => {
   await Promise.all([watch.stop(), watch.stop()]);
-  const other: LoadedAgents[] = [];
-  const second = watchAgents(directory, schemas, (loaded) => void other.push(loaded), controller.signal);
-  await expect.poll(() => other.length).toBe(1);
+  const otherReports: LoadedAgents[] = [];
+  const second = watchAgents(directory, schemas, (loaded) => void otherReports.push(loaded), controller.signal);
+  await expect.poll(() => otherReports.length).toBe(1);
   controller.abort();
   await second.stop();
-  // a third watch that is still active shows when the change could have been noticed
+  // A third watch that is still active shows when the change could have been noticed.
   const third = watchAgents(directory, schemas, (loaded) => void reported.push(loaded), new AbortController().signal);
   try {
     await writeFile(join(directory, "late.json"), agentJson("late"));
     await eventually(["a", "late"]);
-    expect(other).toHaveLength(1);
+    expect(otherReports).toHaveLength(1);
   } finally {
     await third.stop();
   }
 });
 
 test("starts nothing if the signal is already aborted", async () => {
-  const other: LoadedAgents[] = [];
-  await watchAgents(directory, schemas, (loaded) => void other.push(loaded), AbortSignal.abort()).stop();
-  expect(other).toEqual([]);
+  const otherReports: LoadedAgents[] = [];
+  await watchAgents(directory, schemas, (loaded) => void otherReports.push(loaded), AbortSignal.abort()).stop();
+  expect(otherReports).toEqual([]);
 });

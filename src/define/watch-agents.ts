@@ -40,9 +40,9 @@ export function watchAgents(
   let isStale = true;
 
   const refresh = async (): Promise<void> => {
-    const state = await fingerprint(directory, referenced);
+    const state = await computeFingerprint(directory, referenced);
     if (state.directory !== watchedId || watcher === undefined) renewWatcher(state.directory);
-    const now = `${state.all}\n${gate?.version() ?? ""}`;
+    const now = `${state.all}\n${gate?.getVersion() ?? ""}`;
     const changed = isStale || now !== lastFingerprint;
     isStale = false;
     lastFingerprint = now;
@@ -118,7 +118,7 @@ export function watchAgents(
  * A cheap summary of names, sizes and times. The directory's inode shows that it was removed and recreated. `referenced`
  * are files elsewhere that fleet files refer to.
  */
-async function fingerprint(
+async function computeFingerprint(
   directory: string,
   referenced: readonly string[],
 ): Promise<{ directory: string; all: string }> {
@@ -126,14 +126,14 @@ async function fingerprint(
     const stats = await stat(directory);
     const names = stats.isFile() ? [] : (await readdir(directory)).filter(isAgentFile).sort();
     const paths = [...(stats.isFile() ? [directory] : names.map((name) => join(directory, name))), ...referenced];
-    const files = await Promise.all(paths.map(fileState));
+    const files = await Promise.all(paths.map(describeFileState));
     return { directory: `${stats.dev}:${stats.ino}`, all: `${stats.dev}:${stats.ino}\n${files.join("\n")}` };
   } catch (error) {
     return { directory: "", all: requireErrorCode(error) };
   }
 }
 
-async function fileState(file: string): Promise<string> {
+async function describeFileState(file: string): Promise<string> {
   try {
     const { ino, size, mtimeNs, ctimeNs } = await stat(file, { bigint: true });
     return `${file} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;

@@ -2,9 +2,9 @@
 export interface Zone {
   toLocal(moment: number): number;
   /** The moments at which a clock there shows this time, earliest first: none in a DST gap, two in an overlap. */
-  moments(local: number): number[];
+  findMoments(local: number): number[];
   /** For a local time in a gap, the moment the clock is set forward. */
-  afterGap(local: number): number;
+  findGapEnd(local: number): number;
 }
 
 const dayMs = 86_400_000;
@@ -21,7 +21,7 @@ export function openZone(timezone: string): Zone {
     minute: "numeric",
     second: "numeric",
   });
-  return { toLocal, moments, afterGap };
+  return { toLocal, findMoments, findGapEnd };
 
   function toLocal(moment: number): number {
     const part: Record<string, number> = {};
@@ -30,16 +30,16 @@ export function openZone(timezone: string): Zone {
     return Date.UTC(year, month - 1, date, hour, minute, second) + (moment - Math.floor(moment / 1000) * 1000);
   }
 
-  function offset(moment: number): number {
+  function getOffset(moment: number): number {
     return toLocal(moment) - moment;
   }
 
-  function moments(local: number): number[] {
-    const candidates = new Set([local - offset(local - dayMs), local - offset(local + dayMs)]);
+  function findMoments(local: number): number[] {
+    const candidates = new Set([local - getOffset(local - dayMs), local - getOffset(local + dayMs)]);
     return [...candidates].filter((moment) => toLocal(moment) === local).sort((a, b) => a - b);
   }
 
-  function afterGap(local: number): number {
+  function findGapEnd(local: number): number {
     let [before, after] = [local - dayMs, local + dayMs];
     while (after - before > 1) {
       const middle = Math.floor((before + after) / 2);

@@ -23,7 +23,7 @@ export function expandAgent(agent: Agent, variables: Variables): { agent: Agent;
   const faults: VariableFault[] = [];
   const expanded: Record<string, unknown> = { ...agent };
   for (const field of expandedFields) {
-    if (field === "on_finish" && typeof agent[field] !== "string") continue; // the coordinator handles chains
+    if (field === "on_finish" && typeof agent[field] !== "string") continue; // The coordinator handles chains.
     if (agent[field] !== undefined) expanded[field] = expandValue(agent[field], field, variables, faults);
   }
   // Only strings were replaced, and only with strings.

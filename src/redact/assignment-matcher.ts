@@ -3,14 +3,14 @@ import {
   complement,
   noMatch,
   hasByteOutside,
-  latin1,
+  toLatin1,
   createMark,
   needsMore,
   readRun,
   visibleExcept,
 } from "./matcher.ts";
 import type { Matcher, Verdict, View } from "./matcher.ts";
-import { isLikelySecret, sensitiveWord } from "./secret-heuristics.ts";
+import { isLikelySecret, findSensitiveWord } from "./secret-heuristics.ts";
 
 const nameBytes = byteClass("A-Za-z0-9_.-");
 const nameEndBytes = byteClass("A-Za-z0-9_-");
@@ -27,10 +27,10 @@ export const assignmentMatcher: Matcher = {
   match(text, at) {
     const afterName = readRun(text, at, nameEndBytes, 1, maxNameLength);
     if (afterName < 0) return undefined;
-    const name = latin1(text.bytes, findNameStart(text, at), afterName);
+    const name = toLatin1(text.bytes, findNameStart(text, at), afterName);
     const afterSign = readSign(text, afterName, name.includes("--"));
     if (afterSign < 0) return undefined;
-    const word = sensitiveWord(name);
+    const word = findSensitiveWord(name);
     if (word === undefined) return undefined;
     const afterQuote = readQuote(text, afterSign);
     if (afterQuote < 0) return undefined;
@@ -101,12 +101,12 @@ function readValue(text: View, start: number, isQuoted: boolean, word: string): 
  * them.
  */
 function isLikelySecretAt(text: View, start: number, end: number): boolean {
-  if (end - start <= headLength) return isLikelySecret(latin1(text.bytes, start, end));
+  if (end - start <= headLength) return isLikelySecret(toLatin1(text.bytes, start, end));
   if (!hasByteOutside(text, start, end, withoutSigns)) return false;
-  const head = latin1(text.bytes, start, start + headLength);
-  // the head alone may not distinguish an address, a path, a placeholder, a number or symbols from a secret
+  const head = toLatin1(text.bytes, start, start + headLength);
+  // The head alone may not distinguish an address, a path, a placeholder, a number or symbols from a secret.
   const isConclusive = /[^a-z_.~/:{-]/.test(head) && /[^\d.,:_-]/.test(head) && /[^!@#$%^*+?=]/.test(head);
-  return isLikelySecret(isConclusive ? `${head}0` : latin1(text.bytes, start, end));
+  return isLikelySecret(isConclusive ? `${head}0` : toLatin1(text.bytes, start, end));
 }
 
 const headLength = 64;

@@ -21,18 +21,18 @@ const redactor = createRedactor({
 });
 
 test("redacts 200 canaries in every encoding and across chunk boundaries", () => {
-  const found: string[] = [];
-  for (const [which, canary] of canaries.entries()) {
+  const leaks: string[] = [];
+  for (const [canaryIndex, canary] of canaries.entries()) {
     const forms = listForms(canary);
     for (const [index, [form, written]] of forms.entries()) {
       const text = `line before\nx=${written} and after\n`;
-      const size = (which + index) % 2 === 0 ? 5 : 16 + (written.length % 23);
-      for (const out of [redactor.text(text), streamed(text, size)]) {
-        if (containsCanary(out, canary, forms)) found.push(`${form}: ${JSON.stringify(canary)} in ${out}`);
+      const size = (canaryIndex + index) % 2 === 0 ? 5 : 16 + (written.length % 23);
+      for (const out of [redactor.text(text), redactInChunks(text, size)]) {
+        if (containsCanary(out, canary, forms)) leaks.push(`${form}: ${JSON.stringify(canary)} in ${out}`);
       }
     }
   }
-  expect(found).toEqual([]);
+  expect(leaks).toEqual([]);
 });
 
 test("conceals 200 canaries in parameters, and redacts them in what the run writes", () => {
@@ -53,7 +53,7 @@ test("conceals 200 canaries in parameters, and redacts them in what the run writ
   expect(leaks).toEqual([]);
 });
 
-function streamed(text: string, size: number): string {
+function redactInChunks(text: string, size: number): string {
   const bytes = Buffer.from(text);
   const stream = redactor.stream();
   const out: Uint8Array[] = [];

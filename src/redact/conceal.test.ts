@@ -4,42 +4,50 @@ import { createRedactor } from "./redactor.ts";
 
 const redactor = createRedactor({ variables: { DEPLOY_TOKEN: "canary-6f1d20b7e4" } });
 const secret = "correct horse battery";
-const marked = { type: "string", format: "password" };
-const concealed = (schema: object | undefined, parameters: Record<string, unknown>, prompt: string | null = null) =>
+const passwordSchema = { type: "string", format: "password" };
+const concealInput = (schema: object | undefined, parameters: Record<string, unknown>, prompt: string | null = null) =>
   conceal(schema, { parameters, prompt }, redactor);
 
 describe.each<[string, object, Record<string, unknown>]>([
-  ["by its format", { properties: { x: marked } }, { x: secret }],
+  ["by its format", { properties: { x: passwordSchema } }, { x: secret }],
   ["as write-only", { properties: { x: { writeOnly: true } } }, { x: secret }],
-  ["in an object", { properties: { o: { properties: { x: marked } } } }, { o: { x: secret, y: "shown" } }],
-  ["in a list", { properties: { l: { items: marked } } }, { l: [secret] }],
-  ["in a tuple", { properties: { l: { prefixItems: [{}, marked] } } }, { l: ["shown", secret] }],
-  ["in a tuple of draft-07", { properties: { l: { items: [{}, marked] } } }, { l: ["shown", secret] }],
-  ["by a reference", { $defs: { s: marked }, properties: { x: { $ref: "#/$defs/s" } } }, { x: secret }],
-  ["by an anchor", { $defs: { s: { ...marked, $anchor: "s" } }, properties: { x: { $ref: "#s" } } }, { x: secret }],
-  ["by one of several", { properties: { x: { anyOf: [{ type: "null" }, marked] } } }, { x: secret }],
-  ["under a condition", { if: {}, else: { properties: { x: marked } } }, { x: secret }],
-  ["by allOf at the top", { allOf: [{ properties: { x: marked } }] }, { x: secret }],
-  ["as any other parameter", { additionalProperties: marked }, { x: secret }],
-  ["by a pattern", { patternProperties: { "^x$": marked } }, { x: secret }],
+  ["in an object", { properties: { o: { properties: { x: passwordSchema } } } }, { o: { x: secret, y: "shown" } }],
+  ["in a list", { properties: { l: { items: passwordSchema } } }, { l: [secret] }],
+  ["in a tuple", { properties: { l: { prefixItems: [{}, passwordSchema] } } }, { l: ["shown", secret] }],
+  ["in a tuple of draft-07", { properties: { l: { items: [{}, passwordSchema] } } }, { l: ["shown", secret] }],
+  ["by a reference", { $defs: { s: passwordSchema }, properties: { x: { $ref: "#/$defs/s" } } }, { x: secret }],
+  [
+    "by an anchor",
+    { $defs: { s: { ...passwordSchema, $anchor: "s" } }, properties: { x: { $ref: "#s" } } },
+    { x: secret },
+  ],
+  [
+    "by one of several schemas in anyOf",
+    { properties: { x: { anyOf: [{ type: "null" }, passwordSchema] } } },
+    { x: secret },
+  ],
+  ["under a condition", { if: {}, else: { properties: { x: passwordSchema } } }, { x: secret }],
+  ["by allOf at the top", { allOf: [{ properties: { x: passwordSchema } }] }, { x: secret }],
+  ["by additionalProperties", { additionalProperties: passwordSchema }, { x: secret }],
+  ["by a pattern", { patternProperties: { "^x$": passwordSchema } }, { x: secret }],
   ["as a whole object", { properties: { o: { writeOnly: true } } }, { o: { a: [secret], b: 1 } }],
   [
     "in a schema that refers to itself",
-    { properties: { x: marked, next: { $ref: "#" } } },
+    { properties: { x: passwordSchema, next: { $ref: "#" } } },
     { next: { next: { x: secret } } },
   ],
 ])("a parameter marked %s", (_, schema, parameters) => {
   it("is concealed, and becomes a secret of the run", () => {
-    const found = concealed(schema, parameters);
-    expect(JSON.stringify(found?.parameters)).not.toContain(secret);
-    expect(JSON.stringify(found?.parameters)).toContain("[redacted:");
-    expect(found?.secrets.map(({ value }) => value)).toContain(secret);
+    const concealed = concealInput(schema, parameters);
+    expect(JSON.stringify(concealed?.parameters)).not.toContain(secret);
+    expect(JSON.stringify(concealed?.parameters)).toContain("[redacted:");
+    expect(concealed?.secrets.map(({ value }) => value)).toContain(secret);
   });
 });
 
 it("replaces marked numbers and other values with the parameter's name", () => {
   const schema = { properties: { pin: { type: "integer", writeOnly: true }, on: { writeOnly: true } } };
-  expect(concealed(schema, { pin: 123456, on: true, none: null })).toEqual({
+  expect(concealInput(schema, { pin: 123456, on: true, none: null })).toEqual({
     parameters: { pin: "[redacted:pin]", on: "[redacted:on]", none: null },
     prompt: null,
     secrets: [{ name: "pin", value: "123456" }],
@@ -52,31 +60,31 @@ it.each([
   ["a value of a sensitive name", { password: "hunter2!" }],
   ["a login in an address", { url: "postgres://app:s3cr3t-word@db/app" }],
 ])("conceals %s without any schema", (_, parameters) => {
-  const found = concealed(undefined, parameters);
+  const concealed = concealInput(undefined, parameters);
   const [value] = Object.values(parameters);
-  expect(JSON.stringify(found?.parameters)).toContain("[redacted:");
-  expect(JSON.stringify(found?.parameters)).not.toContain(value);
+  expect(JSON.stringify(concealed?.parameters)).toContain("[redacted:");
+  expect(JSON.stringify(concealed?.parameters)).not.toContain(value);
 });
 
 it("conceals secrets in a prompt and keeps the text around them", () => {
-  const found = concealed(undefined, {}, "push with canary-6f1d20b7e4 please");
-  expect(found).toMatchObject({ parameters: {}, prompt: "push with [redacted:DEPLOY_TOKEN] please" });
+  const concealed = concealInput(undefined, {}, "push with canary-6f1d20b7e4 please");
+  expect(concealed).toMatchObject({ parameters: {}, prompt: "push with [redacted:DEPLOY_TOKEN] please" });
 });
 
-it("finds nothing in ordinary parameters", () => {
+it("returns null for ordinary parameters", () => {
   const schema = { properties: { mail: { type: "string", format: "email" }, x: { writeOnly: false } } };
-  expect(concealed(schema, { mail: "a@example.com", x: "plain", n: 7 }, "do it")).toBeNull();
-  expect(concealed({ properties: { x: marked } }, { y: "other" })).toBeNull();
+  expect(concealInput(schema, { mail: "a@example.com", x: "plain", n: 7 }, "do it")).toBeNull();
+  expect(concealInput({ properties: { x: passwordSchema } }, { y: "other" })).toBeNull();
 });
 
 it("treats everything as secret if a schema expands without end", () => {
-  const $defs: Record<string, object> = { s0: marked };
+  const $defs: Record<string, object> = { s0: passwordSchema };
   for (let no = 1; no < 400; no += 1)
     $defs[`s${no}`] = {
       anyOf: Array.from({ length: 10 }, (_, index) => ({ $ref: `#/$defs/s${Math.max(0, no - index - 1)}` })),
     };
   delete $defs["s0"];
-  const schema = { $defs, additionalProperties: { $ref: "#/$defs/s399" }, properties: { none: marked } };
+  const schema = { $defs, additionalProperties: { $ref: "#/$defs/s399" }, properties: { none: passwordSchema } };
   const many = Object.fromEntries(Array.from({ length: 3000 }, (_, no) => [`key${no}`, `value ${no}`]));
-  expect(JSON.stringify(concealed(schema, many)?.parameters)).not.toContain("value 2999");
+  expect(JSON.stringify(concealInput(schema, many)?.parameters)).not.toContain("value 2999");
 });

@@ -25,7 +25,7 @@ export function conceal(schema: object | undefined, input: RunInput, redactor: R
   const prompt = input.prompt === null ? null : redactor.text(input.prompt);
   if (parameters === input.parameters && prompt === input.prompt) return null;
   collectReplaced(replaced, parameters, secrets);
-  // only values inside the parameters were replaced
+  // Only values inside the parameters were replaced.
   return { parameters: parameters as RunInput["parameters"], prompt, secrets };
 }
 
@@ -78,7 +78,7 @@ function collectAll(value: unknown, name: string, secrets: NamedValue[]): void {
 function collectReplaced(before: unknown, after: unknown, secrets: NamedValue[]): void {
   if (before === after) return;
   if (typeof before === "string" && typeof after === "string") {
-    // the mark contains the name
+    // The mark contains the name.
     if (isRedactionMark(after)) secrets.push({ name: after.slice(redactionMarkStart.length, -1), value: before });
     return;
   }

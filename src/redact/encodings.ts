@@ -5,7 +5,7 @@
 export interface Needle {
   length: number;
   /** The spellings of a unit, as Latin-1 strings. */
-  unit(at: number): readonly string[];
+  getSpellings(at: number): readonly string[];
   /** Whether line ends may occur between units, because `base64` and `xxd` wrap lines. */
   wraps: boolean;
   /** The first four bytes in all spellings, if they are easy to list. */
@@ -22,23 +22,23 @@ export function createNeedles(value: string): Needle[] {
   const bytes = Buffer.from(value, "utf8");
   const points = Array.from(value);
   const needles: Needle[] = [
-    { length: bytes.length, unit: (at) => [String.fromCharCode(bytes[at]!)], wraps: false },
-    { length: points.length, unit: (at) => jsonUnit(points[at]!), wraps: false },
-    { length: bytes.length, unit: (at) => urlUnit(bytes[at]!), wraps: false },
-    { length: bytes.length * 2, unit: (at) => hexUnit(bytes, at), wraps: true },
+    { length: bytes.length, getSpellings: (at) => [String.fromCharCode(bytes[at]!)], wraps: false },
+    { length: points.length, getSpellings: (at) => listJsonSpellings(points[at]!), wraps: false },
+    { length: bytes.length, getSpellings: (at) => listUrlSpellings(bytes[at]!), wraps: false },
+    { length: bytes.length * 2, getSpellings: (at) => listHexSpellings(bytes, at), wraps: true },
   ];
   if (/^[A-Za-z0-9]{4}/.test(value)) {
     const start = value.slice(0, 4);
     needles[0]!.prefixes = [start];
     needles[1]!.prefixes = [start, "\\u00"];
-    const [lower, upper] = urlUnit(bytes[0]!);
+    const [lower, upper] = listUrlSpellings(bytes[0]!);
     needles[2]!.prefixes = [start, `${lower}%`, `${upper}%`];
   }
   if (points.some(mustEscape)) {
-    needles.push({ length: points.length, unit: (at) => nestedJsonUnit(points[at]!), wraps: false });
+    needles.push({ length: points.length, getSpellings: (at) => listNestedJsonSpellings(points[at]!), wraps: false });
   }
   for (let skipped = 0; skipped < 3; skipped++) {
-    const needle = base64Needle(bytes, skipped);
+    const needle = createBase64Needle(bytes, skipped);
     if (needle.length >= minBase64Length) needles.push(needle);
   }
   return needles;
@@ -47,7 +47,7 @@ export function createNeedles(value: string): Needle[] {
 /** Shorter needles would match base64 of other data too. */
 const minBase64Length = 6;
 
-function jsonUnit(point: string): string[] {
+function listJsonSpellings(point: string): string[] {
   const escaped = [unicodeEscape(point), unicodeEscape(point, true)];
   const short = shortEscapes[point];
   if (short !== undefined) escaped.push(short);
@@ -56,8 +56,8 @@ function jsonUnit(point: string): string[] {
 }
 
 /** JSON that is a string inside JSON. */
-function nestedJsonUnit(point: string): string[] {
-  return jsonUnit(point).map((spelling) => spelling.replace(/["\\]/g, "\\$&"));
+function listNestedJsonSpellings(point: string): string[] {
+  return listJsonSpellings(point).map((spelling) => spelling.replace(/["\\]/g, "\\$&"));
 }
 
 function mustEscape(point: string): boolean {
@@ -84,7 +84,7 @@ function unicodeEscape(point: string, capitals = false): string {
   return spelling;
 }
 
-function urlUnit(byte: number): string[] {
+function listUrlSpellings(byte: number): string[] {
   const lower = `%${byte.toString(16).padStart(2, "0")}`;
   const spellings = [lower, lower.toUpperCase()];
   if (byte === 0x20) spellings.push("+");
@@ -92,7 +92,7 @@ function urlUnit(byte: number): string[] {
   return spellings;
 }
 
-function hexUnit(bytes: Buffer, at: number): string[] {
+function listHexSpellings(bytes: Buffer, at: number): string[] {
   const digit = at % 2 === 0 ? bytes[at >> 1]! >> 4 : bytes[at >> 1]! & 15;
   const spelling = digit.toString(16);
   return digit > 9 ? [spelling, spelling.toUpperCase()] : [spelling];
@@ -101,7 +101,7 @@ function hexUnit(bytes: Buffer, at: number): string[] {
 /**
  * The base64 digits of the bytes, if `skipped` other bytes come before them. Omits digits that depend on other bytes.
  */
-function base64Needle(bytes: Buffer, skipped: number): Needle {
+function createBase64Needle(bytes: Buffer, skipped: number): Needle {
   const first = Math.ceil((skipped * 8) / 6);
   const bits = (skipped + bytes.length) * 8;
   const digit = (at: number): number => {
@@ -110,19 +110,19 @@ function base64Needle(bytes: Buffer, skipped: number): Needle {
     return (twoBytes >> (10 - (bit & 7))) & 63;
   };
   const length = Math.floor(bits / 6) - first;
-  const needle: Needle = { length, unit: (at) => base64Unit(base64Digits[digit(at)]!), wraps: true };
+  const needle: Needle = { length, getSpellings: (at) => listBase64Spellings(base64Digits[digit(at)]!), wraps: true };
   if (bits % 6 > 0) needle.overflow = { bits: bits % 6, value: digit(length) >> (6 - (bits % 6)) };
   return needle;
 }
 
-function base64Unit(digit: string): string[] {
+function listBase64Spellings(digit: string): string[] {
   if (digit === "+") return ["+", "-", "%2B", "%2b"];
   if (digit === "/") return ["/", "_", "%2F", "%2f", "\\/"];
   return [digit];
 }
 
 /** Returns -1 if the code is not a base64 or base64url digit. */
-export function base64Value(code: number): number {
+export function toBase64Value(code: number): number {
   const digit = base64Digits.indexOf(String.fromCharCode(code));
   return digit < 64 ? digit : digit - 2;
 }

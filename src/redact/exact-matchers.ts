@@ -1,31 +1,32 @@
-import { base64Value, createNeedles, type Needle } from "./encodings.ts";
+import { toBase64Value, createNeedles, type Needle } from "./encodings.ts";
 import { noMatch, createMark, needsMore, readLiteral, type Matcher, type View } from "./matcher.ts";
 
 /** Matches one value in every encoding. */
-export function exactMatchers(name: string, value: string): Matcher[] {
+export function createExactMatchers(name: string, value: string): Matcher[] {
   const mark = createMark(name);
   const matchers: Matcher[] = [];
   for (const needle of createNeedles(value).map(memoizeUnits)) {
-    matchers.push(needleMatcher(needle, mark));
-    if (needle.wraps && needle.length >= minWrappedLength) matchers.push(needleMatcher(withoutFirstFour(needle), mark));
+    matchers.push(createNeedleMatcher(needle, mark));
+    if (needle.wraps && needle.length >= minWrappedLength)
+      matchers.push(createNeedleMatcher(dropFirstFourUnits(needle), mark));
   }
   return matchers;
 }
 
 /** Computes each unit only once. */
 function memoizeUnits(needle: Needle): Needle {
-  const units: (readonly string[])[] = [];
-  return { ...needle, unit: (at) => (units[at] ??= needle.unit(at)) };
+  const spellingsByUnit: (readonly string[])[] = [];
+  return { ...needle, getSpellings: (at) => (spellingsByUnit[at] ??= needle.getSpellings(at)) };
 }
 
 /** A line end within the first four digits hides them from the search, so the rest is searched for too. */
-function withoutFirstFour(needle: Needle): Needle {
-  return { ...needle, length: needle.length - 4, unit: (at) => needle.unit(at + 4) };
+function dropFirstFourUnits(needle: Needle): Needle {
+  return { ...needle, length: needle.length - 4, getSpellings: (at) => needle.getSpellings(at + 4) };
 }
 
 const minWrappedLength = 16;
 
-function needleMatcher(needle: Needle, mark: string): Matcher {
+function createNeedleMatcher(needle: Needle, mark: string): Matcher {
   return {
     anchors: () => listPrefixes(needle),
     startsInAnchor: true,
@@ -42,7 +43,7 @@ function listPrefixes(needle: Needle): string[] {
   if (needle.prefixes !== undefined) return needle.prefixes;
   const prefixes: string[] = [];
   addPrefixes(prefixes, needle, "", 0, false);
-  if (needle.unit(0).some((spelling) => spelling.length > 1)) addPrefixes(prefixes, needle, "", 0, true);
+  if (needle.getSpellings(0).some((spelling) => spelling.length > 1)) addPrefixes(prefixes, needle, "", 0, true);
   return prefixes;
 }
 
@@ -52,15 +53,15 @@ function addPrefixes(prefixes: string[], needle: Needle, prefix: string, at: num
     return;
   }
   if (at === needle.length) return;
-  const unit = needle.unit(at);
-  const plain = unit.at(-1)!;
+  const spellings = needle.getSpellings(at);
+  const plain = spellings.at(-1)!;
   if (!isEscaped && isLetterOrDigit(plain)) {
     addPrefixes(prefixes, needle, prefix + plain, at + 1, isEscaped);
-    if (needle.wraps && unit.length > 1) addPrefixes(prefixes, needle, prefix + unit[0]!, at + 1, isEscaped);
+    if (needle.wraps && spellings.length > 1) addPrefixes(prefixes, needle, prefix + spellings[0]!, at + 1, isEscaped);
     return;
   }
-  for (const spelling of unit) {
-    if (!isEscaped || spelling.length > 1 || unit.length === 1)
+  for (const spelling of spellings) {
+    if (!isEscaped || spelling.length > 1 || spellings.length === 1)
       addPrefixes(prefixes, needle, prefix + spelling, at + 1, isEscaped);
   }
 }
@@ -75,18 +76,18 @@ function isLetterOrDigit(spelling: string): boolean {
 const lineEnds = ["\n", "\r\n", "\\n", "\\r\\n"];
 
 function readNeedle(text: View, at: number, needle: Needle): number {
-  let end = readOneOf(text, at, needle.unit(0));
+  let end = readOneOf(text, at, needle.getSpellings(0));
   for (let i = 1; i < needle.length && end >= 0; i++) {
-    const unit = needle.unit(i);
-    const next = readOneOf(text, end, unit);
-    end = next === noMatch && needle.wraps ? readWrapped(text, end, unit) : next;
+    const spellings = needle.getSpellings(i);
+    const next = readOneOf(text, end, spellings);
+    end = next === noMatch && needle.wraps ? readWrapped(text, end, spellings) : next;
   }
   return end >= 0 && needle.overflow !== undefined ? readOverflow(text, end, needle.overflow) : end;
 }
 
-function readWrapped(text: View, at: number, unit: readonly string[]): number {
+function readWrapped(text: View, at: number, spellings: readonly string[]): number {
   const afterLineEnd = readOneOf(text, at, lineEnds);
-  return afterLineEnd < 0 ? afterLineEnd : readOneOf(text, afterLineEnd, unit);
+  return afterLineEnd < 0 ? afterLineEnd : readOneOf(text, afterLineEnd, spellings);
 }
 
 function readOneOf(text: View, at: number, literals: readonly string[]): number {
@@ -106,7 +107,7 @@ function readOneOf(text: View, at: number, literals: readonly string[]): number 
 function readOverflow(text: View, at: number, overflow: { bits: number; value: number }): number {
   const { bytes } = text;
   if (at === bytes.length) return text.open ? needsMore : at;
-  const value = base64Value(bytes[at]!);
+  const value = toBase64Value(bytes[at]!);
   if (value < 0 || value >> (6 - overflow.bits) !== overflow.value) return at;
   let end = at + 1;
   while (end < bytes.length && end < at + 3 && bytes[end] === equalsSign) end++;

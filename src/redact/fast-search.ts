@@ -27,14 +27,14 @@ export function compileFastSearch(keys: Iterable<number>): FastSearch {
   }
   const positions = new Int32Array(memory.buffer, positionsStart);
   return (bytes, onCandidate) => {
-    // pieces overlap by three bytes, so that each position is checked exactly once
+    // Pieces overlap by three bytes, so that each position is checked exactly once.
     for (let from = 0; from + 4 <= bytes.length; from += pieceSize) {
       const piece = bytes.subarray(from, from + pieceSize + 3);
       memory.set(piece, textStart);
       const end = piece.length - 3;
       const count = collect(0, end, 0) / 4;
       for (let i = 0; i < count; i++) {
-        // the last few may be beyond the piece, in bytes that remain of an earlier piece
+        // The last positions may be beyond the piece, in bytes that remain of an earlier piece.
         if (positions[i]! < end && !onCandidate(from + positions[i]!)) return;
       }
     }
@@ -44,7 +44,7 @@ export function compileFastSearch(keys: Iterable<number>): FastSearch {
 const pieceSize = 65_536;
 /** How many positions are checked per iteration. */
 const positionsPerIteration = 8;
-// memory layout: the hashes, the second hashes, the piece of text, the positions found in it
+// The layout of the memory: the hashes, the second hashes, the piece of text, and the positions found in it.
 const textStart = 2 * hashCount;
 const positionsStart = textStart + pieceSize + 64;
 const pages = Math.ceil((positionsStart + 4 * (pieceSize + positionsPerIteration)) / 65_536);
@@ -71,7 +71,7 @@ interface WebAssemblyApi {
 const magic = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
 
 function assembleModule(): Uint8Array {
-  const code = assembleFunction();
+  const code = encodeFunction();
   return Uint8Array.from([
     ...magic,
     ...encodeSection(1, [1, 0x60, 3, i32, i32, i32, 1, i32]),
@@ -82,22 +82,34 @@ function assembleModule(): Uint8Array {
   ]);
 }
 
-function assembleFunction(): number[] {
-  const anyMatch = firstHashMatches(0);
+function encodeFunction(): number[] {
+  const anyMatch = encodeFirstHashTest(0);
   const collectMatches: number[] = [];
   for (let offset = 0; offset < positionsPerIteration; offset++) {
-    if (offset > 0) anyMatch.push(...firstHashMatches(offset), or);
+    if (offset > 0) anyMatch.push(...encodeFirstHashTest(offset), or);
     collectMatches.push(
-      ...firstHashMatches(offset),
-      ...secondHashMatches(offset),
+      ...encodeFirstHashTest(offset),
+      ...encodeSecondHashTest(offset),
       and,
       ifBlock,
       noValue,
-      ...writePosition(offset),
+      ...encodePositionWrite(offset),
       endBlock,
     );
   }
-  const returnAtEnd = [getLocal, at, getLocal, end, greaterOrEqual, ifBlock, noValue, getLocal, out, returns, endBlock];
+  const returnAtEnd = [
+    getLocal,
+    at,
+    getLocal,
+    end,
+    greaterOrEqual,
+    ifBlock,
+    noValue,
+    getLocal,
+    out,
+    returnInstruction,
+    endBlock,
+  ];
   const advance = [getLocal, at, constant, ...encodeSigned(positionsPerIteration), add, setLocal, at];
   const checkPositions = [...anyMatch, ifBlock, noValue, ...collectMatches, endBlock];
   const noLocals = 0;
@@ -116,23 +128,23 @@ function assembleFunction(): number[] {
   ];
 }
 
-function firstHashMatches(offset: number): number[] {
-  return hashLookup(offset, multiplier, 0);
+function encodeFirstHashTest(offset: number): number[] {
+  return encodeHashLookup(offset, multiplier, 0);
 }
 
-function secondHashMatches(offset: number): number[] {
-  return hashLookup(offset, secondMultiplier, hashCount);
+function encodeSecondHashTest(offset: number): number[] {
+  return encodeHashLookup(offset, secondMultiplier, hashCount);
 }
 
 /** memory[table + ((fourBytesAt(at + offset) * factor) >>> shift)] */
-function hashLookup(offset: number, factor: number, table: number): number[] {
+function encodeHashLookup(offset: number, factor: number, table: number): number[] {
   const fourBytes = [getLocal, at, load32, unaligned, ...encodeUnsigned(textStart + offset)];
   const hash = [constant, ...encodeSigned(factor), multiply, constant, ...encodeSigned(32 - hashBits), shiftRight];
   return [...fourBytes, ...hash, load8, unaligned, ...encodeUnsigned(table)];
 }
 
 /** positions[out] = at + offset; out += 4 */
-function writePosition(offset: number): number[] {
+function encodePositionWrite(offset: number): number[] {
   const value = [getLocal, at, constant, ...encodeSigned(offset), add];
   return [getLocal, out, ...value, store32, unaligned, ...encodeUnsigned(positionsStart), ...advanceOut];
 }
@@ -163,7 +175,7 @@ const loop = 0x03;
 const ifBlock = 0x04;
 const endBlock = 0x0b;
 const branch = 0x0c;
-const returns = 0x0f;
+const returnInstruction = 0x0f;
 const getLocal = 0x20;
 const setLocal = 0x21;
 const load32 = 0x28;

@@ -1,9 +1,9 @@
-import { byteClass, noMatch, latin1, createMark, needsMore, readLiteral, readRun, visibleExcept } from "./matcher.ts";
+import { byteClass, noMatch, toLatin1, createMark, needsMore, readLiteral, readRun, visibleExcept } from "./matcher.ts";
 import type { ByteClass, Matcher } from "./matcher.ts";
 import { isPlaceholder } from "./secret-heuristics.ts";
 
 /** Matches logins by their context instead of by a name. */
-export function loginMatchers(): Matcher[] {
+export function createLoginMatchers(): Matcher[] {
   return [userinfoMatcher, bearerMatcher, basicMatcher, botMatcher];
 }
 
@@ -19,7 +19,7 @@ const userinfoMatcher: Matcher = {
     const end = readRun(text, start, passwordBytes, 1, 1024);
     const afterSign = end < 0 ? end : readLiteral(text, end, "@");
     if (afterSign === needsMore) return { undecidedFrom: start };
-    if (afterSign === noMatch || isPlaceholder(latin1(text.bytes, start, end))) return undefined;
+    if (afterSign === noMatch || isPlaceholder(toLatin1(text.bytes, start, end))) return undefined;
     return { start, end, mark: createMark("url-password"), rank: 1 };
   },
 };
@@ -29,14 +29,14 @@ const schemeEnds = "abcdefghijklmnopqrstuvwxyz345SPLB";
 const userBytes = visibleExcept("/?#@:\"'`<>\\");
 const passwordBytes = visibleExcept("/?#@\"'`<>\\");
 
-const bearerMatcher = schemeMatcher({
+const bearerMatcher = createSchemeMatcher({
   word: "bearer",
   bytes: byteClass("A-Za-z0-9._~+/=-"),
   mark: createMark("bearer-token"),
   accepts: (token) => /\d/.test(token) || token.length >= 40,
 });
 
-const basicMatcher = schemeMatcher({
+const basicMatcher = createSchemeMatcher({
   word: "basic",
   bytes: byteClass("A-Za-z0-9+/=_-"),
   mark: createMark("basic-login"),
@@ -52,7 +52,7 @@ interface Scheme {
 }
 
 /** Matches `Bearer …` and `Basic …`, with or without the header's name. */
-function schemeMatcher({ word, bytes, mark, accepts }: Scheme): Matcher {
+function createSchemeMatcher({ word, bytes, mark, accepts }: Scheme): Matcher {
   const lower = word.slice(1);
   const upper = lower.toUpperCase();
   return {
@@ -65,7 +65,7 @@ function schemeMatcher({ word, bytes, mark, accepts }: Scheme): Matcher {
       if (start < 0) return undefined;
       const end = readRun(text, start, bytes, 8, 4096);
       if (end === needsMore) return { undecidedFrom: start };
-      if (end === noMatch || !accepts(latin1(text.bytes, start, end))) return undefined;
+      if (end === noMatch || !accepts(toLatin1(text.bytes, start, end))) return undefined;
       return { start, end, mark, rank: 1 };
     },
   };
@@ -78,7 +78,7 @@ const botMatcher: Matcher = {
   anchors: () => [":AAE", ":AAF", ":AAG", ":AAH"],
   startsInAnchor: true,
   match(text, at) {
-    const digits = latin1(text.bytes, Math.max(0, at - 10), at);
+    const digits = toLatin1(text.bytes, Math.max(0, at - 10), at);
     if (!/\d{8}$/.test(digits)) return undefined;
     const end = readRun(text, at + 1, botBytes, 33, 64);
     if (end === needsMore) return { undecidedFrom: at };

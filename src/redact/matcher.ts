@@ -122,7 +122,7 @@ export function visibleExcept(excluded: string): ByteClass {
   return table;
 }
 
-export function latin1(bytes: Uint8Array, start: number, end: number): string {
+export function toLatin1(bytes: Uint8Array, start: number, end: number): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString("latin1");
 }
 

@@ -1,4 +1,4 @@
-import { byteClass, noMatch, latin1, createMark, needsMore, readLiteral, readRun } from "./matcher.ts";
+import { byteClass, noMatch, toLatin1, createMark, needsMore, readLiteral, readRun } from "./matcher.ts";
 import type { Matcher, View } from "./matcher.ts";
 
 /**
@@ -9,7 +9,7 @@ export const privateKeyMatcher: Matcher = {
   anchors: () => ["VATE"],
   startsInAnchor: false,
   match(text, at) {
-    if (!/-----BEGIN [A-Z0-9 ]{0,24}PRI$/.test(latin1(text.bytes, Math.max(0, at - 48), at))) return undefined;
+    if (!/-----BEGIN [A-Z0-9 ]{0,24}PRI$/.test(toLatin1(text.bytes, Math.max(0, at - 48), at))) return undefined;
     const afterKey = readLiteral(text, at, "VATE KEY");
     if (afterKey < 0) return undefined;
     const block = readLiteral(text, afterKey, " BLOCK");

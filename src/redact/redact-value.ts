@@ -1,6 +1,6 @@
 import { redactionMarkStart } from "../model/redaction-mark.ts";
 import { createMark } from "./matcher.ts";
-import { isLikelySecret, sensitiveWord } from "./secret-heuristics.ts";
+import { isLikelySecret, findSensitiveWord } from "./secret-heuristics.ts";
 
 /** Redacts a text in one step, or a long text piece by piece. */
 export interface TextRedactor {
@@ -33,7 +33,7 @@ const memberWork = 20;
 function* walk(value: unknown, context: Walk): Generator<undefined, unknown> {
   if (typeof value === "string") return yield* redactText(value, context);
   if (typeof value !== "object" || value === null) return value;
-  // replace data that cannot be read completely
+  // Replace data that cannot be read completely.
   if (context.parents.includes(value)) return createMark("circular");
   if (context.parents.length >= maxDepth) return createMark("too-deep");
   context.parents.push(value);
@@ -77,7 +77,7 @@ function* walkRecord(record: object, context: Walk): Generator<undefined, unknow
     isChanged ||= result !== item || newKey !== key;
     results.set(newKey, result);
   }
-  // Object.fromEntries is safe for a key such as __proto__; assignment is not
+  // Object.fromEntries is safe for a key such as __proto__; assignment is not.
   return isChanged ? Object.fromEntries(results) : record;
 }
 
@@ -104,7 +104,7 @@ function toUniqueKey(key: string, used: ReadonlyMap<string, unknown>): string {
 function* walkNamed(name: string | undefined, item: unknown, context: Walk): Generator<undefined, unknown> {
   const result = yield* walk(item, context);
   if (name === undefined || typeof item !== "string" || result !== item) return result;
-  const word = sensitiveWord(name);
+  const word = findSensitiveWord(name);
   if (word === undefined || !isLikelySecret(item) || /\s/.test(item) || item.startsWith(redactionMarkStart))
     return item;
   return createMark(word);

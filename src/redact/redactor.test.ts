@@ -4,14 +4,14 @@ import { tokenShapes } from "./fixtures/token-shapes.ts";
 import { listForms } from "./fixtures/forms.ts";
 import { createRedactor } from "./redactor.ts";
 
-const none = createRedactor({ variables: {} });
+const redactorWithoutValues = createRedactor({ variables: {} });
 
 describe("exact values", () => {
   const secret = 'pa"ss\\wörd /+%42';
   const redactor = createRedactor({ variables: { DB_PASSWORD: secret, HOME: "/home/alice" } });
 
-  test.each(listForms(secret))("are redacted as %s", (_form, written) => {
-    expect(redactor.text(`before|${written}|after`)).toMatch(/^before\|.{0,2}\[redacted:DB_PASSWORD\].{0,4}\|after$/);
+  test.each(listForms(secret))("are redacted as %s", (_form, encoded) => {
+    expect(redactor.text(`before|${encoded}|after`)).toMatch(/^before\|.{0,2}\[redacted:DB_PASSWORD\].{0,4}\|after$/);
   });
 
   test("leave no bits in base64 that ends with them", () => {
@@ -66,7 +66,7 @@ describe("exact values", () => {
     expect(testRedactor.text("emacs-nox emacs-gtk")).toBe("emacs-nox [redacted:NPM_TOKEN]");
   });
 
-  test("are those at the time the redactor was created", () => {
+  test("are copied when the redactor is created", () => {
     const variables: Record<string, string> = { NPM_TOKEN: "first-value" };
     const testRedactor = createRedactor({ variables });
     variables["NPM_TOKEN"] = "second-value";
@@ -84,7 +84,7 @@ describe("exact values", () => {
     expect(testRedactor.text("abc_def_ghipassword=hunter22")).toBe("[redacted:API_TOKEN]password=[redacted:password]");
   });
 
-  test("leave nothing of either if they overlap", () => {
+  test("leave no part of either value if two values overlap", () => {
     const testRedactor = createRedactor({
       variables: {},
       values: [
@@ -98,25 +98,25 @@ describe("exact values", () => {
 });
 
 describe("token shapes", () => {
-  test.each(tokenShapes)("%s", (_title, text, expected) => {
-    expect(none.text(text)).toBe(expected);
+  test.each(tokenShapes)("are redacted: %s", (_title, text, expected) => {
+    expect(redactorWithoutValues.text(text)).toBe(expected);
   });
 
-  test("redacts an incomplete private key to its last line", () => {
+  test("include an incomplete private key, up to its last line", () => {
     const body = `${"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcw".repeat(2)}\n${"ggSjAgEAAoIBAQC7VJTUt9Us8cKj".repeat(2)}`;
-    expect(none.text(`-----BEGIN PRIVATE KEY-----\n${body}\nDone, all is well`)).toBe(
+    expect(redactorWithoutValues.text(`-----BEGIN PRIVATE KEY-----\n${body}\nDone, all is well`)).toBe(
       "-----BEGIN PRIVATE KEY-----[redacted:private-key]\nDone, all is well",
     );
   });
 });
 
 test.each(ordinaryTexts.map((text) => [text]))("keeps ordinary text: %s", (text) => {
-  expect(none.text(text)).toBe(text);
+  expect(redactorWithoutValues.text(text)).toBe(text);
 });
 
 test("keeps bytes that are not UTF-8", () => {
   const bytes = Uint8Array.from({ length: 4096 }, (_, index) => (index * 7919) & 0xff);
-  expect(none.bytes(bytes)).toEqual(bytes);
+  expect(redactorWithoutValues.bytes(bytes)).toEqual(bytes);
   const testRedactor = createRedactor({ variables: { API_KEY: "a-secret-value" } });
   const surrounded = Buffer.concat([bytes, Buffer.from("a-secret-value"), bytes]);
   expect(Buffer.from(testRedactor.bytes(surrounded))).toEqual(

@@ -1,13 +1,13 @@
 import type { Redactor, RedactStream } from "../model/process.ts";
 import { assignmentMatcher } from "./assignment-matcher.ts";
-import { exactMatchers } from "./exact-matchers.ts";
-import { loginMatchers } from "./login-matchers.ts";
+import { createExactMatchers } from "./exact-matchers.ts";
+import { createLoginMatchers } from "./login-matchers.ts";
 import { markMatcher } from "./mark-matcher.ts";
 import { redactValue } from "./redact-value.ts";
 import { privateKeyMatcher } from "./private-key-matcher.ts";
 import { addMatchers, createIndex, type Index } from "./scan.ts";
 import { chooseSecretValues, type NamedValue } from "./secret-values.ts";
-import { shapeMatchers } from "./shape-matchers.ts";
+import { createShapeMatchers } from "./shape-matchers.ts";
 import { openStream, redactBytes } from "./stream.ts";
 
 export interface RedactorOptions {
@@ -48,7 +48,7 @@ export function createRedactor({ variables, values = [] }: RedactorOptions): Red
   }
 
   function* valueInPieces<T>(plain: T): Generator<undefined, T> {
-    // the shape is unchanged: strings are replaced only with strings
+    // The shape is unchanged: strings are replaced only with strings.
     return (yield* redactValue(plain, { text, inPieces })) as T;
   }
 
@@ -78,7 +78,8 @@ const minSecretLength = 6;
 
 function createExactIndex({ variables, values }: Required<RedactorOptions>): Index {
   const index = createIndex();
-  for (const { name, value } of chooseSecretValues(variables, values)) addMatchers(index, exactMatchers(name, value));
+  for (const { name, value } of chooseSecretValues(variables, values))
+    addMatchers(index, createExactMatchers(name, value));
   return index;
 }
 
@@ -95,10 +96,16 @@ function createLazyIndex(options: Required<RedactorOptions>): (length: number) =
     if (secrets === undefined) {
       secrets = chooseSecretValues(options.variables, options.values);
       shortestLength = secrets.reduce((min, { value }) => Math.min(min, value.length), Infinity);
-      addMatchers(index, [markMatcher, ...shapeMatchers(), privateKeyMatcher, ...loginMatchers(), assignmentMatcher]);
+      addMatchers(index, [
+        markMatcher,
+        ...createShapeMatchers(),
+        privateKeyMatcher,
+        ...createLoginMatchers(),
+        assignmentMatcher,
+      ]);
     }
     if (!isComplete && length >= shortestLength) {
-      for (const { name, value } of secrets) addMatchers(index, exactMatchers(name, value));
+      for (const { name, value } of secrets) addMatchers(index, createExactMatchers(name, value));
       isComplete = true;
     }
     return index;

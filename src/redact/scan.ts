@@ -156,7 +156,7 @@ function compareSpans(a: Span, b: Span): number {
   return a.start - b.start || a.rank - b.rank || b.end - a.end;
 }
 
-// added to a prefix, so that prefixes of different lengths differ in one set of small integers
+// Added to a prefix, so that prefixes of different lengths differ in one set of small integers.
 const oneByte = 0x1_000_000;
 const twoBytes = 0x2_000_000;
 const threeBytes = 0x3_000_000;

@@ -16,7 +16,7 @@ export interface SchemaSecrets {
  */
 const maxVisitedSchemas = 10_000;
 
-const secretMark = /"writeOnly":true|"format":"password"/;
+const secretKeywordPattern = /"writeOnly":true|"format":"password"/;
 
 const combinators = ["allOf", "anyOf", "oneOf"] as const;
 const conditionals = ["if", "then", "else"] as const;
@@ -28,7 +28,7 @@ const propertyKeywords = ["additionalProperties", "unevaluatedProperties"] as co
  * none.
  */
 export function findSchemaSecrets(schema: object | undefined): SchemaSecrets | null {
-  if (schema === undefined || !secretMark.test(JSON.stringify(schema))) return null;
+  if (schema === undefined || !secretKeywordPattern.test(JSON.stringify(schema))) return null;
   const anchors = collectAnchors(schema);
   let visitedCount = 0;
   const expand = (schemas: Iterable<unknown>): object[] => {
@@ -56,7 +56,7 @@ export function findSchemaSecrets(schema: object | undefined): SchemaSecrets | n
       visitedCount > maxVisitedSchemas ||
       schemas.some((candidate) => get(candidate, "writeOnly") === true || get(candidate, "format") === "password"),
     childSchemas(schemas, key) {
-      // all items of a list share their schemas, unless the schema distinguishes them by index
+      // All items of a list share their schemas, unless the schema distinguishes them by index.
       const cacheKey = typeof key === "number" && !schemas.some(distinguishesItems) ? 0 : key;
       const children = childCache.get(schemas) ?? new Map<string | number, ApplicableSchemas>();
       childCache.set(schemas, children);
@@ -79,7 +79,7 @@ function findChildren(schema: object, key: string | number): unknown[] {
   }
   const properties = get(schema, "properties");
   const named = isObject(properties) && Object.hasOwn(properties, key) ? [get(properties, key)] : [];
-  // include all patterns without evaluating them, because a hostile pattern could take exponential time
+  // Include all patterns without evaluating them, because a hostile pattern could take exponential time.
   const unnamed = named.length > 0 ? [] : propertyKeywords.map((name) => get(schema, name));
   return [...named, ...unnamed, ...toValues(get(schema, "patternProperties"))];
 }
@@ -97,7 +97,7 @@ function decodePointer(pointer: string): string {
   try {
     return decodeURIComponent(pointer);
   } catch {
-    // the percent-encoding is invalid: use the pointer unchanged
+    // The percent-encoding is invalid, so use the pointer unchanged.
     return pointer;
   }
 }

@@ -32,7 +32,7 @@ const ordinaryText = new RegExp(
  * Returns the word that marks a name as sensitive. It must be at the end of the name: `token_count` is not sensitive.
  * Redaction marks show only this word, because the rest of the name may belong to another secret.
  */
-export function sensitiveWord(name: string): string | undefined {
+export function findSensitiveWord(name: string): string | undefined {
   return sensitiveName.exec(name)?.[0].replace(/^[_-]/, "").toLowerCase();
 }
 

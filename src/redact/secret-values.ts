@@ -20,7 +20,7 @@ export function chooseSecretValues(
   for (const name in variables) {
     if (!looksSecret(name)) continue;
     const value = variables[name];
-    if (value !== undefined && isWorthHiding(value.trim())) chosen.push({ name, value });
+    if (value !== undefined && isWorthRedacting(value.trim())) chosen.push({ name, value });
   }
   return addLines(chosen);
 }
@@ -44,7 +44,7 @@ function isPemFrame(line: string): boolean {
   return line.trimStart().startsWith("-----");
 }
 
-function isWorthHiding(value: string): boolean {
+function isWorthRedacting(value: string): boolean {
   if (value.length < 6 || commonWords.has(value.toLowerCase())) return false;
   if (/^[\d.,]+$/.test(value)) return value.length >= 8;
   if (/^(\.{0,2}|~)\/|^[A-Za-z]:\\/.test(value)) return value.split(/[/\\]/).some(looksRandom);

@@ -81,11 +81,11 @@ const shapes: readonly Shape[] = [
   },
 ];
 
-export function shapeMatchers(): Matcher[] {
-  return shapes.map(shapeMatcher);
+export function createShapeMatchers(): Matcher[] {
+  return shapes.map(createShapeMatcher);
 }
 
-function shapeMatcher(shape: Shape): Matcher {
+function createShapeMatcher(shape: Shape): Matcher {
   const mark = createMark(shape.name);
   return {
     anchors: () => shape.prefixes.flatMap(listAnchors),

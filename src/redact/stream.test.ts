@@ -44,13 +44,13 @@ const anyBytes = fc.oneof(
   { weight: 9, arbitrary: wholeText },
   { weight: 1, arbitrary: fc.uint8Array().map((raw) => Buffer.from(raw)) },
 );
-const cuts = fc.array(fc.nat(400), { maxLength: 40 });
+const chunkSizes = fc.array(fc.nat(400), { maxLength: 40 });
 
 describe("a stream", () => {
   test("redacts any chunks like the whole text", () => {
     fc.assert(
-      fc.property(anyBytes, cuts, (whole, sizes) => {
-        expect(streamed(whole, sizes)).toBe(latin1(redactor.bytes(whole)));
+      fc.property(anyBytes, chunkSizes, (input, sizes) => {
+        expect(redactInChunks(input, sizes)).toBe(toLatin1(redactor.bytes(input)));
       }),
       { numRuns: 1500 },
     );
@@ -58,13 +58,13 @@ describe("a stream", () => {
 
   test("redacts byte by byte like the whole text", () => {
     fc.assert(
-      fc.property(anyBytes, (whole) => {
+      fc.property(anyBytes, (input) => {
         expect(
-          streamed(
-            whole,
-            Array.from(whole, () => 1),
+          redactInChunks(
+            input,
+            Array.from(input, () => 1),
           ),
-        ).toBe(latin1(redactor.bytes(whole)));
+        ).toBe(toLatin1(redactor.bytes(input)));
       }),
       { numRuns: 150 },
     );
@@ -78,8 +78,8 @@ describe("a stream", () => {
         fc.array(fc.integer({ min: 1, max: 90_000 }), { maxLength: 12 }),
         fc.nat(70_000),
         (text, sizes, offset) => {
-          const whole = Buffer.concat([filler.subarray(0, offset), text, filler.subarray(offset), text]);
-          expect(streamed(whole, sizes) === latin1(redactor.bytes(whole))).toBe(true);
+          const input = Buffer.concat([filler.subarray(0, offset), text, filler.subarray(offset), text]);
+          expect(redactInChunks(input, sizes) === toLatin1(redactor.bytes(input))).toBe(true);
         },
       ),
       { numRuns: 20 },
@@ -89,8 +89,8 @@ describe("a stream", () => {
   test("misses no secret where the pieces of the fast search meet", () => {
     const filler = Buffer.alloc(70_000, "some ordinary words. ");
     for (let offset = 65_536 - 14; offset <= 65_536; offset++) {
-      const whole = Buffer.concat([filler.subarray(0, offset), Buffer.from(secrets[0]!), filler]);
-      expect(latin1(redactor.bytes(whole)), `at ${offset}`).not.toContain(secrets[0]);
+      const input = Buffer.concat([filler.subarray(0, offset), Buffer.from(secrets[0]!), filler]);
+      expect(toLatin1(redactor.bytes(input)), `at ${offset}`).not.toContain(secrets[0]);
     }
   });
 
@@ -103,51 +103,51 @@ describe("a stream", () => {
       "http://host",
       "-----BEGIN PRIVATE KEY-----",
     ]) {
-      expect(latin1(redactor.stream().push(Buffer.from(text)))).toBe(text);
+      expect(toLatin1(redactor.stream().push(Buffer.from(text)))).toBe(text);
     }
   });
 
   test("holds back only bytes that may become a secret", () => {
     const stream = redactor.stream();
-    expect(latin1(stream.push(Buffer.from("value: k8Jd0s")))).toBe("value: ");
-    expect(latin1(stream.push(Buffer.from("LqP2vX!")))).toBe("[redacted:secret-0]!");
-    expect(latin1(stream.push(Buffer.from("value: k8Jd0s")))).toBe("value: ");
-    expect(latin1(stream.end())).toBe("k8Jd0s");
+    expect(toLatin1(stream.push(Buffer.from("value: k8Jd0s")))).toBe("value: ");
+    expect(toLatin1(stream.push(Buffer.from("LqP2vX!")))).toBe("[redacted:secret-0]!");
+    expect(toLatin1(stream.push(Buffer.from("value: k8Jd0s")))).toBe("value: ");
+    expect(toLatin1(stream.end())).toBe("k8Jd0s");
   });
 
   test("holds back a bounded amount of an endless token", () => {
     const stream = redactor.stream();
-    let held = 0;
+    let heldBytes = 0;
     for (let i = 0; i < 200; i++) {
       const chunk = Buffer.from((i === 0 ? "ghp_" : "") + "a1".repeat(512));
-      held += chunk.length - stream.push(chunk).length;
+      heldBytes += chunk.length - stream.push(chunk).length;
     }
-    expect(held).toBeLessThan(8192);
+    expect(heldBytes).toBeLessThan(8192);
   });
 });
 
-test("changes nothing when a text is redacted twice", () => {
+test("changes nothing when text is redacted twice", () => {
   fc.assert(
-    fc.property(anyBytes, (whole) => {
-      const once = redactor.bytes(whole);
-      expect(latin1(redactor.bytes(once))).toBe(latin1(once));
+    fc.property(anyBytes, (input) => {
+      const once = redactor.bytes(input);
+      expect(toLatin1(redactor.bytes(once))).toBe(toLatin1(once));
     }),
     { numRuns: 1500 },
   );
 });
 
-function streamed(whole: Buffer, sizes: readonly number[]): string {
+function redactInChunks(input: Buffer, sizes: readonly number[]): string {
   const stream = redactor.stream();
   const out: Uint8Array[] = [];
   let offset = 0;
   for (const size of sizes) {
-    out.push(stream.push(whole.subarray(offset, offset + size)));
+    out.push(stream.push(input.subarray(offset, offset + size)));
     offset += size;
   }
-  out.push(stream.push(whole.subarray(offset)), stream.end());
-  return latin1(Buffer.concat(out));
+  out.push(stream.push(input.subarray(offset)), stream.end());
+  return toLatin1(Buffer.concat(out));
 }
 
-function latin1(bytes: Uint8Array): string {
+function toLatin1(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString("latin1");
 }

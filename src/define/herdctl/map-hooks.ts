@@ -18,14 +18,14 @@ export function mapHooks(sources: readonly Source[]): Keys {
         note(source, ["hooks", list], "is an unknown key; it was skipped");
   const webhooks: string[] = [];
   const commands = (["after_run", "on_error"] as const).flatMap((list) => {
-    const last = definitions.findLast(({ lists }) => lists[list] !== undefined);
-    const hooks: unknown = last?.lists[list];
+    const lastDefinition = definitions.findLast(({ lists }) => lists[list] !== undefined);
+    const hooks: unknown = lastDefinition?.lists[list];
     return (Array.isArray(hooks) ? hooks : []).flatMap((hook: unknown, index) => {
       const keys = isRecord(hook) ? hook : {};
       const defaultEvents = list === "on_error" ? ["failed"] : null;
-      const name = mapWebhook(keys, ["hooks", list, index], defaultEvents, last!.source);
+      const name = mapWebhook(keys, ["hooks", list, index], defaultEvents, lastDefinition!.source);
       if (name !== null) webhooks.push(name);
-      return name === null ? mapCommand(keys, ["hooks", list, index], defaultEvents, last!.source) : [];
+      return name === null ? mapCommand(keys, ["hooks", list, index], defaultEvents, lastDefinition!.source) : [];
     });
   });
   const webhookKeys = webhooks.length === 0 ? {} : { webhooks: [...new Set(webhooks)] };
@@ -44,7 +44,7 @@ function mapWebhook(hook: Keys, path: PropertyKey[], defaultEvents: string[] | n
     .replaceAll(/[^A-Za-z0-9._-]+/g, "-")
     .replaceAll(/^[._-]+/g, "")
     .slice(0, 100);
-  const registered = slug === "" ? "webhook" : slug;
+  const webhookName = slug === "" ? "webhook" : slug;
   const events = (Array.isArray(on_events) ? on_events.map(String) : null) ??
     defaultEvents ?? ["completed", "failed", "cancelled"];
   const statuses = new Set(events.map((event) => (event === "timeout" ? "failed" : event)));
@@ -52,9 +52,9 @@ function mapWebhook(hook: Keys, path: PropertyKey[], defaultEvents: string[] | n
   note(
     source,
     path,
-    `became the webhook ${registered}; register it: drover webhooks add ${registered} ${shellQuote(url)} --named${options}`,
+    `became the webhook ${webhookName}; register it: drover webhooks add ${webhookName} ${shellQuote(url)} --named${options}`,
   );
-  return registered;
+  return webhookName;
 }
 
 function mapCommand(hook: Keys, path: PropertyKey[], defaultEvents: string[] | null, source: Source): string[] {
@@ -75,10 +75,10 @@ function mapCommand(hook: Keys, path: PropertyKey[], defaultEvents: string[] | n
     note(source, [...path, "continue_on_error"], "has no equivalent: the next hook always runs");
   for (const key of Object.keys(others)) note(source, [...path, key], "has no equivalent");
   const events = (Array.isArray(on_events) ? on_events.map(String) : null) ?? defaultEvents;
-  return [events === null ? command : `if ${events.map(statusTest).join(" || ")}; then\n${command}\nfi`];
+  return [events === null ? command : `if ${events.map(createStatusTest).join(" || ")}; then\n${command}\nfi`];
 }
 
-function statusTest(event: string): string {
+function createStatusTest(event: string): string {
   return event === "timeout" ? '[ "$DROVER_RUN_REASON" = timeout ]' : `[ "$DROVER_RUN_STATUS" = ${shellQuote(event)} ]`;
 }
 

@@ -51,7 +51,7 @@ const mappers: Record<string, KeyMapper | string> = {
   },
   runtime: (value) => ({ executor: value === "cli" ? "claude" : "claude-sdk" }),
   setting_sources: mapSettingSources,
-  // mapHooks handles the hooks of all sources together
+  // mapHooks converts the hooks of all sources together.
   hooks: () => ({}),
   schedules: mapSchedules,
   default_prompt: "has no equivalent except in schedules: pass the prompt of a run with --prompt",

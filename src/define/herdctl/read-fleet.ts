@@ -61,12 +61,12 @@ const fleetKeys: Record<string, string> = {
 };
 
 /**
- * `inherited` are the defaults of the enclosing fleets, except for the outermost fleet, whose defaults are written
+ * `inheritedDefaults` are the defaults of the enclosing fleets, except for the outermost fleet, whose defaults are written
  * separately. `prefix` precedes the name of each agent.
  */
 async function readFleet(
   source: Source,
-  inherited: Record<string, unknown>,
+  inheritedDefaults: Record<string, unknown>,
   prefix: string | null,
   context: ReadContext,
 ): Promise<Fleet> {
@@ -74,12 +74,13 @@ async function readFleet(
   for (const key of Object.keys(others)) note(source, [key], fleetKeys[key] ?? "is an unknown key; it was skipped");
   const directory = dirname(source.file);
   const ownDefaults = isRecord(defaults) ? mapKeys(selectPart(source, ["defaults"], defaults), directory) : {};
-  const merged = prefix === null ? {} : mergeKeys(inherited, ownDefaults);
-  const hasDirectory = ownDefaults["working_directory"] !== undefined || merged["working_directory"] !== undefined;
-  const imported: Fleet["agents"] = [];
+  const effectiveDefaults = prefix === null ? {} : mergeKeys(inheritedDefaults, ownDefaults);
+  const hasDirectory =
+    ownDefaults["working_directory"] !== undefined || effectiveDefaults["working_directory"] !== undefined;
+  const importedAgents: Fleet["agents"] = [];
   for (const [index, reference] of toList(agents).entries()) {
-    const { path, overrides, ...more } = isRecord(reference) ? reference : {};
-    for (const key of Object.keys(more)) note(source, ["agents", index, key], "is an unknown key");
+    const { path, overrides, ...unknownKeys } = isRecord(reference) ? reference : {};
+    for (const key of Object.keys(unknownKeys)) note(source, ["agents", index, key], "is an unknown key");
     if (typeof path !== "string") {
       note(source, ["agents", index], "has no path; it was skipped");
       continue;
@@ -87,19 +88,23 @@ async function readFleet(
     const agent = await readSource(resolve(directory, path), context);
     if (agent === null) continue;
     const changes = isRecord(overrides) ? [selectPart(source, ["agents", index, "overrides"], overrides)] : [];
-    imported.push(toAgent([agent, ...changes], merged, prefix, hasDirectory));
+    importedAgents.push(toAgent([agent, ...changes], effectiveDefaults, prefix, hasDirectory));
   }
   for (const [index, reference] of toList(fleets).entries())
-    imported.push(...(await readNestedFleet(source, index, reference, merged, prefix, context)));
+    importedAgents.push(...(await readNestedFleet(source, index, reference, effectiveDefaults, prefix, context)));
   const { description } = isRecord(fleet) ? fleet : {};
-  return { description: typeof description === "string" ? description : null, defaults: ownDefaults, agents: imported };
+  return {
+    description: typeof description === "string" ? description : null,
+    defaults: ownDefaults,
+    agents: importedAgents,
+  };
 }
 
 async function readNestedFleet(
   source: Source,
   index: number,
   reference: unknown,
-  inherited: Record<string, unknown>,
+  inheritedDefaults: Record<string, unknown>,
   prefix: string | null,
   context: ReadContext,
 ): Promise<Fleet["agents"]> {
@@ -110,14 +115,17 @@ async function readNestedFleet(
     return [];
   }
   const file = resolve(dirname(source.file), path);
-  const inner = await readSource(file, { ...context, ancestors: [...context.ancestors, toRealPath(source.file)] });
-  if (inner === null) return [];
-  const { fleet } = inner.keys;
+  const nestedSource = await readSource(file, {
+    ...context,
+    ancestors: [...context.ancestors, toRealPath(source.file)],
+  });
+  if (nestedSource === null) return [];
+  const { fleet } = nestedSource.keys;
   const ownName = isRecord(fleet) && typeof fleet["name"] === "string" ? fleet["name"] : null;
   const fleetName = typeof name === "string" ? name : (ownName ?? basename(dirname(file)));
   const nestedPrefix = prefix === null ? fleetName : `${prefix}.${fleetName}`;
   return (
-    await readFleet(inner, inherited, nestedPrefix, {
+    await readFleet(nestedSource, inheritedDefaults, nestedPrefix, {
       ...context,
       ancestors: [...context.ancestors, toRealPath(source.file)],
     })
@@ -132,7 +140,7 @@ function toAgent(
   hasDirectory = false,
 ): ImportedFleet["agents"][number] | null {
   const [first] = sources;
-  // herdctl resolves paths in overrides relative to the agent's file too
+  // In herdctl, paths in overrides are relative to the agent's file too.
   const directory = dirname(first!.file);
   const mapped = sources.map((source) => mapKeys(source, directory)).reduce(mergeKeys);
   const agentKeys = { ...mapped, ...mapVariables(mapHooks(sources), first!) };

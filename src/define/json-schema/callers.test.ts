@@ -4,19 +4,19 @@ import { openSchemaChecker, type SchemaChecker } from "./checker.ts";
 import { createFairQueue } from "./fair-queue.ts";
 
 const limits = { maxBytes: 1024 * 1024, maxDepth: 64, rejectForbiddenKeys: true };
-const open: SchemaChecker[] = [];
+const openCheckers: SchemaChecker[] = [];
 const openChecker = (...args: Parameters<typeof openSchemaChecker>) => {
   const checker = openSchemaChecker(...args);
-  open.push(checker);
+  openCheckers.push(checker);
   return checker;
 };
-afterEach(() => Promise.all(open.splice(0).map((checker) => checker.stop())));
+afterEach(() => Promise.all(openCheckers.splice(0).map((checker) => checker.stop())));
 
 const evil = { type: "object", properties: { x: { type: "string", pattern: "^(a+)+$" } } };
 const other = { type: "object", properties: { x: { type: "string", pattern: "^(b+)+$" } } };
 const attack = { x: `${"a".repeat(40)}!` };
 
-test("limits the queue of one caller and answers another before the rest of it", async () => {
+test("limits the queue of one caller, and answers another caller before that queue is empty", async () => {
   const checker = openChecker({ checkMs: 30 });
   const order: string[] = [];
   const slow = Array.from({ length: 40 }, () =>
@@ -37,11 +37,11 @@ test("limits the queue of one caller and answers another before the rest of it",
   expect(order.indexOf("other")).toBeLessThan(3);
 });
 
-const text = (pattern: string) => ({ properties: { x: { type: "string", pattern } } });
-const repeated = (count: number, each: (index: number) => [string, unknown]) =>
+const withPattern = (pattern: string) => ({ properties: { x: { type: "string", pattern } } });
+const repeat = (count: number, each: (index: number) => [string, unknown]) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => each(index)));
-const doubled = {
-  $defs: repeated(60, (index) => [
+const doublingReferences = {
+  $defs: repeat(60, (index) => [
     `d${index}`,
     index === 59 ? { const: 0 } : { anyOf: [{ $ref: `#/$defs/d${index + 1}` }, { $ref: `#/$defs/d${index + 1}` }] },
   ]),
@@ -49,20 +49,24 @@ const doubled = {
 };
 const long = `${"a".repeat(40)}!`;
 const slowChecks: [what: string, schema: object, value: Record<string, unknown>][] = [
-  ["a repetition of repetitions", text("^(a+)+$"), { x: long }],
-  ["alternatives that are alike", text("^(a|a)*$"), { x: long }],
-  ["alternatives that overlap", text("^(a|aa)+$"), { x: long }],
-  ["optional parts by the dozen", text(`^${"a?".repeat(40)}${"a".repeat(40)}$`), { x: "a".repeat(39) }],
-  ["wildcards in a row", text(`^${".*".repeat(12)}x$`), { x: "a".repeat(200) }],
-  ["a back reference", text("^(a*)*\\1b$"), { x: long }],
-  ["a look ahead", text("^(?=(a+)+$)a"), { x: long }],
-  ["a class in a group", text("^([a-z]+)*[A-Z]$"), { x: long }],
-  ["a pattern of names", { patternProperties: { "^(a+)+$": {} } }, { [long]: 1 }],
-  ["names by a pattern", { propertyNames: { pattern: "^(a+)+$" } }, { [long]: 1 }],
-  ["a list of such texts", { properties: { x: { items: { pattern: "^(a+)+$" } } } }, { x: [long, long, long] }],
-  ["references that double at each level", doubled, { x: 1 }],
+  ["a repetition of repetitions", withPattern("^(a+)+$"), { x: long }],
+  ["equal alternatives", withPattern("^(a|a)*$"), { x: long }],
+  ["overlapping alternatives", withPattern("^(a|aa)+$"), { x: long }],
+  ["forty optional parts", withPattern(`^${"a?".repeat(40)}${"a".repeat(40)}$`), { x: "a".repeat(39) }],
+  ["wildcards in a row", withPattern(`^${".*".repeat(12)}x$`), { x: "a".repeat(200) }],
+  ["a backreference", withPattern("^(a*)*\\1b$"), { x: long }],
+  ["a lookahead", withPattern("^(?=(a+)+$)a"), { x: long }],
+  ["a class in a group", withPattern("^([a-z]+)*[A-Z]$"), { x: long }],
+  ["a pattern for property names", { patternProperties: { "^(a+)+$": {} } }, { [long]: 1 }],
+  ["propertyNames with a pattern", { propertyNames: { pattern: "^(a+)+$" } }, { [long]: 1 }],
+  [
+    "a list of values for such a pattern",
+    { properties: { x: { items: { pattern: "^(a+)+$" } } } },
+    { x: [long, long, long] },
+  ],
+  ["references that double at each level", doublingReferences, { x: 1 }],
 ];
-test.each(slowChecks)("%s delays nobody else", async (_, schema, value) => {
+test.each(slowChecks)("%s delays no other caller", async (_, schema, value) => {
   const checker = openChecker({ checkMs: 50, allowanceMs: 50 });
   const slow = Array.from({ length: 12 }, () => checker.check(schema, value, limits, { caller: "slow" }));
   expect(await checker.check(other, { x: "bb" }, limits, { caller: "other" })).toEqual({ faults: [] });
@@ -87,16 +91,20 @@ test("a caller that uses up the checker's time is refused for a while, and other
 
 test("cancels the checks of a disconnected caller, pending or running", async () => {
   const checker = openChecker({ checkMs: 600_000 });
-  const leaving = new AbortController();
-  const gone = [1, 2, 3].map(() => checker.check(evil, attack, limits, { caller: "gone", signal: leaving.signal }));
-  const stays = checker.check(other, { x: "b" }, limits, { caller: "other" });
-  leaving.abort();
-  expect((await Promise.all(gone)).map(({ reason }) => reason)).toEqual(["late", "late", "late"]);
-  expect(await stays).toEqual({ faults: [] });
-  expect((await checker.check(evil, attack, limits, { caller: "gone", signal: leaving.signal })).reason).toBe("late");
+  const controller = new AbortController();
+  const cancelledChecks = [1, 2, 3].map(() =>
+    checker.check(evil, attack, limits, { caller: "gone", signal: controller.signal }),
+  );
+  const otherCheck = checker.check(other, { x: "b" }, limits, { caller: "other" });
+  controller.abort();
+  expect((await Promise.all(cancelledChecks)).map(({ reason }) => reason)).toEqual(["late", "late", "late"]);
+  expect(await otherCheck).toEqual({ faults: [] });
+  expect((await checker.check(evil, attack, limits, { caller: "gone", signal: controller.signal })).reason).toBe(
+    "late",
+  );
 });
 
-test("serves callers of the queue in turn", () => {
+test("serves the callers of a queue in turn", () => {
   const queue = createFairQueue<string>();
   for (const item of ["a1", "a2", "a3", "b1", "c1", "b2"]) queue.push(item[0]!, item);
   expect(queue.remove("a", "a2")).toBe(true);

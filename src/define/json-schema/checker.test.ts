@@ -4,15 +4,15 @@ import { afterEach, expect, test } from "vitest";
 import { openSchemaChecker, type SchemaChecker } from "./checker.ts";
 
 const limits = { maxBytes: 1024 * 1024, maxDepth: 64, rejectForbiddenKeys: true };
-const open: SchemaChecker[] = [];
+const openCheckers: SchemaChecker[] = [];
 const openChecker = (...args: Parameters<typeof openSchemaChecker>) => {
   const checker = openSchemaChecker(...args);
-  open.push(checker);
+  openCheckers.push(checker);
   return checker;
 };
-afterEach(() => Promise.all(open.splice(0).map((checker) => checker.stop())));
+afterEach(() => Promise.all(openCheckers.splice(0).map((checker) => checker.stop())));
 
-/** Counts how many times this thread could do something else during the work. It is once or twice if the work blocked it. */
+/** Counts how many times the event loop of this thread turned during the work: only once or twice if the work blocked it. */
 async function countTurnsDuring<T>(work: () => Promise<T>): Promise<{ result: T; turns: number }> {
   let turns = 0;
   const tick = setInterval(() => turns++, 2);
@@ -29,12 +29,12 @@ const attack = { x: `${"a".repeat(40)}!` };
 
 test("terminates an endless pattern without blocking the event loop", async () => {
   const checker = openChecker({ checkMs: 250 });
-  await checker.check(evil, { x: "aaa" }, limits); // started and compiled
+  await checker.check(evil, { x: "aaa" }, limits); // The worker has started and compiled the schema.
   const { result, turns } = await countTurnsDuring(() => checker.check(evil, attack, limits));
   expect(result.reason).toBe("late");
   expect(turns).toBeGreaterThan(10);
   const shorter = await countTurnsDuring(() => checker.check(evil, { x: `${"a".repeat(28)}!` }, limits));
-  expect(shorter.result.faults).toHaveLength(1); // terminated or answered, depending on the machine
+  expect(shorter.result.faults).toHaveLength(1); // Terminated or finished, depending on the machine.
   expect(shorter.turns).toBeGreaterThan(10);
 });
 
@@ -50,7 +50,7 @@ test("answers the next check normally after one was terminated", async () => {
 });
 
 test.each([
-  ["references that double at each step", doubling(), 1],
+  ["references that double at each step", createDoublingReferences(), 1],
   [
     "a comparison of all pairs",
     { type: "array", uniqueItems: true },
@@ -64,7 +64,7 @@ test.each([
   expect(turns).toBeGreaterThan(10);
 });
 
-function doubling(): object {
+function createDoublingReferences(): object {
   const $defs: Record<string, unknown> = { d40: { type: "number" } };
   for (let index = 0; index < 40; index++)
     $defs[`d${index}`] = { allOf: [{ $ref: `#/$defs/d${index + 1}` }, { $ref: `#/$defs/d${index + 1}` }] };

@@ -3,8 +3,8 @@ import { createAllowance } from "./allowance.ts";
 import type { SchemaEngine } from "./engine.ts";
 import { type Lane, openLane, type PendingCheck } from "./lane.ts";
 import { measureSchema, measureValue, type SchemaFault, type SchemaMeasure, type ValueLimits } from "./limits.ts";
-import { patternCost } from "./pattern-cost.ts";
-import type { CheckResult, Job } from "./protocol.ts";
+import { estimatePatternCost } from "./pattern-cost.ts";
+import type { CheckResult, CheckRequest } from "./protocol.ts";
 
 /** Checks values against users' JSON Schemas without blocking the event loop or letting one caller delay another. */
 export interface SchemaChecker {
@@ -57,27 +57,30 @@ export function openSchemaChecker({
     return result;
   };
 
-  const chooseLane = ({ caller, job }: PendingCheck): Lane =>
-    allowance.isSlow(callerKey(caller)) || allowance.isSlow(schemaKey(job)) ? slowLane : lane;
+  const chooseLane = ({ caller, request }: PendingCheck): Lane =>
+    allowance.isSlow(toCallerKey(caller)) || allowance.isSlow(toSchemaKey(request)) ? slowLane : lane;
 
-  const markSlow = ({ caller, job }: PendingCheck): void => {
-    allowance.markSlow(schemaKey(job));
+  const markSlow = ({ caller, request }: PendingCheck): void => {
+    allowance.markSlow(toSchemaKey(request));
     if (caller === internalCaller) return;
-    allowance.markSlow(callerKey(caller));
+    allowance.markSlow(toCallerKey(caller));
     for (const check of lane.removeQueued(caller)) slowLane.add(check);
   };
 
   // Read `signal` only here: most checks run on the main thread and never need it.
-  const checkInWorker = (job: Job, { caller, signal }: Requester = { caller: internalCaller }): Promise<CheckResult> =>
+  const checkInWorker = (
+    request: CheckRequest,
+    { caller, signal }: Requester = { caller: internalCaller },
+  ): Promise<CheckResult> =>
     new Promise((resolve) => {
       const seconds = caller === internalCaller ? 0 : allowance.secondsToWait(caller);
-      if (seconds > 0) return resolve(busy("the caller's checks have taken too long", seconds));
+      if (seconds > 0) return resolve(createBusyResult("the caller's checks have taken too long", seconds));
       if (caller !== internalCaller && lane.count(caller) + slowLane.count(caller) >= maxPendingPerCaller)
-        return resolve(busy(`${maxPendingPerCaller} of the caller's checks are waiting`, 1));
-      if (lane.size + slowLane.size >= maxPending) return resolve(busy("too many checks are waiting", 5));
+        return resolve(createBusyResult(`${maxPendingPerCaller} of the caller's checks are waiting`, 1));
+      if (lane.size + slowLane.size >= maxPending) return resolve(createBusyResult("too many checks are waiting", 5));
       const check: PendingCheck = {
         caller,
-        job,
+        request,
         settle(result) {
           signal?.removeEventListener("abort", cancel);
           resolve(result);
@@ -123,21 +126,21 @@ const internalCaller = "";
 
 /** Whether the check is cheap enough for the main thread, whatever the value contains. */
 function isQuick(schema: SchemaMeasure, value: { nodes: number; text: string }): boolean {
-  if (schema.costly || schema.nodes > maxNodesOnMainThread || schema.nodes * value.nodes > maxCostOnMainThread)
+  if (schema.isCostly || schema.nodes > maxNodesOnMainThread || schema.nodes * value.nodes > maxCostOnMainThread)
     return false;
   let steps = schema.comparesAll ? value.nodes ** 2 : 0;
-  for (const pattern of schema.patterns) steps += patternCost(pattern, value.text.length) * value.nodes;
+  for (const pattern of schema.patterns) steps += estimatePatternCost(pattern, value.text.length) * value.nodes;
   return steps <= maxStepsOnMainThread;
 }
 
-function callerKey(caller: string): string {
+function toCallerKey(caller: string): string {
   return `caller ${caller}`;
 }
 
-function schemaKey({ schemaText }: Job): string {
+function toSchemaKey({ schemaText }: CheckRequest): string {
   return `schema ${schemaText}`;
 }
 
-function busy(message: string, retryAfterSeconds: number): CheckResult {
+function createBusyResult(message: string, retryAfterSeconds: number): CheckResult {
   return { faults: [{ path: "", message: `cannot be checked now: ${message}` }], reason: "busy", retryAfterSeconds };
 }

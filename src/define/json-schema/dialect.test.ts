@@ -10,7 +10,7 @@ test.each([
   "http://json-schema.org/draft-07/schema",
   "https://json-schema.org/draft-07/schema#",
   "http://json-schema.org/draft-06/schema#",
-])("checks by the dialect %s", ($schema) => {
+])("accepts the dialect %s", ($schema) => {
   expect(formatFaults({ $schema, type: "object" })).toEqual([]);
 });
 
@@ -33,7 +33,7 @@ test.each([
   " https://json-schema.org/draft/2020-12/schema",
   "https://json-schema.org/draft/2020-12/schema\n",
   "",
-])("refuses the foreign dialect %j by its name", ($schema) => {
+])("refuses the unsupported dialect %j and names it", ($schema) => {
   const [fault] = formatFaults({ $schema, type: "object" });
   expect(fault).toMatch(/^\/\$schema is "/);
   expect(fault).toContain(JSON.stringify($schema));
@@ -61,7 +61,7 @@ test.each([
   ["$ref", " #/x"],
   ["$dynamicRef", "https://evil.example/x#meta"],
   ["$recursiveRef", "https://evil.example/x"],
-] as const)("refuses %s %j, at the top and inside", (key, value) => {
+] as const)("refuses %s %j, at the top of a schema and in a subschema", (key, value) => {
   expect(formatFaults({ type: "object", [key]: value })).toHaveLength(1);
   expect(formatFaults({ properties: { a: { [key]: value } } })).toHaveLength(1);
 });

@@ -5,15 +5,16 @@ import formats from "ajv-formats";
 import { escapePointer } from "../../model/json-pointer.ts";
 import { suggest } from "../../model/suggest.ts";
 import type { SchemaFault } from "./limits.ts";
-import { type Job, type Report, workerMark } from "./protocol.ts";
+import { type CheckRequest, type Report, workerName } from "./protocol.ts";
 import { currentThread } from "./thread-time.ts";
 
 /** Compiles and applies users' JSON Schemas in the current thread. */
 export interface SchemaEngine {
   /** Compiles the schema and returns its faults. */
   compile(schemaText: string): SchemaFault[];
+  /** Returns the faults of the value, or those of the schema if it cannot be compiled. */
   check(schemaText: string, value: unknown): SchemaFault[];
-  /** Also validates against the meta-schema, which locates a mistake. Loading it takes 70 ms once. */
+  /** Also validates against the meta-schema, so that a fault names the place of the mistake. Loading it takes 70 ms once. */
   checkSchema(schemaText: string): SchemaFault[];
 }
 
@@ -24,32 +25,35 @@ export function createSchemaEngine(): SchemaEngine {
   const compiled = new Map<string, ValidateFunction | SchemaFault[]>();
   const metaSchemas = new Map<boolean, Ajv | Ajv2020>();
   const getCompiled = (schemaText: string): ValidateFunction | SchemaFault[] => {
-    const validate = compiled.get(schemaText) ?? compileText(schemaText);
+    const compiledOrFaults = compiled.get(schemaText) ?? compileText(schemaText);
     compiled.delete(schemaText);
-    compiled.set(schemaText, validate); // keeps the map in order of last use
+    compiled.set(schemaText, compiledOrFaults); // Keeps the map in order of last use.
     if (compiled.size > maxCompiled) compiled.delete(compiled.keys().next().value!);
-    return validate;
+    return compiledOrFaults;
   };
   return {
     compile(schemaText) {
-      const validate = getCompiled(schemaText);
-      return Array.isArray(validate) ? validate : [];
+      const compiledOrFaults = getCompiled(schemaText);
+      return Array.isArray(compiledOrFaults) ? compiledOrFaults : [];
     },
     check(schemaText, value) {
-      const validate = getCompiled(schemaText);
-      return Array.isArray(validate) ? validate : apply(validate, value);
+      const compiledOrFaults = getCompiled(schemaText);
+      return Array.isArray(compiledOrFaults) ? compiledOrFaults : applyValidator(compiledOrFaults, value);
     },
     checkSchema(schemaText) {
-      const { schema, draft07 } = readSchema(schemaText);
-      const meta = metaSchemas.get(draft07) ?? (draft07 ? new Ajv(options) : new Ajv2020(options));
-      metaSchemas.set(draft07, meta);
-      if (!meta.validateSchema(schema)) return uniqueFaults(meta.errors ?? []);
+      const { schema, isDraft07 } = readSchema(schemaText);
+      const metaSchema = metaSchemas.get(isDraft07) ?? (isDraft07 ? new Ajv(options) : new Ajv2020(options));
+      metaSchemas.set(isDraft07, metaSchema);
+      if (!metaSchema.validateSchema(schema)) return uniqueFaults(metaSchema.errors ?? []);
       return this.compile(schemaText);
     },
   };
 }
 
-/** People write schemas by hand: a misspelt keyword is a fault, but a type may be declared in another subschema than its keywords. */
+/**
+ * People write schemas by hand, so a misspelt keyword is a fault. A type and its keywords may be declared in different
+ * subschemas.
+ */
 const options = {
   allErrors: true,
   strictTypes: false,
@@ -61,16 +65,16 @@ const options = {
 
 /** Each schema gets its own instance, so the `$id`s and references of two schemas cannot collide. */
 function compileText(schemaText: string): ValidateFunction | SchemaFault[] {
-  const { schema, draft07, extensions } = readSchema(schemaText);
+  const { schema, isDraft07, extensions } = readSchema(schemaText);
   const bareOptions = { ...options, meta: false, validateSchema: false } as const;
-  const ajv = draft07 ? new Ajv(bareOptions) : new Ajv2020(bareOptions);
-  // a CommonJS module: depending on the loader, the function is the module or its default export
+  const ajv = isDraft07 ? new Ajv(bareOptions) : new Ajv2020(bareOptions);
+  // This is a CommonJS module. Depending on the loader, the function is the module or its default export.
   (typeof formats === "function" ? formats : (formats as { default: typeof formats }).default)(ajv);
   try {
     ajv.addVocabulary([...extensions]);
     return ajv.compile(schema);
   } catch (error) {
-    // ajv throws if it cannot compile a schema, even on a stack overflow
+    // ajv throws an Error if it cannot compile a schema, even on a stack overflow.
     if (error instanceof Error)
       return [{ path: "", message: `is not a valid JSON Schema: ${truncate(error.message)}` }];
     throw error;
@@ -79,7 +83,7 @@ function compileText(schemaText: string): ValidateFunction | SchemaFault[] {
 
 function readSchema(schemaText: string): {
   schema: Record<string, unknown>;
-  draft07: boolean;
+  isDraft07: boolean;
   extensions: Set<string>;
 } {
   const extensions = new Set<string>();
@@ -87,16 +91,16 @@ function readSchema(schemaText: string): {
     if (/^x-[\w:-]*$/.test(key)) extensions.add(key);
     return value;
   });
-  // agentSchema guarantees an object
+  // agentSchema guarantees that a schema is an object.
   const { $schema, $id: _id, ...schema } = parsed as Record<string, unknown>;
-  return { schema, draft07: typeof $schema === "string" && /draft-0[67]/.test($schema), extensions };
+  return { schema, isDraft07: typeof $schema === "string" && /draft-0[67]/.test($schema), extensions };
 }
 
-function apply(validate: ValidateFunction, value: unknown): SchemaFault[] {
+function applyValidator(validate: ValidateFunction, value: unknown): SchemaFault[] {
   try {
     if (validate(value)) return [];
   } catch (error) {
-    // a schema with endless self-references overflows the stack
+    // A schema with endless self-references overflows the stack.
     if (error instanceof RangeError)
       return [{ path: "", message: "cannot be checked: the schema refers to itself endlessly" }];
     throw error;
@@ -127,7 +131,7 @@ function toFault({ keyword, instancePath, params, message, parentSchema }: Error
     };
   }
   if (keyword === "enum") {
-    const allowed = (params["allowedValues"] as unknown[]).slice(0, 20).map((value) => JSON.stringify(value)); // ajv defines this shape
+    const allowed = (params["allowedValues"] as unknown[]).slice(0, 20).map((value) => JSON.stringify(value)); // ajv defines this shape.
     return { path: instancePath, message: truncate(`must be one of ${allowed.join(", ")}`) };
   }
   return { path: instancePath, message: truncate(message ?? `does not match ${keyword}`) };
@@ -140,15 +144,15 @@ function truncate(text: string): string {
 function serve(port: NonNullable<typeof parentPort>): void {
   const engine = createSchemaEngine();
   const report = (message: Report): void => port.postMessage(message);
-  port.on("message", (job: Job) => {
-    if (job.kind === "schema") return report({ type: "done", faults: engine.checkSchema(job.schemaText) });
-    const faults = engine.compile(job.schemaText);
+  port.on("message", (request: CheckRequest) => {
+    if (request.kind === "schema") return report({ type: "done", faults: engine.checkSchema(request.schemaText) });
+    const faults = engine.compile(request.schemaText);
     if (faults.length > 0) return report({ type: "done", faults });
     report({ type: "compiled" });
-    report({ type: "done", faults: engine.check(job.schemaText, JSON.parse(job.valueText)) });
+    report({ type: "done", faults: engine.check(request.schemaText, JSON.parse(request.valueText)) });
   });
   report({ type: "ready", thread: currentThread() });
 }
 
 // This file is also the entry point of the worker thread, so one bundle serves both.
-if (!isMainThread && parentPort && workerData === workerMark) serve(parentPort);
+if (!isMainThread && parentPort && workerData === workerName) serve(parentPort);

@@ -1,6 +1,6 @@
 import type { Worker } from "node:worker_threads";
 import { createFairQueue } from "./fair-queue.ts";
-import { type CheckResult, type Job, type Report, workerMark } from "./protocol.ts";
+import { type CheckResult, type CheckRequest, type Report, workerName } from "./protocol.ts";
 import { startThread } from "../start-thread.ts";
 import { threadCpuMs } from "./thread-time.ts";
 
@@ -19,7 +19,7 @@ export interface Lane {
 
 export interface PendingCheck {
   caller: string;
-  job: Job;
+  request: CheckRequest;
   settle(result: CheckResult): void;
   /** Called with the thread time used, and whether the thread had to be terminated. */
   onSpent(ms: number, wasTerminated: boolean): void;
@@ -32,10 +32,10 @@ export interface LaneOptions {
   idleMs: number;
 }
 
-/** A job may take this many times its CPU deadline in wall time, if it does not get the CPU. */
+/** A check may take this many times its CPU deadline in wall time, if it does not get the CPU. */
 const maxWallFactor = 60;
 
-const engineThread = { entry: "define/json-schema/engine.ts", mark: workerMark, maxMemoryMb: 256 };
+const engineThread = { entry: "define/json-schema/engine.ts", name: workerName, maxMemoryMb: 256 };
 
 export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): Lane {
   const queue = createFairQueue<PendingCheck>();
@@ -43,17 +43,17 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
   let current: PendingCheck | undefined;
   let timer: NodeJS.Timeout | undefined;
   let thread: string | null = null;
-  let jobStart = { cpu: null as number | null, wall: 0 };
-  let starting = false;
+  let requestStart = { cpu: null as number | null, wall: 0 };
+  let isStarting = false;
   let launch: Promise<void> | undefined;
-  let stopped = false;
+  let isStopped = false;
 
-  const usedMs = (start: typeof jobStart): number => {
+  const usedMs = (start: typeof requestStart): number => {
     const cpu = threadCpuMs(thread);
     return cpu === null || start.cpu === null ? performance.now() - start.wall : cpu - start.cpu;
   };
 
-  const readClocks = (): typeof jobStart => ({ cpu: threadCpuMs(thread), wall: performance.now() });
+  const readClocks = (): typeof requestStart => ({ cpu: threadCpuMs(thread), wall: performance.now() });
 
   const startDeadline = (ms: number, message: string): void => {
     const start = readClocks();
@@ -68,16 +68,16 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
     recheckAfter(ms);
   };
 
-  /** Runs one job at a time, so that it is clear which job exceeded its deadline. */
+  /** Runs one check at a time, so that it is clear which check exceeded its deadline. */
   const advance = (): void => {
-    if (current || starting || stopped) return;
+    if (current || isStarting || isStopped) return;
     if (queue.size === 0) return becomeIdle();
     if (!worker) return launchWorker();
     current = queue.shift()!;
-    jobStart = readClocks();
+    requestStart = readClocks();
     worker.ref();
     startDeadline(compileMs, "the schema took too long to compile");
-    worker.postMessage(current.job, []);
+    worker.postMessage(current.request, []);
   };
 
   const becomeIdle = (): void => {
@@ -89,7 +89,7 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
   };
 
   const launchWorker = (): void => {
-    starting = true;
+    isStarting = true;
     clearTimeout(timer);
     launch = startThread(engineThread).then(
       (started) => {
@@ -102,11 +102,11 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
         started.on("error", (error) => {
           if (worker === started) discard(`the check failed: ${error.message}`);
         });
-        if (stopped) discard("the check was stopped");
+        if (isStopped) discard("the check was stopped");
       },
       (error: unknown) => {
-        failJob(`the checker cannot be started: ${String(error)}`);
-        starting = false;
+        failRequest(`the checker cannot be started: ${String(error)}`);
+        isStarting = false;
         advance();
       },
     );
@@ -116,7 +116,7 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
     switch (report.type) {
       case "ready":
         ({ thread } = report);
-        starting = false;
+        isStarting = false;
         break;
       case "compiled":
         return startDeadline(checkMs, `the check took longer than ${checkMs} ms`);
@@ -124,7 +124,7 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
         clearTimeout(timer);
         const done = current;
         current = undefined;
-        done?.onSpent(usedMs(jobStart), false);
+        done?.onSpent(usedMs(requestStart), false);
         done?.settle({ faults: report.faults });
         break;
       }
@@ -134,22 +134,22 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
     advance();
   };
 
-  /** Terminates the worker, even in the middle of a regular expression. The next job gets a new worker. */
+  /** Terminates the worker, even in the middle of a regular expression. The next check gets a new worker. */
   const discard = (message: string): void => {
     clearTimeout(timer);
-    current?.onSpent(usedMs(jobStart), true);
+    current?.onSpent(usedMs(requestStart), true);
     const terminated = worker?.terminate();
     worker = undefined;
-    failJob(message);
-    starting = false;
+    failRequest(message);
+    isStarting = false;
     terminated?.then(advance, advance);
   };
 
-  /** Fails the current job. If the worker did not start, fails the first queued job instead, so that starting is not retried forever. */
-  const failJob = (message: string): void => {
-    const failed = current ?? (starting ? queue.shift() : undefined);
+  /** Fails the current check. If the worker did not start, fails the first queued check instead, so that starting is not retried forever. */
+  const failRequest = (message: string): void => {
+    const failed = current ?? (isStarting ? queue.shift() : undefined);
     current = undefined;
-    failed?.settle(late(message));
+    failed?.settle(createLateResult(message));
   };
 
   return {
@@ -158,21 +158,21 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
     },
     count: (caller) => queue.count(caller) + (current?.caller === caller ? 1 : 0),
     add(check) {
-      if (stopped) return check.settle(late("the check was stopped"));
+      if (isStopped) return check.settle(createLateResult("the check was stopped"));
       queue.push(check.caller, check);
       advance();
     },
     drop(check) {
-      if (queue.remove(check.caller, check)) check.settle(late(disconnected));
+      if (queue.remove(check.caller, check)) check.settle(createLateResult(disconnected));
       else if (current === check) discard(disconnected);
     },
     removeQueued: (caller) => queue.removeAll(caller),
     async stop() {
-      stopped = true;
+      isStopped = true;
       clearTimeout(timer);
-      current?.settle(late("the check was stopped"));
+      current?.settle(createLateResult("the check was stopped"));
       current = undefined;
-      for (let next = queue.shift(); next; next = queue.shift()) next.settle(late("the check was stopped"));
+      for (let next = queue.shift(); next; next = queue.shift()) next.settle(createLateResult("the check was stopped"));
       const terminated = worker;
       worker = undefined;
       await terminated?.terminate();
@@ -183,6 +183,6 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
 
 const disconnected = "the caller has disconnected";
 
-export function late(message: string): CheckResult {
+export function createLateResult(message: string): CheckResult {
   return { faults: [{ path: "", message }], reason: "late" };
 }

@@ -16,7 +16,7 @@ const referenceKeywords = new Set(["$ref", "$dynamicRef", "$recursiveRef"]);
 const dialectPattern = /^https?:\/\/json-schema\.org\/(?:draft\/2020-12|draft-0[67])\/schema#?$/;
 /** Matches `scheme://host` and `//host`. A backslash counts as a slash, as in many URL parsers. */
 const hostPattern = /^[^a-z\\/]*(?:[a-z][a-z0-9+.-]*:)?[\\/]{2}/i;
-/** Formats that are checked in linear time. The others are regular expressions we have not reviewed. */
+/** Formats that are checked in linear time. The others are regular expressions whose cost is not known. */
 const quickFormats = new Set(["date", "time", "date-time", "uuid", "int32", "int64", "float", "double"]);
 /** Keys with a special meaning in JavaScript objects. */
 const forbiddenKeys = new Set(["__proto__", "constructor"]);
@@ -25,7 +25,7 @@ export interface SchemaMeasure {
   text: string;
   nodes: number;
   /** Whether checking may cost more than the schema's size and patterns suggest. */
-  costly: boolean;
+  isCostly: boolean;
   /** The regular expressions in the schema. */
   patterns: string[];
   /** Whether it compares the items of a list with each other. */
@@ -40,7 +40,7 @@ export function checkSchemaLimits(schema: unknown): SchemaFault[] {
 
 export function measureSchema(schema: unknown): SchemaMeasure | { faults: SchemaFault[] } {
   const faults: SchemaFault[] = [];
-  const cost = { costly: false, patterns: [] as string[], comparesAll: false };
+  const cost = { isCostly: false, patterns: [] as string[], comparesAll: false };
   let nodes = 0;
   // An explicit stack, because a deep schema would overflow the stack of a recursive walk.
   const pending = [{ value: schema, path: "", depth: 0 }];
@@ -71,9 +71,9 @@ export function measureSchema(schema: unknown): SchemaMeasure | { faults: Schema
 }
 
 /** Counts a property with the name of a keyword as well. Overestimating is fine. */
-function addCost(cost: Pick<SchemaMeasure, "costly" | "patterns" | "comparesAll">, key: string, part: unknown): void {
-  if (referenceKeywords.has(key)) cost.costly = true;
-  else if (key === "format") cost.costly ||= !(typeof part === "string" && quickFormats.has(part));
+function addCost(cost: Pick<SchemaMeasure, "isCostly" | "patterns" | "comparesAll">, key: string, part: unknown): void {
+  if (referenceKeywords.has(key)) cost.isCostly = true;
+  else if (key === "format") cost.isCostly ||= !(typeof part === "string" && quickFormats.has(part));
   else if (key === "uniqueItems") cost.comparesAll = true;
   else if (key === "pattern" && typeof part === "string") cost.patterns.push(part);
   else if (key === "patternProperties" && typeof part === "object" && part !== null)

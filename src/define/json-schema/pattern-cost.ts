@@ -2,7 +2,7 @@
  * An upper bound on the steps a regular expression takes for a text of this length. Infinity if there is no simple bound:
  * for a repeated group with alternatives, a lookahead or lookbehind, or a backreference.
  */
-export function patternCost(pattern: string, textLength: number): number {
+export function estimatePatternCost(pattern: string, textLength: number): number {
   const reader: Reader = { pattern, position: 0, size: 1, textLength };
   const ways = readChoice(reader);
   const isAnchored = pattern.startsWith("^") && !pattern.includes("|");

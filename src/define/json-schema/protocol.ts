@@ -1,10 +1,12 @@
 import type { SchemaFault } from "./limits.ts";
 
 /** Identifies the worker thread of the engine. Other threads that load its file must not act as the worker. */
-export const workerMark = "drover-json-schema";
+export const workerName = "drover-json-schema";
 
 /** Sent to the worker, one at a time. */
-export type Job = { kind: "check"; schemaText: string; valueText: string } | { kind: "schema"; schemaText: string };
+export type CheckRequest =
+  | { kind: "check"; schemaText: string; valueText: string }
+  | { kind: "schema"; schemaText: string };
 
 /** Sent by the worker. `compiled` separates compiling from checking, which have separate deadlines. */
 export type Report =

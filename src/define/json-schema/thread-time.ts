@@ -18,7 +18,7 @@ function readOrNull(read: () => string | null): string | null {
   try {
     return read();
   } catch (error) {
-    // no /proc, or the thread has exited
+    // The host has no /proc, or the thread has exited.
     if (error instanceof Error && "code" in error) return null;
     throw error;
   }

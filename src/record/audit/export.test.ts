@@ -105,7 +105,7 @@ it("distinguishes a running execution from one whose process died, and the sweep
   ]);
   const found = await findInterruptedExecutions(store);
   expect(found.map(({ start }) => start.execution_id)).toEqual([ids.dead]);
-  // a process that passes itself does not look for itself
+  // A process that passes itself does not look for itself.
   expect(await findInterruptedExecutions(store, owners.dead)).toEqual([]);
 
   const { run_id } = found[0] ?? { run_id: "" };
@@ -187,7 +187,7 @@ it("shows a run's parent and age as sealed, whatever the table of runs says late
   expect(await readExport(directory)).toEqual(before);
   db.exec("delete from runs");
   expect(await readExport(directory)).toEqual(before);
-  // as an earlier version wrote it
+  // As an earlier version wrote it.
   db.exec("update audit_rows set body = json_remove(body, '$.run')");
   db.close();
   expect(await readExport(directory)).toMatchObject([{ parentRunId: null, unsealed: ["parentRunId"] }]);

@@ -40,7 +40,7 @@ export function createMismatchEntry(head: ChainHead | "missing", end: ChainEnd, 
 export function* findMismatchToCarry(last_no: number): Work<AuditEntry | null> {
   const [row] = yield first(selectFirstMismatch, last_no);
   if (row === undefined) return null;
-  // toEntry wrote it.
+  // toEntry wrote this value.
   const body = JSON.parse(String(row["body"])) as MismatchBody;
   return toEntry({ ...body, row_no: body.row_no ?? Number(row["no"]) }, String(row["at"]));
 }

@@ -82,7 +82,7 @@ describe("a backup", () => {
         beforePublish: () => void (copies = readdirSync(copyDirectory)),
       });
       expect(audit).toMatchObject({ ok: true });
-      // the copy has the key in it
+      // The copy contains the key.
       expect(copies).toEqual([expect.stringMatching(/^drover-restore-/)]);
       expect(readdirSync(copyDirectory)).toEqual([]);
       expect(

@@ -7,6 +7,6 @@ const selectBody = `select body from agent_revs where agent_rev_id = ?`;
 export function* readAgentSnapshot({ agent_rev_id }: { agent_rev_id: number | null }): Work<Agent | null> {
   if (agent_rev_id === null) return null;
   const [row] = yield first(selectBody, agent_rev_id);
-  // create_run wrote it from an Agent.
+  // create_run wrote this value from an Agent.
   return row === undefined ? null : (JSON.parse(String(row["body"])) as Agent);
 }

@@ -66,7 +66,7 @@ function* buildClaimedDelivery(webhook: Row, row: Row): Work<ClaimedDelivery> {
     secret: text(webhook["secret"]),
     sealed: webhook["sealed"] === null ? null : String(webhook["sealed"]),
     payload: webhook["payload"] === null ? null : JSON.parse(String(webhook["payload"])),
-    // notify wrote both.
+    // notify wrote both values.
     event: String(row["event"]) as ClaimedDelivery["event"],
     state: JSON.parse(String(row["body"])) as ClaimedDelivery["state"],
     at: text(row["at"]),

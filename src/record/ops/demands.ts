@@ -95,7 +95,7 @@ const selectDemands = `select demand_id, body from demands`;
 export function* matchRunner(tx: Transaction, runner: Row): Work<void> {
   yield* unmatchRunner(tx, String(runner["runner_id"]));
   for (const row of yield all(selectDemands)) {
-    // createDemand wrote it from a run's demands.
+    // createDemand wrote this value from a run's demands.
     yield* matchDemand(runner, Number(row["demand_id"]), JSON.parse(String(row["body"])) as Demands);
   }
   yield write(clearUnmatched, runner["runner_id"]!);

@@ -12,6 +12,6 @@ export function* grantTool(session: string, tool: string): Work<void> {
 
 /** Tools that a person allowed for the rest of the session. */
 export function parseGrants({ granted_tools }: Row): string[] {
-  // grantTool wrote it.
+  // grantTool wrote this value.
   return typeof granted_tools === "string" ? (JSON.parse(granted_tools) as string[]) : [];
 }

@@ -30,7 +30,7 @@ export const selectInvocation = withInvocations(`select run_no, ${invocationColu
 /** Builds the claimed run from a row of `withInvocations`. */
 export function* buildClaimedRun(runner: StoredRunner, row: Row, attempt: number): Work<ClaimedRun> {
   const timeout_seconds = row["timeout_seconds"] === null ? null : Number(row["timeout_seconds"]);
-  // create_run wrote both from the model's types.
+  // create_run wrote both values from the model's types.
   const snapshot = JSON.parse(String(row["agent"])) as Agent;
   const parameters = JSON.parse(String(row["parameters"] ?? "{}")) as Invocation["parameters"];
   const agent = timeout_seconds === null ? snapshot : { ...snapshot, timeout_seconds };

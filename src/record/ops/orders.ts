@@ -45,7 +45,7 @@ export function* readOpenOrders(runner: string): Work<Order[]> {
     no: Number(row["no"]),
     run_id: fromColumn(String(row["run_id"])),
     attempt: Number(row["attempt"]),
-    // sendOrder wrote it from an OrderBody.
+    // sendOrder wrote this value from an OrderBody.
     ...(JSON.parse(String(row["body"])) as OrderBody),
   }));
 }

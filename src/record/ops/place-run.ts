@@ -119,7 +119,7 @@ export function* pinToSession(tx: Transaction, run_no: number, session: string):
 /** Lets any runner take a run that no preferred runner took in time. */
 export function* widenDemands(tx: Transaction, run_no: number): Work<Demands> {
   const [row = {}] = yield first(selectDemand, run_no);
-  // placeInSession wrote it.
+  // placeInSession wrote this value.
   const demands = JSON.parse(String(row["demands_after"])) as Demands;
   yield write(updatePlacement, yield* findOrCreateClaimableDemand(tx, demands, toCap(row)), null, null, run_no);
   return demands;
@@ -134,7 +134,7 @@ const selectHost = `
 export function* findSessionHost(run_no: number): Work<string | null> {
   const [row] = yield first(selectHost, run_no);
   if (row === undefined || row["hostname"] === null) return null;
-  // create_run wrote it from a run's demands.
+  // create_run wrote this value from a run's demands.
   const { place_id, runner_id } = JSON.parse(String(row["body"])) as Demands;
   const isPinned = [place_id, runner_id].some(
     (demanded, index) => demanded !== undefined && toColumn(demanded) === row[["place_id", "runner_id"][index]!],

@@ -57,7 +57,7 @@ export function factsFromRow(row: Row): RunnerFacts {
     project_dir: getText(row, "project_dir"),
     executor_profile: getText(row, "executor_profile"),
     executor_type: parseExecutor(row).type,
-    // register_runner wrote it from a registration.
+    // register_runner wrote this value from a registration.
     tags: JSON.parse(String(row["tags"])) as string[],
     require_matching_tags: row["require_matching_tags"] === 1,
     only_pinned: row["only_pinned"] === 1,
@@ -65,7 +65,7 @@ export function factsFromRow(row: Row): RunnerFacts {
 }
 
 export function parseExecutor(row: Row): RunnerRow["executor"] {
-  // register_runner wrote it from a registration.
+  // register_runner wrote this value from a registration.
   return JSON.parse(String(row["executor"])) as RunnerRow["executor"];
 }
 

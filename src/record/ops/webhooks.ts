@@ -86,7 +86,7 @@ function* isFull(table: keyof typeof countByOwner, owner: string): Work<boolean>
 }
 
 export function hookFromRow(row: Row): Hook {
-  // putHook wrote it from a Hook.
+  // putHook wrote this value from a Hook.
   return JSON.parse(String(row["body"])) as Hook;
 }
 
@@ -95,7 +95,7 @@ export function webhookFromRow(row: Row): StoredWebhook {
   return {
     name: text("name"),
     url: text("url"),
-    // putWebhook wrote both from a webhook.
+    // putWebhook wrote both values from a webhook.
     events: JSON.parse(String(row["events"])) as StoredWebhook["events"],
     scope: String(row["scope"]) as StoredWebhook["scope"],
     payload: row["payload"] === null ? null : JSON.parse(String(row["payload"])),

@@ -157,7 +157,7 @@ async function flip(table: string, column: string, where: string, by = 1): Promi
 function flipped(row: Row | undefined, by: number): SqlValue {
   const value = row?.["value"] ?? null;
   if (typeof value === "number") return value + by;
-  const bytes = Buffer.from(value as string | Uint8Array); // these tables have no other types
+  const bytes = Buffer.from(value as string | Uint8Array); // These tables have no other types.
   bytes[0] = (bytes[0] ?? 0) ^ 1;
   return typeof value === "string" ? bytes.toString() : bytes;
 }

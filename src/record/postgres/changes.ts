@@ -121,13 +121,13 @@ export function openChanges(url: string, instanceId: string, onError: (error: un
 
   function handle(channel: string, text: string): void {
     if (channel === liveChannel) {
-      // `broadcastNotice` wrote it.
+      // `broadcastNotice` wrote this value.
       const { from, text: message } = JSON.parse(text) as Broadcast;
       if (typeof message !== "string") throw new Error("received a notification that no Drover has sent");
       if (from !== instanceId) for (const listener of broadcastListeners) listener(message);
       return;
     }
-    // `notice` wrote it, here or in another coordinator.
+    // `notice` wrote this value, here or in another coordinator.
     const { from, no, runs, claimable, resumed = [], ordered, schedules } = JSON.parse(text) as Notice;
     if (!Number.isInteger(no) || !Array.isArray(ordered))
       throw new Error("received a notification that no Drover has sent");

@@ -114,7 +114,7 @@ export async function connect(url: string, options: ConnectionOptions = {}): Pro
       // A server that is busy with a statement, or unresponsive, does not react to a regular close.
       const timer = setTimeout(() => socket.destroy(), closeTimeoutMs).unref();
       socket.once("close", () => clearTimeout(timer));
-      client.end().catch(() => undefined); // the connection is closed either way
+      client.end().catch(() => undefined); // The connection is closed either way.
     },
   };
 

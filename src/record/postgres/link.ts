@@ -74,7 +74,7 @@ export function openLink({ url, outageWaitMs, responseMs = responseTimeoutMs, ..
   function drop(): void {
     connecting?.then(
       (connection) => connection.end(),
-      () => undefined, // it never opened, and its caller got the error
+      () => undefined, // The connection never opened, and its caller got the error.
     );
     connecting = null;
   }

@@ -29,7 +29,7 @@ export async function runOps(
   for (const group of groupByKind(pendingOps)) {
     const [first] = group;
     if (first === undefined) continue;
-    if (isNewRun(first.op)) await createAll(group as PendingOp<NewRun>[]); // a group is of one kind
+    if (isNewRun(first.op)) await createAll(group as PendingOp<NewRun>[]); // All operations of a group are of one kind.
     else if (getTargetRun(first.op) !== null) await waitForAll([...groupByRun(group)].map(runInOrder));
     else await runInOrder(group);
   }

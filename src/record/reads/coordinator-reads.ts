@@ -52,7 +52,7 @@ export function* readSubmittedAgent(
   const [row] = yield first(selectAgent, toColumn(run_id));
   if (row === undefined) return null;
   return {
-    // create_run wrote both from the model's types.
+    // create_run wrote both values from the model's types.
     agent: JSON.parse(String(row["body"])) as Agent,
     demands: JSON.parse(String(row["demands"])) as Demands,
     timeout_seconds: row["timeout_seconds"] === null ? null : Number(row["timeout_seconds"]),

@@ -62,7 +62,7 @@ function eventFromRow(row: Row): StoredEvent {
     at: fromColumn(String(row["at"])),
     ...(row["received_at"] === null ? {} : { received_at: new Date(Number(row["received_at"])).toISOString() }),
     cursor: Number(row["cursor"]),
-    // storeEvent wrote it from a RunEvent.
+    // storeEvent wrote this value from a RunEvent.
     event: JSON.parse(String(row["body"])) as StoredEvent["event"],
   };
 }

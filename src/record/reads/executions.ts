@@ -56,7 +56,7 @@ export function* readExecutions(filter: ExecutionFilter, page: Page): Work<Execu
 }
 
 export function executionFromRow(row: Row): Execution {
-  // storeEvent wrote both from the model's types.
+  // storeEvent wrote both values from the model's types.
   const { run: _run, ...start } = startBodyOf(row);
   return {
     run_id: fromColumn(String(row["run_id"])),

@@ -76,7 +76,7 @@ function* questionFromRow(row: Row, knownParents: Map<string, Row | undefined>):
     input: JSON.parse(String(row["input"])) as unknown,
     // Only these values are ever written.
     effect: row["effect"] as Question["effect"],
-    // storeQuestions wrote it from the event's schema.
+    // storeQuestions wrote this value from the event's schema.
     input_schema: parseOrNull(row["input_schema"]) as Question["input_schema"],
     asked_at: String(row["asked_at"]),
     expires_at: new Date(Number(row["expires_at"])).toISOString(),

@@ -21,7 +21,7 @@ export function* readRun(run_id: string): Work<Run | null> {
   const [body] = yield first(selectBody, toColumn(run_id));
   return {
     ...row,
-    // create_run wrote it from a Run's parameters.
+    // create_run wrote this value from a Run's parameters.
     parameters: JSON.parse(String(body?.["parameters"] ?? "{}")) as Run["parameters"],
     prompt: textOrNull(body?.["prompt"]),
     result_text: textOrNull(body?.["result_text"]),

@@ -157,7 +157,7 @@ function* findReason({ status, row }: Group, runners: readonly RunnerRow[]): Wor
   if (status === "parked") return parkedReason(row["parked_why"]);
   const { demand_id = null, agent_name = null, blocked_by = null } = row;
   const [demand] = yield first(selectDemand, demand_id, agent_name);
-  if (demand === undefined) return "turn"; // retention removed it with its last run
+  if (demand === undefined) return "turn"; // Retention removed the demand with its last run.
   const prefer_until = row["prefers"] === 1 ? 0 : null;
   const facts = { ...demand, agent_name, blocked_by, prefer_until, mode: "start", directory: anyDirectory, host: null };
   return pendingReasons(facts, runners)[0]?.demand ?? "turn";

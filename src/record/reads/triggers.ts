@@ -104,7 +104,7 @@ export function* readPendingChains(limit: number): Work<PendingChain[]> {
     created_by: fromColumn(String(row["created_by"])),
     project_dir: textOrNull(row["project_dir"]),
     agent_name: fromColumn(String(row["agent_name"])),
-    // moves/chain.ts wrote it.
+    // moves/chain.ts wrote this value.
     parameters: JSON.parse(String(row["parameters"])) as Record<string, unknown>,
     prompt: textOrNull(row["prompt"]),
     fault: textOrNull(row["fault"]),

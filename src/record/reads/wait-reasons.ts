@@ -39,7 +39,7 @@ export function pendingReasons(
   runners: readonly RunnerRow[],
   shortages: ReadonlyMap<string, string> = new Map(),
 ): WaitReason[] {
-  // create_run wrote it from a run's demands.
+  // create_run wrote this value from a run's demands.
   const demands = JSON.parse(String(row["body"])) as Demands;
   const reasons = findRunnerReasons(demands, runners, fromColumn(String(row["agent_name"])), shortages);
   if (row["prefer_until"] !== null) reasons.unshift(describePreference(demands));

@@ -43,7 +43,7 @@ export function* readTexts(run_no: number, seq: number): Work<SearchableText[]> 
 /** `body` is the beginning of a tool_use event's JSON. */
 export function toToolText(body: string): SearchableText {
   try {
-    // storeEvent wrote it from a RunEvent.
+    // storeEvent wrote this value from a RunEvent.
     const { name, input } = JSON.parse(body) as { name?: string; input?: unknown };
     return { where: "tool_input", text: toPlainText(`${name} ${JSON.stringify(input)}`, true) };
   } catch (error) {
