@@ -11,45 +11,48 @@ import { builtInExecutors, startRunner, type RunnerOptions } from "./runner.ts";
 /** Long enough for a busy machine, so that only a hang reaches it. */
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 
-const closing: (() => Promise<unknown>)[] = [];
+const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
+  for (const clean of cleanups.splice(0).toReversed()) await clean();
 });
 
 async function setUp(profiles: Record<string, object>) {
-  const folder = mkdtempSync(join(tmpdir(), "drover-runner-"));
-  closing.push(() => rm(folder, { recursive: true, force: true }));
-  await mkdir(join(folder, "profiles"));
-  await writeFile(join(folder, "hello"), '#!/bin/sh\necho \'{"hello":"\'$1$2\'"}\'\necho "$PASSED $KEPT" >&2\n');
-  await chmod(join(folder, "hello"), 0o755);
+  const directory = mkdtempSync(join(tmpdir(), "drover-runner-"));
+  cleanups.push(() => rm(directory, { recursive: true, force: true }));
+  await mkdir(join(directory, "profiles"));
+  await writeFile(join(directory, "hello"), '#!/bin/sh\necho \'{"hello":"\'$1$2\'"}\'\necho "$PASSED $KEPT" >&2\n');
+  await chmod(join(directory, "hello"), 0o755);
   const coordinator = createMemoryCoordinator();
   const loaded = [];
   for (const [name, profile] of Object.entries(profiles)) {
-    await writeFile(join(folder, "profiles", `${name}.json`), JSON.stringify(profile));
-    const result = loadProfile(name, [join(folder, "profiles")], { builtIn: builtInExecutors, hasCommand: () => true });
+    await writeFile(join(directory, "profiles", `${name}.json`), JSON.stringify(profile));
+    const result = loadProfile(name, [join(directory, "profiles")], {
+      builtIn: builtInExecutors,
+      hasCommand: () => true,
+    });
     if (!result.ok) throw new Error(JSON.stringify(result.faults));
     loaded.push({ loaded: result.profile, agents: [] });
   }
   const options: RunnerOptions = {
     port: coordinator.port,
     profiles: loaded,
-    stateDirectory: join(folder, "state"),
-    projectDir: folder,
+    stateDirectory: join(directory, "state"),
+    projectDir: directory,
     env: { ...process.env, PASSED: "passed", KEPT: "kept" },
     maxOutputKb: 1024,
     times: { heartbeatMs: 100, pollPauseMs: 20, shutdownMs: 500 },
     onNotice: () => undefined,
   };
-  const start = async (more: Partial<RunnerOptions> = {}) => {
-    const runner = await startRunner({ ...options, ...more });
-    closing.push(runner.stop);
+  const start = async (overrides: Partial<RunnerOptions> = {}) => {
+    const runner = await startRunner({ ...options, ...overrides });
+    cleanups.push(runner.stop);
     return runner;
   };
-  return { folder, coordinator, start };
+  return { directory, coordinator, start };
 }
 
 test("registers each profile with its own key, and executes runs", async () => {
-  const { coordinator, start, folder } = await setUp({
+  const { coordinator, start, directory } = await setUp({
     one: { type: "procedural", env_from: ["PASSED"] },
     two: { type: "procedural", slots: 7, env_from: ["PASSED"] },
   });
@@ -73,7 +76,7 @@ test("registers each profile with its own key, and executes runs", async () => {
   await runner.stop();
   await runner.done;
   expect([...coordinator.runners.values()].every(({ gone }) => gone)).toBe(true);
-  expect(readdirSync(logsDirectory(recordDirectory(join(folder, "state"))))).toEqual([]);
+  expect(readdirSync(logsDirectory(recordDirectory(join(directory, "state"))))).toEqual([]);
 });
 
 test("rejects a second runner with the same identity, and keeps the identity across restarts", async () => {

@@ -9,7 +9,7 @@ import type { Store } from "../model/store.ts";
 import { checkCommand } from "../process/check-command.ts";
 import { execute } from "../process/execute.ts";
 import { toFailureReason } from "./executions/failure-reason.ts";
-import { executionEnd, executionStart, buildInheritedIds } from "./executions/execution-record.ts";
+import { buildExecutionEnd, buildExecutionStart, buildInheritedIds } from "./executions/execution-record.ts";
 import { findNestedDirectories } from "./nested/nested-directories.ts";
 import { openNestedLog } from "./nested/nested-log.ts";
 import type { NestedSink } from "./nested/nested-sink.ts";
@@ -148,7 +148,7 @@ function toExecutionStart(execution_id: string, request: ExecRequest, deps: Exec
 }
 
 function toExecutionEnd(execution_id: string, result: CommandResult): ExecutionEnd {
-  return executionEnd(execution_id, result, {
+  return buildExecutionEnd(execution_id, result, {
     stdoutBytes: result.stdout.totalBytes,
     stderrBytes: result.stderr.totalBytes,
     truncated: result.stdout.truncated || result.stderr.truncated,

@@ -6,36 +6,36 @@ import type {
 } from "@ai-sdk/provider";
 import type { TurnOptions } from "../model/provider.ts";
 import type { Conversation, Generate, GenerateResult, Message, Part } from "./conversation.ts";
-import { toProviderFault, type Setup, unusableAnswer } from "./faults.ts";
+import { toProviderFault, type ProviderInfo, toUnusableAnswerFault } from "./faults.ts";
 import { parseInput } from "./tool-input.ts";
 
-export interface Vendor extends Setup {
+export interface ModelService extends ProviderInfo {
   model(name: string): LanguageModelV3;
   providerOptions?: SharedV3ProviderOptions;
 }
 
 /**
- * Generates the next answer with a vendor's low-level model. Does not retry, because the agent loop retries and records
+ * Generates the next answer through the AI SDK's low-level interface to a model service. Does not retry, because the agent loop retries and records
  * each retry.
  */
-export function generateWith(vendor: Vendor): Generate {
+export function generateWith(service: ModelService): Generate {
   return async (conversation, options) => {
     try {
-      return await generate(vendor, conversation, options);
+      return await generate(service, conversation, options);
     } catch (error) {
-      return { ok: false, error: toProviderFault(error, vendor, options.signal) };
+      return { ok: false, error: toProviderFault(error, service, options.signal) };
     }
   };
 }
 
 async function generate(
-  vendor: Vendor,
+  service: ModelService,
   conversation: Conversation,
   { signal, onText }: TurnOptions,
 ): Promise<GenerateResult> {
   signal.throwIfAborted();
   const { model, tools, max_tokens } = conversation.options;
-  const { stream } = await vendor.model(model).doStream({
+  const { stream } = await service.model(model).doStream({
     prompt: toPrompt(conversation),
     abortSignal: signal,
     tools: tools.map(({ name, description, input_schema }) => ({
@@ -45,7 +45,7 @@ async function generate(
       inputSchema: input_schema,
     })),
     ...(max_tokens === undefined ? {} : { maxOutputTokens: max_tokens }),
-    ...(vendor.providerOptions === undefined ? {} : { providerOptions: vendor.providerOptions }),
+    ...(service.providerOptions === undefined ? {} : { providerOptions: service.providerOptions }),
   });
   const answer = new Answer(new Map(tools.map(({ name }) => [toWireName(name), name])));
   for await (const part of stream) {
@@ -62,17 +62,17 @@ async function generate(
     finish.reason.unified === "error" ||
     (finish.reason.unified === "other" && finish.reason.raw === undefined)
   )
-    return { ok: false, error: unusableAnswer(vendor, "it was cut off") };
+    return { ok: false, error: toUnusableAnswerFault(service, "it was cut off") };
   const { inputTokens, outputTokens } = finish.usage;
   return {
     ok: true,
     parts: answer.parts,
     usage: { input_tokens: inputTokens.total ?? 0, output_tokens: outputTokens.total ?? 0, cost_usd: null },
-    stop: toStop(finish.reason),
+    stop: toFinishReason(finish.reason),
   };
 }
 
-function toStop({ unified }: Finish["finishReason"]): "end" | "length" | "refused" {
+function toFinishReason({ unified }: Finish["finishReason"]): "end" | "length" | "refused" {
   if (unified === "length") return "length";
   return unified === "content-filter" ? "refused" : "end";
 }
@@ -105,7 +105,7 @@ class Answer {
       }
       case "text-end":
       case "reasoning-end":
-        // Signatures of reasoning arrive here, and the model expects them back.
+        // Reasoning signatures arrive here, and the model expects them back.
         this.#setMeta(part.id, part.providerMetadata);
         break;
       case "tool-call":
@@ -120,7 +120,7 @@ class Answer {
       case "finish":
         this.finish = { reason: part.finishReason, usage: part.usage };
         break;
-      default: // sources, files and warnings are not used
+      default: // Sources, files and warnings are not used.
     }
   }
 
@@ -173,7 +173,7 @@ function toWireMessage(message: Message, names: ReadonlyMap<string, string>): La
 }
 
 function toWirePart(part: Part) {
-  // Vendors require their own metadata back unchanged.
+  // Model services require their own metadata back unchanged.
   const metadata = part.meta === undefined ? {} : { providerOptions: part.meta as SharedV3ProviderOptions };
   if (part.type !== "tool_use") return { type: part.type, text: part.text, ...metadata };
   const input = part.fault === undefined ? part.input : {};

@@ -9,11 +9,11 @@ export const anthropic: ProviderDefinition = {
   default_model: "claude-sonnet-4-5",
   async open({ base_url }, { env }) {
     const { createAnthropic } = await import("@ai-sdk/anthropic");
-    const vendor = createAnthropic({
+    const service = createAnthropic({
       apiKey: env[variable] ?? "",
       ...(base_url === undefined ? {} : { baseURL: withVersion(base_url) }),
     });
-    return { generate: generateWith({ provider: "anthropic", variable, model: (name) => vendor(name) }) };
+    return { generate: generateWith({ provider: "anthropic", variable, model: (name) => service(name) }) };
   },
 };
 

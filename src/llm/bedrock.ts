@@ -21,13 +21,13 @@ export const bedrock: ProviderDefinition = {
   async open({ base_url }, { env, directory }) {
     const credentials = readCredentials(env);
     const { createAmazonBedrock } = await loadPackage<BedrockPackage>(sdk, { directory, env }, "The provider bedrock");
-    const vendor = createAmazonBedrock({
+    const service = createAmazonBedrock({
       ...credentials,
       region: env["AWS_REGION"] || env["AWS_DEFAULT_REGION"] || "us-east-1",
       ...(base_url === undefined ? {} : { baseURL: base_url }),
     });
     const variable = "apiKey" in credentials ? "AWS_BEARER_TOKEN_BEDROCK" : "AWS_ACCESS_KEY_ID";
-    return { generate: generateWith({ provider: "bedrock", variable, model: (name) => vendor(name) }) };
+    return { generate: generateWith({ provider: "bedrock", variable, model: (name) => service(name) }) };
   },
 };
 

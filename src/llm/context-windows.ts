@@ -11,7 +11,7 @@ const contextWindows: readonly (readonly [prefix: string, tokens: number])[] = [
 
 /**
  * Returns null if the context window is unknown, as for self-hosted models, where it is a setting of the server.
- * Names may start with a region and a vendor: `us.anthropic.claude-sonnet-4-5`, `openai/gpt-5`.
+ * Names may start with a region and a service: `us.anthropic.claude-sonnet-4-5`, `openai/gpt-5`.
  */
 export function findContextWindow(model: string): number | null {
   const name = model.replace(/^.*[/]|^(?:[a-z]{2,6}\.)?[a-z]+\.(?=[a-z]+-)/, "");

@@ -28,6 +28,6 @@ export interface ProviderDefinition {
   default_model: string | null;
   /** Whether the provider works here without further setup. Defaults to whether its variable is set. */
   isReady?(host: Pick<ProviderHost, "env" | "directory">): Promise<boolean>;
-  /** Call this only when the provider is used, because it loads the vendor's package. */
+  /** Call this only when the provider is used, because it loads the service's package. */
   open(settings: ProviderSettings, host: ProviderHost): Promise<Model>;
 }

@@ -10,7 +10,7 @@ export type FirstTurns =
   | { ok: false; turns: number | null };
 
 /** Returns the first `turns` messages of the user, each with everything up to its answer. */
-export function firstTurns(state: unknown, turns: number): FirstTurns {
+export function takeFirstTurns(state: unknown, turns: number): FirstTurns {
   if (!isConversation(state)) return { ok: false, turns: 0 };
   if (state.compacted !== undefined) return { ok: false, turns: null };
   const starts = state.messages.flatMap(({ role }, index) => (role === "user" ? [index] : []));

@@ -8,10 +8,10 @@ export const google: ProviderDefinition = {
   default_model: "gemini-2.5-flash",
   async open({ base_url }, { env }) {
     const { createGoogleGenerativeAI } = await import("@ai-sdk/google");
-    const vendor = createGoogleGenerativeAI({
+    const service = createGoogleGenerativeAI({
       apiKey: env[variable] ?? "",
       ...(base_url === undefined ? {} : { baseURL: base_url }),
     });
-    return { generate: generateWith({ provider: "google", variable, model: (name) => vendor(name) }) };
+    return { generate: generateWith({ provider: "google", variable, model: (name) => service(name) }) };
   },
 };

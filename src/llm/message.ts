@@ -19,7 +19,7 @@ export type Message =
   | { role: "assistant"; parts: Part[] }
   | { role: "tool"; results: ToolResult[] };
 
-/** `meta` belongs to the vendor and is sent back unchanged, for example the signature of a reasoning block. */
+/** `meta` belongs to the service and is sent back unchanged, for example the signature of a reasoning block. */
 export type Part =
   | { type: "text"; text: string; meta?: unknown }
   | { type: "reasoning"; text: string; meta?: unknown }

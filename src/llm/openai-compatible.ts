@@ -23,11 +23,11 @@ export const openaiCompatible: ProviderDefinition = {
 
 export async function openChatModel(name: string, baseURL: string, apiKey: string | undefined): Promise<Model> {
   const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
-  const vendor = createOpenAICompatible({
+  const service = createOpenAICompatible({
     name,
     baseURL,
     includeUsage: true,
     ...(apiKey === undefined ? {} : { apiKey }),
   });
-  return { generate: generateWith({ provider: name, variable: null, model: (model) => vendor.chatModel(model) }) };
+  return { generate: generateWith({ provider: name, variable: null, model: (model) => service.chatModel(model) }) };
 }

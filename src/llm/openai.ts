@@ -9,7 +9,7 @@ export const openai: ProviderDefinition = {
   default_model: "gpt-5",
   async open({ base_url }, { env }) {
     const { createOpenAI } = await import("@ai-sdk/openai");
-    const vendor = createOpenAI({
+    const service = createOpenAI({
       apiKey: env[variable] ?? "",
       ...(base_url === undefined ? {} : { baseURL: base_url }),
     });
@@ -17,7 +17,7 @@ export const openai: ProviderDefinition = {
       generate: generateWith({
         provider: "openai",
         variable,
-        model: (name) => vendor.responses(name),
+        model: (name) => service.responses(name),
         // Drover keeps the conversation, so the service must not store it
         providerOptions: { openai: { store: false } },
       }),

@@ -11,9 +11,9 @@ import type { ProviderDefinition } from "./definition.ts";
 import { chooseProvider, openProvider } from "./providers.ts";
 import { createScriptedGenerate } from "./scripted.ts";
 
-const closing: (() => Promise<unknown>)[] = [];
+const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0)) await close();
+  for (const clean of cleanups.splice(0)) await clean();
 });
 
 const host = {
@@ -37,9 +37,9 @@ const overHttp: Record<string, { path: string; env: Record<string, string>; cann
 };
 
 for (const [name, { path, env, cannot }] of Object.entries(overHttp))
-  describeContract(`the provider ${name}`, providerContract, async () => {
+  describeContract(`the ${name} provider`, providerContract, async () => {
     const { server, ...scripted } = await startScriptedService();
-    closing.push(server.stop);
+    cleanups.push(server.stop);
     const settings = { base_url: server.url + path };
     return {
       provider: await openProvider(name, { ...host, settings, env, store: memory(), newId }),
@@ -49,7 +49,7 @@ for (const [name, { path, env, cannot }] of Object.entries(overHttp))
     } satisfies ProviderSubject;
   });
 
-describeContract("the provider scripted", providerContract, async () => {
+describeContract("the scripted provider", providerContract, async () => {
   const turns: Parameters<typeof createScriptedGenerate>[0]["turns"] = [];
   const requestTexts: string[][] = [];
   const generate = createScriptedGenerate({ turns });
@@ -96,9 +96,9 @@ describeContract("the provider scripted", providerContract, async () => {
   } satisfies ProviderSubject;
 });
 
-describeContract("the provider in docs/writing-providers.md", providerContract, async () => {
+describeContract("the example provider in docs/writing-providers.md", providerContract, async () => {
   const { server, ...scripted } = await startScriptedService();
-  closing.push(server.stop);
+  cleanups.push(server.stop);
   const { open } = await documented();
   const model = await open({ base_url: `${server.url}/v1` }, { ...host, env: {} });
   return {
@@ -181,7 +181,7 @@ describe("choosing a provider", () => {
 
   it("uses the first provider that is set up if none is named, and never scripted", async () => {
     const service = await startModelServer([]);
-    closing.push(service.stop);
+    cleanups.push(service.stop);
     const set = { ANTHROPIC_API_KEY: "key", OPENAI_API_KEY: "key", GEMINI_API_KEY: "key", OLLAMA_HOST: service.url };
     // The Agent SDK accepts the same key, and comes first if it is installed.
     expect(await chooseProvider({}, { ...host, env: set })).toBe("claude-code");

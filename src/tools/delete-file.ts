@@ -6,7 +6,7 @@ export const deleteTool = defineFileTool({
   name: "file.delete",
   description: "Delete a file from the workspace",
   effect: "edit",
-  input: z.strictObject({ path: z.string().min(1).describe("Path relative to workspace") }),
+  input: z.strictObject({ path: z.string().min(1).describe("Path relative to the workspace") }),
   run: ({ path }, { workspace }) =>
     // `followLast: false` deletes a link instead of its target
     workspace.withPath(path, { followLast: false }, async ({ directory, name, parts }) => {

@@ -18,7 +18,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ToolResponse, ToolContext } from "../model/tool.ts";
 import { start } from "../process/start.ts";
-import { callTool, fileTools } from "./file-tools.ts";
+import { callTool, createFileTools } from "./file-tools.ts";
 import { openWorkspace } from "./workspace.ts";
 
 const context: ToolContext = {
@@ -34,7 +34,7 @@ beforeEach(async () => {
   outside = mkdtempSync(join(tmpdir(), "drover-tools-"));
   root = join(outside, "work");
   mkdirSync(root);
-  const tools = fileTools(await openWorkspace(root));
+  const tools = createFileTools(await openWorkspace(root));
   call = (given) => callTool(tools, given, context);
 });
 afterEach(() => rmSync(outside, { recursive: true, force: true }));
@@ -44,7 +44,7 @@ const content = (path: string): string => readFileSync(join(root, path), "utf8")
 
 describe("the tools as a model sees them", () => {
   it("have the names and inputs of the published contract", async () => {
-    const tools = fileTools(await openWorkspace(root));
+    const tools = createFileTools(await openWorkspace(root));
     expect(
       Object.fromEntries(
         tools.map(({ name, input_schema, effect }) => [

@@ -10,7 +10,7 @@ import { writeTool } from "./write-file.ts";
 
 const definitions = [readTool, writeTool, patchTool, deleteTool, listTool, searchTool];
 
-export function fileTools(workspace: Workspace): Tool[] {
+export function createFileTools(workspace: Workspace): Tool[] {
   return definitions.map((tool) => tool.bind(workspace));
 }
 

@@ -7,8 +7,8 @@ import { ToolFailure } from "./tool-failure.ts";
 const maxEntries = 10_000;
 const maxDepth = 64;
 const batchSize = 512;
-/** These directories are skipped unless the pattern names them. */
-const skippedByDefault = ["node_modules", ".git"];
+/** Directories that are skipped unless the pattern names them. */
+const defaultSkippedNames = ["node_modules", ".git"];
 
 export const listTool = defineFileTool({
   name: "file.list",
@@ -16,7 +16,7 @@ export const listTool = defineFileTool({
     "List files in a directory. Without a pattern: its direct entries. With one (such as **/*.ts): the files below it that match.",
   effect: "read",
   input: z.strictObject({
-    path: z.string().optional().describe("Directory path (default: workspace root)"),
+    path: z.string().optional().describe("Directory to list (default: the workspace's root)"),
     pattern: z.string().min(1).max(1000).optional().describe("Glob pattern to filter files"),
   }),
   run: ({ path = ".", pattern }, { workspace, signal }) =>
@@ -26,7 +26,7 @@ export const listTool = defineFileTool({
       else if ((await directory.stat(name)).isDirectory())
         await withDirectory(directory, name, (target) => listing.read(target, ""));
       else throw new ToolFailure("not_a_folder", `${path} is not a directory.`);
-      return { entries: listing.sorted(), ...(listing.isTruncated ? { truncated: true } : {}) };
+      return { entries: listing.sortEntries(), ...(listing.isTruncated ? { truncated: true } : {}) };
     }),
 });
 
@@ -41,7 +41,7 @@ class Listing {
   constructor(pattern: string | null, signal: AbortSignal) {
     this.#matches = pattern === null ? null : compileGlob(pattern);
     this.#isRecursive = pattern !== null && /\/|\*\*/.test(pattern);
-    this.#skippedNames = skippedByDefault.filter((name) => !pattern?.includes(name));
+    this.#skippedNames = defaultSkippedNames.filter((name) => !pattern?.includes(name));
     this.#signal = signal;
   }
 
@@ -70,7 +70,7 @@ class Listing {
     }
   }
 
-  sorted(): { path: string; type: Entry["kind"] }[] {
+  sortEntries(): { path: string; type: Entry["kind"] }[] {
     return this.#entries.sort((a, b) => (a.path < b.path ? -1 : 1));
   }
 

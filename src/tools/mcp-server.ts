@@ -9,7 +9,7 @@ export function createMcpServer(tools: readonly Tool[], version: string, start: 
   const server = new Server({ name: "drover-file-tools", version }, { capabilities: { tools: {} } });
   server.setRequestHandler("tools/list", () => ({
     tools: tools.map(({ name, description, input_schema, effect }) => ({
-      name: wireName(name),
+      name: toWireName(name),
       description,
       inputSchema: { ...input_schema, type: "object" as const },
       annotations: {
@@ -20,7 +20,7 @@ export function createMcpServer(tools: readonly Tool[], version: string, start: 
     })),
   }));
   server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
-    const tool = tools.find(({ name }) => name === params.name || wireName(name) === params.name);
+    const tool = tools.find(({ name }) => name === params.name || toWireName(name) === params.name);
     const result = tool
       ? await tool.run(params.arguments ?? {}, { signal: mcpReq.signal, start })
       : { ok: false, error: { code: "unknown_tool", message: `Unknown tool: ${params.name}.` } };
@@ -29,6 +29,6 @@ export function createMcpServer(tools: readonly Tool[], version: string, start: 
   return server;
 }
 
-function wireName(name: string): string {
+function toWireName(name: string): string {
   return name.replaceAll(".", "_");
 }

@@ -5,14 +5,14 @@ import { afterEach, expect, it } from "vitest";
 import { openContext } from "../../test/fixtures/execute/open-context.ts";
 import { openMcpServers } from "./mcp-servers.ts";
 
-const closing: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
+  for (const clean of cleanups.splice(0).toReversed()) await clean();
 });
 
 async function open(servers: Record<string, unknown>, startTimeoutMs = 60_000) {
   const opened = await openContext();
-  closing.push(opened.close);
+  cleanups.push(opened.close);
   const { start, signal, dirs } = opened.context;
   const used = { start, signal, workingDirectory: dirs.work, version: "0", startTimeoutMs, callTimeoutMs: 60_000 };
   const found = await openMcpServers(servers, used);
@@ -44,7 +44,7 @@ it("sends the headers to a server over HTTP, and reports one that refuses them o
     response.writeHead(401).end("no");
   });
   refusing.listen(0, "127.0.0.1");
-  closing.push(() => refusing.close());
+  cleanups.push(() => refusing.close());
   await once(refusing, "listening");
   const { port } = refusing.address() as AddressInfo;
   const { failures } = await open({

@@ -18,7 +18,7 @@ export const patchTool = defineFileTool({
     "Apply find/replace patches to a file. Each `find` must occur exactly once, or `startLine` gives the line to start from. All patches are applied, or none.",
   effect: "edit",
   input: z.strictObject({
-    path: z.string().min(1).describe("Path relative to workspace"),
+    path: z.string().min(1).describe("Path relative to the workspace"),
     patches: z.array(patchSchema).min(1).max(1000),
   }),
   run: ({ path, patches }, { workspace }) =>
@@ -39,7 +39,7 @@ export const patchTool = defineFileTool({
 
 function applyPatch(text: string, rawPatch: Patch, label: string): string {
   const { find, replace, startLine } = matchLineEndings(text, rawPatch);
-  const from = startLine === undefined ? 0 : startOfLine(text, startLine);
+  const from = startLine === undefined ? 0 : findLineStart(text, startLine);
   if (from === null)
     throw new ToolFailure("no_match", `${label}: the file has fewer than ${startLine} lines. Nothing was changed.`);
   const position = text.indexOf(find, from);
@@ -73,7 +73,7 @@ function noMatch(text: string, find: string, label: string, startLine: number | 
   return new ToolFailure("no_match", `${label}: the text to find does not occur${range}. ${hint} Nothing was changed.`);
 }
 
-function startOfLine(text: string, line: number): number | null {
+function findLineStart(text: string, line: number): number | null {
   let position = 0;
   for (let current = 1; current < line; current += 1) {
     const end = text.indexOf("\n", position);

@@ -13,9 +13,9 @@ export const readTool = defineFileTool({
   description: "Read a file from the workspace",
   effect: "read",
   input: z.strictObject({
-    path: z.string().describe("Path relative to workspace"),
-    offset: z.int().min(1).optional().describe("Line to start from (optional)"),
-    limit: z.int().min(1).optional().describe("Max lines to read (optional)"),
+    path: z.string().describe("Path relative to the workspace"),
+    offset: z.int().min(1).optional().describe("Line to start from (default: 1)"),
+    limit: z.int().min(1).optional().describe("Maximum number of lines to read"),
   }),
   run: ({ path, offset = 1, limit = Infinity }, { workspace, signal }) =>
     withFile(workspace, path, async (file, size) => {

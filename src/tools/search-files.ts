@@ -20,21 +20,26 @@ export const searchTool = defineFileTool({
   description: "Search for a pattern in files using ripgrep",
   effect: "read",
   input: z.strictObject({
-    pattern: z.string().min(1).max(10_000).describe("Search pattern (regex)"),
-    path: z.string().optional().describe("Directory to search (default: workspace root)"),
-    glob: z.string().min(1).max(1000).optional().describe("File glob pattern"),
-    caseSensitive: z.boolean().optional().describe("Case sensitive search (default: true)"),
-    contextLines: z.int().min(0).max(50).optional().describe("Lines of context around matches"),
-    maxResults: z.int().min(1).max(10_000).optional().describe("Maximum results (default: 100)"),
+    pattern: z.string().min(1).max(10_000).describe("Regular expression to search for"),
+    path: z.string().optional().describe("Directory to search (default: the workspace's root)"),
+    glob: z.string().min(1).max(1000).optional().describe("Glob pattern that the files must match"),
+    caseSensitive: z.boolean().optional().describe("Whether the search is case-sensitive (default: true)"),
+    contextLines: z
+      .int()
+      .min(0)
+      .max(50)
+      .optional()
+      .describe("Number of lines to return before and after each match (default: 0)"),
+    maxResults: z.int().min(1).max(10_000).optional().describe("Maximum number of results (default: 100)"),
   }),
   async run({ path = ".", contextLines = 0, maxResults = 100, ...query }, { workspace, start, signal }) {
     const directory = await resolvePath(workspace, path);
     const running = await start({
       executable: findRipgrep(),
-      arguments: ripgrepArguments(query, directory),
+      arguments: toRipgrepArguments(query, directory),
       workingDirectory: workspace.root,
     });
-    const results = await collectMatches(running, maxResults);
+    const results = await collectMatches(running, path, maxResults);
     signal.throwIfAborted();
     const matches = await readMatches(workspace, results.matches, contextLines);
     return { matches, ...(results.isTruncated ? { truncated: true } : {}) };
@@ -47,7 +52,7 @@ interface Query {
   caseSensitive?: boolean | undefined;
 }
 
-function ripgrepArguments({ pattern, glob, caseSensitive = true }: Query, directory: string): string[] {
+function toRipgrepArguments({ pattern, glob, caseSensitive = true }: Query, directory: string): string[] {
   return [
     "--json",
     "--no-config",
@@ -78,9 +83,10 @@ interface Match {
   text: string;
 }
 
-/** Collects ripgrep's matches, up to `maxResults`. */
+/** Stops ripgrep once it has found more than `maxResults` matches. */
 async function collectMatches(
   running: RunningProcess,
+  path: string,
   maxResults: number,
 ): Promise<{ matches: Match[]; isTruncated: boolean }> {
   const matches: Match[] = [];
@@ -104,10 +110,15 @@ async function collectMatches(
     matches.push(match);
   }
   const { exitCode } = await running.result;
-  // 1: no match; 2: an invalid pattern, or a file that could not be read
+  // The exit code is 1 if nothing matched, and 2 if the pattern is invalid or a file could not be read.
   if (exitCode === 2 && matches.length === 0)
-    throw new ToolFailure("invalid_input", `ripgrep: ${stderr.trim().slice(0, maxErrorCharacters) || "failed"}`);
+    throw new ToolFailure("invalid_input", describeFailure(stderr.trim(), path));
   return { matches, isTruncated };
+}
+
+function describeFailure(stderr: string, path: string): string {
+  if (stderr !== "") return `ripgrep: ${stderr.slice(0, maxErrorCharacters)}`;
+  return `ripgrep could not search ${path}: it may be a file instead of a directory, or not readable.`;
 }
 
 /** Does not match paths and lines that are not UTF-8, which ripgrep encodes as base64. No tool could show them. */
@@ -125,10 +136,10 @@ function parseMatch(line: string): Match | null {
   const parsed = matchSchema.safeParse(JSON.parse(line));
   if (!parsed.success) return null;
   const { path, lines, line_number } = parsed.data.data;
-  return { path: path.text, line: line_number, text: firstLine(lines.text) };
+  return { path: path.text, line: line_number, text: getFirstLine(lines.text) };
 }
 
-function firstLine(text: string): string {
+function getFirstLine(text: string): string {
   const end = text.indexOf("\n");
   return stripCarriageReturn(end === -1 ? text : text.slice(0, end));
 }

@@ -9,7 +9,7 @@ export const writeTool = defineFileTool({
   description: "Write content to a file in the workspace",
   effect: "edit",
   input: z.strictObject({
-    path: z.string().min(1).describe("Path relative to workspace"),
+    path: z.string().min(1).describe("Path relative to the workspace"),
     content: z.string().describe("Content to write"),
   }),
   async run({ path, content }, { workspace }) {

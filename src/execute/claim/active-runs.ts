@@ -12,7 +12,7 @@ import type { Upload } from "../collect/upload.ts";
 /** The runs that one registration is working on. */
 export interface ActiveRuns {
   readonly running: number;
-  freeSlots(): number;
+  countFreeSlots(): number;
   /** Whether an active run works in this session or copies from it. */
   usesSession(session_id: string): boolean;
   /** Starts the run, unless it has already been started. */
@@ -60,12 +60,12 @@ export function createActiveRuns(options: ActiveRunsOptions): ActiveRuns {
     get running() {
       return runs.size;
     },
-    freeSlots: () => slots() - [...runs.values()].filter(({ supervised }) => !supervised.waiting).length,
+    countFreeSlots: () => slots() - [...runs.values()].filter(({ supervised }) => !supervised.waiting).length,
 
     usesSession: (session_id) => [...runs.values()].some(({ sessions }) => sessions.includes(session_id)),
 
     startRun(claim) {
-      const key = attemptKey(claim);
+      const key = toAttemptKey(claim);
       if (runs.has(key)) return; // the coordinator repeated a response
       const keepsLog = claim.invocation.agent.type === "autonomous";
       const journal = createRunLog(claim.run_id, claim.attempt, keepsLog, logs);
@@ -90,7 +90,7 @@ export function createActiveRuns(options: ActiveRunsOptions): ActiveRuns {
             resolve("lost");
           },
           onFinished: () => resolve("shipped"),
-          onSpent: supervised.budgetSpent,
+          onSpent: supervised.noteBudgetSpent,
         });
       });
       void supervised.ended.then(() => {
@@ -105,7 +105,7 @@ export function createActiveRuns(options: ActiveRunsOptions): ActiveRuns {
     },
 
     dispatch(order) {
-      const run = runs.get(attemptKey(order))?.supervised;
+      const run = runs.get(toAttemptKey(order))?.supervised;
       if (!run) return; // already ended; its finish reports that
       if ("stop" in order) run.abort(order.stop);
       else if ("input" in order) run.input(order.input);
@@ -136,6 +136,6 @@ export function createActiveRuns(options: ActiveRunsOptions): ActiveRuns {
   };
 }
 
-function attemptKey({ run_id, attempt }: { run_id: string; attempt: number }): string {
+function toAttemptKey({ run_id, attempt }: { run_id: string; attempt: number }): string {
   return `${run_id}.${attempt}`;
 }

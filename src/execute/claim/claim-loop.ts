@@ -22,8 +22,8 @@ export interface ClaimLoop {
 export interface ClaimLoopOptions {
   port: RunnerPort;
   identity: Identity;
-  freeSlots: () => number;
-  /** Explains why the last freeSlots() returned fewer slots than are free; null if it returned all of them. */
+  countFreeSlots: () => number;
+  /** Explains why the last countFreeSlots() returned fewer slots than are free; null if it returned all of them. */
   shortage: () => string | null;
   /** Synchronous, so that the run takes its slot before the next poll is sent. */
   startRun: (claim: Claim) => void;
@@ -69,7 +69,7 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
   async function pollOnce(): Promise<void> {
     const { runner_id, epoch } = await identity.current();
     startEpoch(epoch);
-    const want = isDraining ? 0 : Math.max(0, options.freeSlots());
+    const want = isDraining ? 0 : Math.max(0, options.countFreeSlots());
     // A draining runner starts no run at all, not even one that resumes a session on this runner.
     const shortage = isDraining ? "it is draining" : options.shortage();
     const cancel = new AbortController();
@@ -116,7 +116,7 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      if (!isDraining && options.freeSlots() <= 0) {
+      if (!isDraining && options.countFreeSlots() <= 0) {
         await slotWakeup.wait(busyPauseMs, stopping.signal);
         // Short runs finish in bursts: fill several slots with one poll.
         await sleep(afterClaimPauseMs, stopping.signal);

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { createMemoryCoordinator, type MemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
-import { poll, runnersOfEachTest } from "../../../test/fixtures/execute/registered.ts";
+import { poll, prepareRunners } from "../../../test/fixtures/execute/registered.ts";
 import type { RunnerPort } from "../../model/runner-port.ts";
 
-const { setUp } = runnersOfEachTest();
+const { setUp } = prepareRunners();
 
 /** A port that logs the calls that arrive, in order, and delays each by the given function. */
 function delayedPort(

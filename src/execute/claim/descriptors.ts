@@ -44,7 +44,7 @@ export function hasRoomForOneRun(descriptors: Descriptors | null): boolean {
 }
 
 /** How many more runs the free descriptors are enough for. */
-export function roomForRuns(descriptors: Descriptors | null): number {
+export function countPossibleRuns(descriptors: Descriptors | null): number {
   return descriptors === null
     ? Infinity
     : Math.max(0, Math.floor((descriptors.limit - descriptors.open) / descriptorsPerRun));

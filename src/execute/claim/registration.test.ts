@@ -15,22 +15,22 @@ import {
 import { getOutputBytes } from "../../model/output.ts";
 import { findOrphans } from "../../process/orphans.ts";
 
-const { closing, setUp } = prepareRunners();
+const { cleanups, setUp } = prepareRunners();
 
 test("runs a claimed run to its outcome and leaves nothing behind", async () => {
   const coordinator = createMemoryCoordinator();
-  const { open, logs, folder } = await setUp(coordinator);
+  const { open, logs, directory } = await setUp(coordinator);
   await open();
   const id = coordinator.submit(sh("echo hello; echo oops >&2; echo $TMPDIR >&2; echo $DROVER_RUN_ID >&2"));
   expect(await waitForOutcome(coordinator, id)).toEqual({ status: "completed", exit_code: 0, text: "hello\n" });
   const types = coordinator.events(id).map(({ type }) => type);
   expect(types.slice(0, 2)).toEqual(["status", "execution_started"]);
   expect(types.at(-1)).toBe("execution_ended");
-  expect(textOf(coordinator, id)).toContain(join(folder, "tmp"));
+  expect(textOf(coordinator, id)).toContain(join(directory, "tmp"));
   expect(textOf(coordinator, id)).toContain(id);
   expectDense(coordinator, id);
   await poll(logs).toEqual([]);
-  expect(await readdir(join(folder, "tmp"))).toEqual([]);
+  expect(await readdir(join(directory, "tmp"))).toEqual([]);
 });
 
 /** Whether this user can make files immutable. */
@@ -38,28 +38,28 @@ const hasImmutable = process.getuid?.() === 0 && spawnSync("chattr", ["-V"]).sta
 
 test.runIf(hasImmutable)("starts although an earlier run left a file that cannot be removed", async () => {
   const coordinator = createMemoryCoordinator();
-  const { open, folder } = await setUp(coordinator);
-  const leftover = join(folder, "tmp", "run-before");
+  const { open, directory } = await setUp(coordinator);
+  const leftover = join(directory, "tmp", "run-before");
   mkdirSync(leftover, { recursive: true });
   writeFileSync(join(leftover, "stuck"), "");
-  mkdirSync(join(folder, "tmp", "removable"));
+  mkdirSync(join(directory, "tmp", "removable"));
   const { status } = spawnSync("chattr", ["+i", join(leftover, "stuck")]);
-  closing.push(async () => void spawnSync("chattr", ["-i", join(leftover, "stuck")]));
+  cleanups.push(async () => void spawnSync("chattr", ["-i", join(leftover, "stuck")]));
   await open();
   expect(await waitForOutcome(coordinator, coordinator.submit(sh("echo hello")))).toMatchObject({
     status: "completed",
   });
-  await poll(() => readdir(join(folder, "tmp"))).toEqual(status === 0 ? ["run-before"] : []);
+  await poll(() => readdir(join(directory, "tmp"))).toEqual(status === 0 ? ["run-before"] : []);
 });
 
 test("passes hostile parameters to the command unchanged and returns them as data", async () => {
   const coordinator = createMemoryCoordinator();
-  const { open, folder } = await setUp(coordinator);
-  await writeFile(join(folder, "echo.cjs"), "console.log(JSON.stringify({ argv: process.argv.slice(2) }));");
+  const { open, directory } = await setUp(coordinator);
+  await writeFile(join(directory, "echo.cjs"), "console.log(JSON.stringify({ argv: process.argv.slice(2) }));");
   await open();
   const message = "a \"b\" 'c'\n--x $(id) `id` \u{1f600}";
   const id = coordinator.submit(
-    { command: `${process.execPath} ${join(folder, "echo.cjs")}` },
+    { command: `${process.execPath} ${join(directory, "echo.cjs")}` },
     { parameters: { message, flag: true, dash: "--x" } },
   );
   expect(await waitForOutcome(coordinator, id)).toMatchObject({
@@ -84,13 +84,15 @@ test("a failed run has the command's exit code and stderr", async () => {
 
 test("redacts secrets from events, results and the log before they are written", async () => {
   const coordinator = createMemoryCoordinator();
-  const { open, folder } = await setUp(coordinator);
+  const { open, directory } = await setUp(coordinator);
   await open();
   const id = coordinator.submit(sh("printf canary-6f1d; sleep 0.2; printf 20b7e4; cat"), {
     parameters: { key: "canary-6f1d20b7e4" },
   });
-  const log = () => readFileSync(join(folder, "logs", `${id}.1.jsonl`), "utf8");
-  await poll(() => existsSync(join(folder, "logs", `${id}.1.jsonl`)) && log().includes("execution_started")).toBe(true);
+  const log = () => readFileSync(join(directory, "logs", `${id}.1.jsonl`), "utf8");
+  await poll(() => existsSync(join(directory, "logs", `${id}.1.jsonl`)) && log().includes("execution_started")).toBe(
+    true,
+  );
   expect(log()).not.toContain("canary-6f1d20b7e4");
   await waitForOutcome(coordinator, id);
   const recordedText = JSON.stringify([coordinator.events(id), coordinator.runs.get(id)!.outcome]);
@@ -102,7 +104,7 @@ test("writes the log of an autonomous run line by line, and keeps it when the ru
   const coordinator = createMemoryCoordinator();
   let finish!: () => void;
   const mayFinish = new Promise<void>((resolve) => (finish = resolve));
-  const { open, folder, logs } = await setUp(coordinator, {
+  const { open, directory, logs } = await setUp(coordinator, {
     executor: {
       name: "talking",
       can: { resume: false, fork: false, ask: false, input: false },
@@ -116,7 +118,7 @@ test("writes the log of an autonomous run line by line, and keeps it when the ru
   await open();
   const id = coordinator.submit({ type: "autonomous" });
   const log = (): string => {
-    const path = join(folder, "logs", `${id}.1.jsonl`);
+    const path = join(directory, "logs", `${id}.1.jsonl`);
     return existsSync(path) ? readFileSync(path, "utf8") : "";
   };
   await poll(log).toContain("while it runs");
@@ -133,10 +135,10 @@ test("writes the log of an autonomous run line by line, and keeps it when the ru
 
 test("records all output of a command before its end, even half a character or the start of a possible secret", async () => {
   const coordinator = createMemoryCoordinator();
-  const { open, folder } = await setUp(coordinator);
-  await writeFile(join(folder, "half.sh"), "printf 'x\\303'; printf 'canary-6f' >&2");
+  const { open, directory } = await setUp(coordinator);
+  await writeFile(join(directory, "half.sh"), "printf 'x\\303'; printf 'canary-6f' >&2");
   await open();
-  const id = coordinator.submit({ command: `sh ${join(folder, "half.sh")}` });
+  const id = coordinator.submit({ command: `sh ${join(directory, "half.sh")}` });
   await waitForOutcome(coordinator, id);
   const events = coordinator.events(id);
   expect(events.at(-1)).toMatchObject({ type: "execution_ended", execution: { stdout_bytes: 2, stderr_bytes: 9 } });
@@ -172,13 +174,13 @@ test("runs at most as many runs as it has slots, and fills a freed slot", async 
 
 test("refuses to work outside the runner's directories, also through a symlink, and where a path cannot be expressed", async () => {
   const coordinator = createMemoryCoordinator();
-  const { open, folder } = await setUp(coordinator);
-  await symlink("/", join(folder, "out"));
-  const notUtf8 = Buffer.concat([Buffer.from(join(folder, "caf")), Buffer.from([0xe9])]);
+  const { open, directory } = await setUp(coordinator);
+  await symlink("/", join(directory, "out"));
+  const notUtf8 = Buffer.concat([Buffer.from(join(directory, "caf")), Buffer.from([0xe9])]);
   await mkdir(notUtf8);
-  await symlink(notUtf8, join(folder, "in"));
+  await symlink(notUtf8, join(directory, "in"));
   await open();
-  const names = ["out/etc", "missing", "in", "nul\0"].map((name) => join(folder, name));
+  const names = ["out/etc", "missing", "in", "nul\0"].map((name) => join(directory, name));
   for (const project_dir of ["/", "relative", ...names]) {
     const id = coordinator.submit({ command: "true" }, { project_dir });
     expect(await waitForOutcome(coordinator, id)).toMatchObject({
@@ -320,16 +322,16 @@ test("keeps the outcome for its next start if it is stopped while the coordinato
 
 test("ends a run without an outcome as lost, ships its events and kills its orphans", async () => {
   const coordinator = createMemoryCoordinator();
-  const { open, folder, logs, options } = await setUp(coordinator);
+  const { open, directory, logs, options } = await setUp(coordinator);
   const id = coordinator.submit({ command: "true" });
   const { runner_id, epoch } = await coordinator.port.register(options().registration);
   await coordinator.port.poll({ runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 }, new AbortController().signal);
-  mkdirSync(join(folder, "logs"));
+  mkdirSync(join(directory, "logs"));
   const orphan = spawn("sleep", ["1000"], {
     env: { ...process.env, DROVER_EXECUTION_ID: `dead-${id}` },
     stdio: "ignore",
   });
-  closing.push(async () => void orphan.kill("SIGKILL"));
+  cleanups.push(async () => void orphan.kill("SIGKILL"));
   await poll(() => findOrphans([`dead-${id}`]).length).toBe(1);
   const at = new Date().toISOString();
   const execution = {
@@ -348,7 +350,7 @@ test("ends a run without an outcome as lost, ships its events and kills its orph
     { attempt: 1, n: 2, at, event: { type: "execution_started", execution } },
   ];
   writeFileSync(
-    join(folder, "logs", `${id}.1.jsonl`),
+    join(directory, "logs", `${id}.1.jsonl`),
     `${lines.map((line) => JSON.stringify(line)).join("\n")}\n{"attempt":1,"n":3,"at":"20`,
   );
   await open();

@@ -4,7 +4,7 @@ import type { RegistrationResult, Registration, RunnerPort } from "../../model/r
 import { createBackoff, sleep } from "../port/backoff.ts";
 import { capFileSize } from "../collect/cap-file-size.ts";
 import { startClaimLoop } from "./claim-loop.ts";
-import { countDescriptors, describeShortage, roomForRuns } from "./descriptors.ts";
+import { countDescriptors, describeShortage, countPossibleRuns } from "./descriptors.ts";
 import type { RunnerDirectories } from "../workspace/open-directories.ts";
 import { createActiveRuns } from "./active-runs.ts";
 import { createIdentity } from "../port/identity.ts";
@@ -116,13 +116,13 @@ export async function startRegistration(
     onSlotFreed: () => loop.onSlotFreed(),
     onNotice,
   });
-  const maxRuns = roomForRuns(countDescriptors());
+  const maxRuns = countPossibleRuns(countDescriptors());
   let shortage: string | null = null;
   let isShortageReported = false;
   /** Free slots that also have enough file descriptors for a run. */
-  const freeSlots = (): number => {
+  const countFreeSlots = (): number => {
     shortage = null;
-    const free = activeRuns.freeSlots();
+    const free = activeRuns.countFreeSlots();
     if (free <= 0) return free;
     // A run taken now would be stopped with the others when the lease expires.
     if (shipper.shipmentCount > 0 && hasLeaseExpired(shipper, latest.lease_ms / 2)) {
@@ -132,7 +132,7 @@ export async function startRegistration(
     }
     const descriptors = countDescriptors();
     // Runs taken a moment ago have not opened their files yet.
-    const room = Math.max(0, Math.min(roomForRuns(descriptors), maxRuns - activeRuns.running));
+    const room = Math.max(0, Math.min(countPossibleRuns(descriptors), maxRuns - activeRuns.running));
     if (room === 0) {
       shortage = `has free slots, but takes no run until another has ended: ${describeShortage(descriptors!)}`;
       if (!isShortageReported) onNotice(shortage);
@@ -145,7 +145,7 @@ export async function startRegistration(
   const loop = startClaimLoop({
     port,
     identity,
-    freeSlots,
+    countFreeSlots,
     shortage: () => shortage,
     startRun: (claim) => activeRuns.startRun(capFileSize(claim, latest.max_file_bytes)),
     onDeclined: shipper.flush,

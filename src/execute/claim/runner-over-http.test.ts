@@ -9,9 +9,9 @@ import { startCoordinator } from "../../coordinator.ts";
 import type { Run } from "../../model/run.ts";
 import { createHttpPort } from "../../wire/http-port.ts";
 
-const closing: (() => Promise<unknown>)[] = [];
+const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
+  for (const clean of cleanups.splice(0).toReversed()) await clean();
 });
 
 /** Uses the long default timeout, because a busy machine may be slow. */
@@ -19,19 +19,19 @@ const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 20 }
 
 test("runs the runner's own agents over HTTP, and stops one on request", async () => {
   const stateDirectory = mkdtempSync(join(tmpdir(), "drover-http-"));
-  closing.push(() => rm(stateDirectory, { recursive: true, force: true }));
+  cleanups.push(() => rm(stateDirectory, { recursive: true, force: true }));
   const coordinator = await startCoordinator({ stateDirectory, port: 0, pollHoldMs: 1000 });
-  closing.push(() => coordinator.stop());
+  cleanups.push(() => coordinator.stop());
   const port = createHttpPort({ url: coordinator.url, token: coordinator.adminToken, pollHoldMs: 1000 });
-  closing.push(async () => port.close());
+  cleanups.push(async () => port.close());
   const fixture = runnerFixture({ port });
-  closing.push(fixture.remove);
+  cleanups.push(fixture.remove);
   const agents = [
     sampleAgent({ name: "greet", command: "sh -c 'echo hello' sh" }),
     sampleAgent({ name: "endless", command: "sleep 1000" }),
   ];
   const runner = await fixture.open({ registration: { ...fixture.options().registration, agents } });
-  closing.push(runner.stop);
+  cleanups.push(runner.stop);
 
   const call = async (method: string, path: string, body?: object): Promise<Run> => {
     const response = await fetch(`${coordinator.url}${path}`, {

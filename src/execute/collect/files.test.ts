@@ -11,9 +11,9 @@ import { defineExecutor, type ExecutorDefinition } from "../scaffold/define-exec
 
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 
-const closing: (() => Promise<unknown>)[] = [];
+const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
+  for (const clean of cleanups.splice(0).toReversed()) await clean();
 });
 
 const sh = (script: string) => ["/bin/sh", "-c", script] as const;
@@ -26,23 +26,23 @@ const runScript =
 
 async function setUp(
   execute: ExecutorDefinition["execute"],
-  more: Partial<FixtureOptions> = {},
+  overrides: Partial<FixtureOptions> = {},
   coordinator = createMemoryCoordinator(),
 ) {
   const fixture = runnerFixture({
     port: coordinator.port,
     executor: defineExecutor({ name: "test", execute }),
-    ...more,
+    ...overrides,
   });
   const runner = await fixture.open();
-  closing.push(fixture.remove, runner.stop);
-  const ended = async (run_id: string) => {
+  cleanups.push(fixture.remove, runner.stop);
+  const waitForEnd = async (run_id: string) => {
     await poll(() => coordinator.runs.get(run_id)!.outcome).not.toBeNull();
     // No run leaves temporary files behind; they are removed after the outcome.
-    await poll(() => readdirSync(join(fixture.folder, "tmp"))).toEqual([]);
+    await poll(() => readdirSync(join(fixture.directory, "tmp"))).toEqual([]);
     return coordinator.runs.get(run_id)!;
   };
-  return { coordinator, fixture, runner, ended };
+  return { coordinator, fixture, runner, waitForEnd };
 }
 
 const submit = (coordinator: MemoryCoordinator, agent = {}) => coordinator.submit({ type: "autonomous", ...agent });
@@ -50,13 +50,13 @@ const fileEvents = (coordinator: MemoryCoordinator, run_id: string) =>
   coordinator.events(run_id).filter(({ type }) => type === "file");
 
 test("uploads files, then records their size, hash and type", async () => {
-  const { coordinator, ended } = await setUp(
+  const { coordinator, waitForEnd } = await setUp(
     runScript(
       "echo hi > hello.txt; mkdir sub; printf '\\377\\000' > sub/data; printf 'caf\\303\\251' > sub/words; : > empty",
     ),
   );
   const run_id = submit(coordinator);
-  const run = await ended(run_id);
+  const run = await waitForEnd(run_id);
   expect(run.outcome).toEqual({ status: "completed", exit_code: null, text: "made" });
   const sha256 = (bytes: Buffer | string) => createHash("sha256").update(bytes).digest("hex");
   const text = "text/plain";
@@ -76,27 +76,27 @@ test("uploads files, then records their size, hash and type", async () => {
 });
 
 test("retries an upload until the coordinator is back", async () => {
-  const { coordinator, ended } = await setUp(runScript("echo 1 > a; echo 2 > b"));
+  const { coordinator, waitForEnd } = await setUp(runScript("echo 1 > a; echo 2 > b"));
   let tries = 0;
   coordinator.faults.onUpload = () => {
     if (++tries % 3 !== 0) throw new PortError("away", "not now");
     return "stored";
   };
   const run_id = submit(coordinator);
-  expect((await ended(run_id)).outcome).toMatchObject({ status: "completed" });
+  expect((await waitForEnd(run_id)).outcome).toMatchObject({ status: "completed" });
   expect(tries).toBe(6);
   expect(fileEvents(coordinator, run_id)).toHaveLength(2);
 });
 
 test("records no file if one upload fails for good", async () => {
-  const { coordinator, ended } = await setUp(runScript("echo 1 > a; echo 2 > b"));
+  const { coordinator, waitForEnd } = await setUp(runScript("echo 1 > a; echo 2 > b"));
   let count = 0;
   coordinator.faults.onUpload = () => {
     if (++count > 1) throw new PortError("refused", "too many files");
     return "stored";
   };
   const run_id = submit(coordinator);
-  expect((await ended(run_id)).outcome).toMatchObject({
+  expect((await waitForEnd(run_id)).outcome).toMatchObject({
     status: "failed",
     reason: "upload_failed",
     message: expect.stringContaining("too many files"),
@@ -107,22 +107,22 @@ test("records no file if one upload fails for good", async () => {
 
 test("fails the upload if the coordinator is away for too long", async () => {
   const uploads = { retryMs: 5, retryForMs: 100, retryForMsAfterStop: 100, stallMs: 1000 };
-  const { coordinator, ended } = await setUp(runScript("echo 1 > a"), { supervise: { uploads } });
+  const { coordinator, waitForEnd } = await setUp(runScript("echo 1 > a"), { supervise: { uploads } });
   coordinator.faults.onUpload = () => {
     throw new PortError("away", "gone fishing");
   };
-  expect((await ended(submit(coordinator))).outcome).toMatchObject({ reason: "upload_failed" });
+  expect((await waitForEnd(submit(coordinator))).outcome).toMatchObject({ reason: "upload_failed" });
 });
 
 test("aborts an upload that makes no progress", async () => {
   const uploads = { retryMs: 5, retryForMs: 1, retryForMsAfterStop: 1, stallMs: 50 };
-  const { coordinator, ended } = await setUp(runScript("echo 1 > a"), { supervise: { uploads } });
+  const { coordinator, waitForEnd } = await setUp(runScript("echo 1 > a"), { supervise: { uploads } });
   coordinator.faults.onUpload = () => new Promise(() => undefined);
-  expect((await ended(submit(coordinator))).outcome).toMatchObject({ reason: "upload_failed" });
+  expect((await waitForEnd(submit(coordinator))).outcome).toMatchObject({ reason: "upload_failed" });
 });
 
 test("a stop during the upload cancels the run", async () => {
-  const { coordinator, ended } = await setUp(runScript("echo 1 > a"));
+  const { coordinator, waitForEnd } = await setUp(runScript("echo 1 > a"));
   let uploading = false;
   coordinator.faults.onUpload = () => {
     uploading = true;
@@ -131,7 +131,7 @@ test("a stop during the upload cancels the run", async () => {
   const run_id = submit(coordinator);
   await poll(() => uploading).toBe(true);
   coordinator.order(run_id, { stop: "user" });
-  expect((await ended(run_id)).outcome).toEqual({ status: "cancelled", by: "user" });
+  expect((await waitForEnd(run_id)).outcome).toEqual({ status: "cancelled", by: "user" });
   expect(fileEvents(coordinator, run_id)).toEqual([]);
 });
 
@@ -141,17 +141,17 @@ test("a run that is fenced during the upload stops and reports nothing", async (
     coordinator.fence(run_id);
     return "fenced";
   };
-  const run_id = submit(coordinator, { on_finish: `touch ${fixture.folder}/over` });
+  const run_id = submit(coordinator, { on_finish: `touch ${fixture.directory}/over` });
   await poll(() => coordinator.calls.upload).toBe(1);
   await poll(() => runner.running).toBe(0);
   await poll(fixture.logs).toEqual([]);
   // The run is not over: another runner has it.
-  expect(existsSync(join(fixture.folder, "over"))).toBe(false);
+  expect(existsSync(join(fixture.directory, "over"))).toBe(false);
   expect(fileEvents(coordinator, run_id)).toEqual([]);
 });
 
 test("retries an upload during which the runner registered again", async () => {
-  const { coordinator, runner, ended } = await setUp(runScript("echo 1 > a"));
+  const { coordinator, runner, waitForEnd } = await setUp(runScript("echo 1 > a"));
   let first = true;
   coordinator.faults.onUpload = async () => {
     if (!first) return "stored";
@@ -159,12 +159,12 @@ test("retries an upload during which the runner registered again", async () => {
     await runner.replaceAgents([]);
     return "fenced";
   };
-  expect((await ended(submit(coordinator))).outcome).toMatchObject({ status: "completed" });
+  expect((await waitForEnd(submit(coordinator))).outcome).toMatchObject({ status: "completed" });
 });
 
 test("reads a file again that changed during its upload", async () => {
   let work = "";
-  const { coordinator, ended } = await setUp(async (job) => {
+  const { coordinator, waitForEnd } = await setUp(async (job) => {
     work = job.workDir;
     await job.runCli({ command: sh("echo first > a") });
   });
@@ -176,7 +176,7 @@ test("reads a file again that changed during its upload", async () => {
     return "mismatch";
   };
   const run_id = submit(coordinator);
-  await ended(run_id);
+  await waitForEnd(run_id);
   expect(fileEvents(coordinator, run_id)).toMatchObject([{ path: "a", size: 18 }]);
 });
 
@@ -185,18 +185,18 @@ test("uploads the files of a run that was out of time or idle", async () => {
     [{ timeout_seconds: 4 }, "timeout"],
     [{ idle_timeout_seconds: 4 }, "idle"],
   ] as const) {
-    const { coordinator, ended } = await setUp(runScript("echo 1 > half; sleep 1000 & wait"));
+    const { coordinator, waitForEnd } = await setUp(runScript("echo 1 > half; sleep 1000 & wait"));
     const run_id = submit(coordinator, limits);
-    expect((await ended(run_id)).outcome).toMatchObject({ status: "failed", reason });
+    expect((await waitForEnd(run_id)).outcome).toMatchObject({ status: "failed", reason });
     expect(fileEvents(coordinator, run_id)).toMatchObject([{ path: "half" }]);
   }
 });
 
 test("reports an unexpected exception in one sentence, with the stack trace for the operator only", async () => {
-  const { coordinator, fixture, ended } = await setUp(async () => {
+  const { coordinator, fixture, waitForEnd } = await setUp(async () => {
     throw new TypeError("undefined is not a function at /secret/place");
   });
-  expect((await ended(submit(coordinator))).outcome).toEqual({
+  expect((await waitForEnd(submit(coordinator))).outcome).toEqual({
     status: "failed",
     reason: "internal",
     message: "The executor test failed unexpectedly. See the runner's log for the stack trace.",
@@ -206,19 +206,19 @@ test("reports an unexpected exception in one sentence, with the stack trace for 
 });
 
 test("drops a file event that an executor sends itself", async () => {
-  const { coordinator, ended } = await setUp(async ({ context }) => {
+  const { coordinator, waitForEnd } = await setUp(async ({ context }) => {
     await context.emit({ type: "file", path: "forged", size: 1, sha256: "0", media_type: "text/plain" });
     return "x";
   });
   const run_id = submit(coordinator);
-  await ended(run_id);
+  await waitForEnd(run_id);
   expect(fileEvents(coordinator, run_id)).toMatchObject([{ path: "response.txt" }]);
 });
 
 test("uploads no files of a run that a shutdown stopped", async () => {
   const { coordinator, fixture, runner } = await setUp(runScript("echo 1 > half; sleep 1000 & wait"));
   const run_id = submit(coordinator);
-  const work = join(fixture.folder, "work", run_id, "half");
+  const work = join(fixture.directory, "work", run_id, "half");
   await poll(() => existsSync(work)).toBe(true);
   await runner.stop();
   expect(coordinator.calls.upload).toBe(0);
@@ -226,10 +226,10 @@ test("uploads no files of a run that a shutdown stopped", async () => {
 
 test("skips a file larger than the coordinator's limit, whatever the profile allows", async () => {
   const coordinator = createMemoryCoordinator({ maxFileBytes: 1024 * 1024 });
-  const { ended } = await setUp(runScript("truncate -s 1048577 large; truncate -s 1048576 fits"), {}, coordinator);
+  const { waitForEnd } = await setUp(runScript("truncate -s 1048577 large; truncate -s 1048576 fits"), {}, coordinator);
   for (const executor_config of [{ max_file_mb: 200 }, {}]) {
     const run_id = coordinator.submit({ type: "autonomous" }, { executor_config });
-    expect((await ended(run_id)).outcome).toMatchObject({ status: "completed" });
+    expect((await waitForEnd(run_id)).outcome).toMatchObject({ status: "completed" });
     expect(fileEvents(coordinator, run_id)).toMatchObject([{ path: "fits" }]);
     expect(coordinator.events(run_id)).toContainEqual({
       type: "system",
@@ -267,13 +267,15 @@ test.each(["user", "shutdown"] as const)(
 
 test("a shutdown does not wait for the files of a run out of time", async () => {
   const uploads = { retryMs: 5, retryForMs: 600_000, retryForMsAfterStop: 600_000, stallMs: 600_000 };
-  const { coordinator, ended } = await setUp(runScript("echo 1 > half; sleep 1000 & wait"), { supervise: { uploads } });
+  const { coordinator, waitForEnd } = await setUp(runScript("echo 1 > half; sleep 1000 & wait"), {
+    supervise: { uploads },
+  });
   coordinator.faults.onUpload = () => {
     throw new PortError("away", "not now");
   };
   const run_id = submit(coordinator, { timeout_seconds: 4 });
   await poll(() => coordinator.calls.upload).toBeGreaterThan(0);
   coordinator.order(run_id, { stop: "shutdown" });
-  expect((await ended(run_id)).outcome).toMatchObject({ status: "failed", reason: "timeout" });
+  expect((await waitForEnd(run_id)).outcome).toMatchObject({ status: "failed", reason: "timeout" });
   expect(fileEvents(coordinator, run_id)).toEqual([]);
 });

@@ -7,7 +7,7 @@ import { buildEnvironment } from "../../process/environment.ts";
  * Returns an event that lists the variables that the run gets besides the base list, and the secrets that are withheld.
  * Contains only names, no values.
  */
-export function environmentEvent({
+export function buildEnvironmentEvent({
   environment,
   parentEnvironment,
 }: Pick<StartOptions, "environment" | "parentEnvironment">): RunEvent {

@@ -14,7 +14,7 @@ export interface StartingExecution extends Pick<ExecutionStart, "execution_id" |
 }
 
 /** The record of a command that is about to be spawned. Variables are recorded by name, never by value. */
-export function executionStart({ command, options, ...starting }: StartingExecution): ExecutionStart {
+export function buildExecutionStart({ command, options, ...starting }: StartingExecution): ExecutionStart {
   const argv = [command.executable, ...(command.arguments ?? [])];
   const { withheld } = buildEnvironment({
     options: options.environment,
@@ -58,7 +58,7 @@ export interface OutputTotals {
 }
 
 /** The record of a command whose processes have all ended. */
-export function executionEnd(execution_id: string, ended: ProcessEnd, output: OutputTotals): ExecutionEnd {
+export function buildExecutionEnd(execution_id: string, ended: ProcessEnd, output: OutputTotals): ExecutionEnd {
   const { resources, error } = ended;
   return {
     execution_id,
@@ -85,7 +85,7 @@ export function executionEnd(execution_id: string, ended: ProcessEnd, output: Ou
 }
 
 /** Environment variables for every process of a run. A nested Drover reads from them which run it belongs to. */
-export function inheritedIds(
+export function buildInheritedIds(
   run_id: string,
   correlation: Correlation,
   repoRoot: string | undefined,

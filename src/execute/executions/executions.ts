@@ -9,7 +9,7 @@ import type { Command, Limits, RunningProcess, StartCommand, StartOptions } from
 import { checkCommand } from "../../process/check-command.ts";
 import { isWithin } from "../../process/protected-paths.ts";
 import { withInitialUsage } from "../../process/disk-usage-watch.ts";
-import { executionEnd, executionStart } from "./execution-record.ts";
+import { buildExecutionEnd, buildExecutionStart } from "./execution-record.ts";
 import { findNestedDirectories } from "../nested/nested-directories.ts";
 import type { Recorder } from "../journal/recorder.ts";
 
@@ -68,9 +68,9 @@ export function createExecutions(options: ExecutionsOptions): Executions {
     // Let the reader of the last chunk record it first.
     await new Promise((resolve) => setImmediate(resolve));
     recorder.recordEnd(
-      executionEnd(execution_id, ended, {
-        stdoutBytes: bytesRead(running.stdout),
-        stderrBytes: bytesRead(running.stderr),
+      buildExecutionEnd(execution_id, ended, {
+        stdoutBytes: countBytesRead(running.stdout),
+        stderrBytes: countBytesRead(running.stderr),
         truncated: false,
       }),
     );
@@ -162,7 +162,7 @@ export function createExecutions(options: ExecutionsOptions): Executions {
 }
 
 /** Node's pipes to a child are sockets, which count the bytes read. */
-function bytesRead(stream: Readable | null): number {
+function countBytesRead(stream: Readable | null): number {
   const count: unknown = stream === null ? 0 : Reflect.get(stream, "bytesRead");
   return typeof count === "number" ? count : 0;
 }

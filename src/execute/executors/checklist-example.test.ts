@@ -3,15 +3,15 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
-import { waitForOutcome, poll, runnersOfEachTest } from "../../../test/fixtures/execute/registered.ts";
+import { waitForOutcome, poll, prepareRunners } from "../../../test/fixtures/execute/registered.ts";
 import { start } from "../../process/start.ts";
 import { loadModuleExecutor } from "./module-executor.ts";
 
-const { setUp, closing } = runnersOfEachTest();
+const { setUp, cleanups } = prepareRunners();
 
 test("runs examples/executors/checklist.ts: with steps allowed, edited and denied, with input, and continued on another runner", async () => {
   const cacheDirectory = await mkdtemp(join(tmpdir(), "drover-asking-"));
-  closing.push(() => rm(cacheDirectory, { recursive: true, force: true }));
+  cleanups.push(() => rm(cacheDirectory, { recursive: true, force: true }));
   const executor = await loadModuleExecutor({
     module: resolve("examples/executors/checklist.ts"),
     runnerDirectory: resolve("examples"),

@@ -7,23 +7,23 @@ import { openContext } from "../../../test/fixtures/execute/open-context.ts";
 import type { Executor, RunContext } from "../../model/executor.ts";
 import { createCommandExecutor } from "./command-executor.ts";
 
-const closing: (() => Promise<unknown>)[] = [];
+const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0)) await close();
+  for (const clean of cleanups.splice(0)) await clean();
 });
 
 /** Runs a program given as source code. */
 async function run(
   source: string,
-  more: Partial<RunContext> = {},
+  overrides: Partial<RunContext> = {},
   invocation = createInvocation("r1", { command: "true" }),
   can: Partial<Executor["can"]> = { ask: true },
 ) {
   const directory = await mkdtemp(join(tmpdir(), "drover-command-"));
-  closing.push(() => rm(directory, { recursive: true, force: true }));
+  cleanups.push(() => rm(directory, { recursive: true, force: true }));
   await writeFile(join(directory, "program.cjs"), source);
-  const opened = await openContext(more);
-  closing.push(opened.close);
+  const opened = await openContext(overrides);
+  cleanups.push(opened.close);
   const options = { runnerDirectory: directory, variables: { allowed: [], env: process.env } };
   const executor = createCommandExecutor({
     ...options,
@@ -158,9 +158,9 @@ test("denies a question that the profile does not allow, and reports it", async 
 
 test("reports a missing program as an outcome", async () => {
   const opened = await openContext();
-  closing.push(opened.close);
+  cleanups.push(opened.close);
   const executor = createCommandExecutor({
-    runnerDirectory: opened.folder,
+    runnerDirectory: opened.directory,
     variables: { allowed: [], env: process.env },
     name: "x",
     command: "bin/nosuch",

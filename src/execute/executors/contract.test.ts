@@ -51,7 +51,7 @@ async function script(name: string, body: string): Promise<void> {
 const resolveOptions = () => ({ runnerDirectory: directory, variables: { allowed: [], env: process.env } });
 
 function subject(executor: ExecutorSubject["executor"], prefix = ""): ExecutorSubject {
-  const more = executor.can.ask
+  const optionalCases = executor.can.ask
     ? {
         asking: { invocation: createInvocation("r6", { command: "ask" }, { prompt: "ask" }), edited: { n: 42 } },
         receivingInput: createInvocation("r7", { command: "hear" }, { prompt: "hear" }),
@@ -59,7 +59,7 @@ function subject(executor: ExecutorSubject["executor"], prefix = ""): ExecutorSu
     : {};
   return {
     executor,
-    ...more,
+    ...optionalCases,
     succeeding: createInvocation("r1", { command: `${prefix}ok` }),
     failing: createInvocation("r2", { command: `${prefix}bad` }),
     endless: createInvocation("r3", { command: `${prefix}endless` }),

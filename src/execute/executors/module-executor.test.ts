@@ -9,14 +9,14 @@ import { RequestError } from "../../model/errors.ts";
 import { start } from "../../process/start.ts";
 import { loadModuleExecutor } from "./module-executor.ts";
 
-const closing: (() => Promise<unknown>)[] = [];
+const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0)) await close();
+  for (const clean of cleanups.splice(0)) await clean();
 });
 
 async function load(name: string, source: string) {
   const directory = mkdtempSync(join(tmpdir(), "drover-module-"));
-  closing.push(() => rm(directory, { recursive: true, force: true }));
+  cleanups.push(() => rm(directory, { recursive: true, force: true }));
   await writeFile(join(directory, name), source);
   const cacheDirectory = join(directory, "cache");
   return {
@@ -34,7 +34,7 @@ async function load(name: string, source: string) {
 
 async function run(executor: Awaited<ReturnType<typeof load>>["executor"]) {
   const opened = await openContext();
-  closing.push(opened.close);
+  cleanups.push(opened.close);
   return {
     outcome: await executor.run(createInvocation("r", { command: "true" }), opened.context),
     events: opened.events,
@@ -76,7 +76,7 @@ test("refuses an invalid command, also if the module has its own copy of Drover"
   const opened = await openContext({
     start: () => Promise.reject(new RequestError({ code: "DROVER-USE-006", message: "a NUL byte" })),
   });
-  closing.push(opened.close);
+  cleanups.push(opened.close);
   const outcome = await executor.run(createInvocation("r", { command: "true" }), opened.context);
   expect(outcome).toMatchObject({ status: "failed", reason: "refused", message: "a NUL byte" });
 });
@@ -123,7 +123,7 @@ test("reports invalid events, usage, partials and questions with their type and 
     partial: (delta) => passed.push(delta),
     ask: (question) => Promise.reject(new Error(`asked ${JSON.stringify(question)}`)),
   });
-  closing.push(opened.close);
+  cleanups.push(opened.close);
   const outcome = await executor.run(createInvocation("r", { command: "true" }), opened.context);
   expect(outcome).toMatchObject({ status: "completed", text: "deny" });
   expect(passed).toEqual([]);
@@ -161,7 +161,7 @@ test.each([
   ["e.ts", "const x: = 1;", "Unexpected"],
 ])("names an unusable module with the reason: %s %s", async (name, source, reason) => {
   const directory = mkdtempSync(join(tmpdir(), "drover-module-"));
-  closing.push(() => rm(directory, { recursive: true, force: true }));
+  cleanups.push(() => rm(directory, { recursive: true, force: true }));
   if (source !== null) await writeFile(join(directory, name), source);
   await expect(
     loadModuleExecutor({

@@ -23,7 +23,7 @@ interface Issue {
 function describe(value: unknown, issues: readonly Issue[], types: readonly string[]): string {
   if (typeof value !== "object" || value === null) return "an event must be an object";
   const type: unknown = Reflect.get(value, "type");
-  if (typeof type !== "string") return "an event must have a type";
+  if (typeof type !== "string") return "an event must have a `type`, which must be a string";
   if (!types.includes(type)) {
     const suggestion = suggest(type, types);
     return `unknown event type ${JSON.stringify(type.slice(0, 100))}${suggestion === undefined ? "" : `; did you mean ${suggestion}?`}`;
@@ -32,7 +32,7 @@ function describe(value: unknown, issues: readonly Issue[], types: readonly stri
 }
 
 function describeIssue(message: string): string {
-  // zod's message for a missing field that accepts any value.
+  // This is zod's message for a missing field that accepts any value.
   if (message.includes("expected nonoptional")) return "is missing";
   return message.replace(/^Invalid input: /, "");
 }

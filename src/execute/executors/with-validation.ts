@@ -21,7 +21,7 @@ export async function withValidation(executor: Executor): Promise<Executor> {
     },
     ...(Array.isArray(executor.variables) ? { variables: executor.variables.map(String) } : {}),
     async run(invocation, context) {
-      const outcome = await executor.run(invocation, validatingContext(executor.name, context, parse));
+      const outcome = await executor.run(invocation, createValidatingContext(executor.name, context, parse));
       const { valid, problem } = validateOutcome(outcome, executor.name);
       if (problem !== null) await context.emit({ type: "error", code: "bad_outcome", message: problem });
       return valid;
@@ -29,7 +29,7 @@ export async function withValidation(executor: Executor): Promise<Executor> {
   };
 }
 
-function validatingContext(name: string, context: RunContext, parse: ParseEvent): RunContext {
+function createValidatingContext(name: string, context: RunContext, parse: ParseEvent): RunContext {
   const reportInvalid = (problem: string): Promise<void> =>
     context.emit({
       type: "error",

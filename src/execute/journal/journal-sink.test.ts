@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import type { RunEvent } from "../../model/event.ts";
 import type { Journal } from "./journal.ts";
-import { journalSink } from "./journal-sink.ts";
+import { createJournalSink } from "./journal-sink.ts";
 
 test("lets the start and the end of a run wait for its outcome, and nothing that readers watch", () => {
   const calls: string[] = [];
-  const sink = journalSink({
+  const sink = createJournalSink({
     journal: { append: ({ type }: RunEvent) => calls.push(type) > 0 } as unknown as Journal, // the sink only appends
     notify: () => calls.push("notify"),
     notifyLater: () => calls.push("notifyLater"),

@@ -17,7 +17,7 @@ export interface JournalSinkOptions {
 const deferredTypes: ReadonlySet<RunEvent["type"]> = new Set(["status", "execution_started", "execution_ended"]);
 
 /** Appends the events of a claimed run to its journal, from which they are shipped. */
-export function journalSink(options: JournalSinkOptions): (event: RunEvent) => void {
+export function createJournalSink(options: JournalSinkOptions): (event: RunEvent) => void {
   const { journal, notify, notifyLater, onFull, onWriteError } = options;
   return (event) => {
     try {

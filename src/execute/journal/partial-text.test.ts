@@ -7,9 +7,9 @@ import { createPartialText } from "./partial-text.ts";
 import { defineExecutor } from "../scaffold/define-executor.ts";
 
 const canary = "canary-6f1d20b7e4";
-const closing: (() => Promise<unknown>)[] = [];
+const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
+  for (const clean of cleanups.splice(0).toReversed()) await clean();
 });
 
 function setUp() {
@@ -42,7 +42,7 @@ test("redacts partial text before it leaves the runner", async () => {
     }),
   });
   const runner = await fixture.open();
-  closing.push(fixture.remove, runner.stop);
+  cleanups.push(fixture.remove, runner.stop);
   const run_id = submit({ type: "autonomous" });
   await expect.poll(() => runs.get(run_id)!.outcome).toMatchObject({ status: "completed" });
   const text = reported.map((delta) => delta.text).join("");

@@ -12,15 +12,14 @@ function logOptions(directory: string, runner: string) {
 it("finds its own logs among those that other runners are creating or have just removed", () => {
   const directory = mkdtempSync(join(tmpdir(), "drover-logs-"));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
-  for (const runner of ["mine", "theirs"])
-    createRunLog(`of-${runner}`, 1, false, logOptions(directory, runner)).close();
+  for (const runner of ["own", "other"]) createRunLog(`of-${runner}`, 1, false, logOptions(directory, runner)).close();
   const created = join(directory, "created.1.jsonl");
   writeFileSync(created, "");
-  // Listed, but gone when it is opened.
+  // This entry is listed, but gone when it is opened.
   symlinkSync(join(directory, "nowhere"), join(directory, "removed.1.jsonl"));
 
-  const found = findRunLogs(logOptions(directory, "mine"));
-  expect(found.map(({ journal }) => journal.run_id)).toEqual(["of-mine"]);
+  const found = findRunLogs(logOptions(directory, "own"));
+  expect(found.map(({ journal }) => journal.run_id)).toEqual(["of-own"]);
   for (const { journal } of found) journal.close();
   expect(existsSync(created)).toBe(true);
 });
@@ -28,9 +27,9 @@ it("finds its own logs among those that other runners are creating or have just 
 it("does not ship a kept log again, and removes it when it is old", async () => {
   const directory = mkdtempSync(join(tmpdir(), "drover-logs-"));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
-  const logs = logOptions(directory, "mine");
-  const createFinishedLog = (run_id: string, stays: boolean) => {
-    const journal = createRunLog(run_id, 1, stays, logs);
+  const logs = logOptions(directory, "own");
+  const createFinishedLog = (run_id: string, keepsFile: boolean) => {
+    const journal = createRunLog(run_id, 1, keepsFile, logs);
     journal.append({ type: "assistant", text: "hello" });
     journal.finish({ status: "completed", exit_code: 0, text: null });
     return journal;

@@ -24,7 +24,7 @@ export function createRunLog(run_id: string, attempt: number, keepsFile: boolean
     memoryBytes,
     maxBytes,
     open() {
-      const file = openLogFile(join(options.directory, logName(run_id, attempt)), { create: true });
+      const file = openLogFile(join(options.directory, toLogName(run_id, attempt)), { create: true });
       const { runner } = options;
       const opened_at = now().toISOString();
       file.append(JSON.stringify({ run_id, attempt, runner, opened_at, ...(keepsFile ? { stays: true } : {}) }));
@@ -50,7 +50,7 @@ export function findRunLogs(options: RunLogsOptions): FoundLog[] {
   });
 }
 
-function logName(run_id: string, attempt: number): string {
+function toLogName(run_id: string, attempt: number): string {
   return `${run_id}.${attempt}.jsonl`;
 }
 

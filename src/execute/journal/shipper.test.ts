@@ -14,9 +14,9 @@ import { startShipper } from "./shipper.ts";
 /** Uses the long default timeout, because a busy machine may be slow. */
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 
-const closing: (() => Promise<unknown>)[] = [];
+const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0)) await close();
+  for (const clean of cleanups.splice(0)) await clean();
 });
 
 /** A shipper whose coordinator is a function. */
@@ -25,7 +25,7 @@ function setUp(
   heartbeatMs = 20,
   monotonic = () => performance.now(),
 ) {
-  const folder = mkdtempSync(join(tmpdir(), "drover-shipper-"));
+  const directory = mkdtempSync(join(tmpdir(), "drover-shipper-"));
   const requests: ReportRequest[] = [];
   const port: Pick<RunnerPort, "report"> = {
     async report(request) {
@@ -46,7 +46,7 @@ function setUp(
     random: () => 0,
     onFailure: () => undefined,
   });
-  closing.push(shipper.stop, () => rm(folder, { recursive: true, force: true }));
+  cleanups.push(shipper.stop, () => rm(directory, { recursive: true, force: true }));
   const createJournal = (run_id: string) =>
     openJournal({
       run_id,
@@ -54,7 +54,7 @@ function setUp(
       now: () => new Date(),
       memoryBytes: 10_000,
       maxBytes: 1e6,
-      open: () => openLogFile(join(folder, run_id), { create: true }),
+      open: () => openLogFile(join(directory, run_id), { create: true }),
     });
   return { shipper, requests, createJournal };
 }

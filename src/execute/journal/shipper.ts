@@ -73,7 +73,7 @@ const shortRunMs = 25;
 /** Lists `initialShipments` as held from the first report on. */
 export function startShipper(options: ShipperOptions, initialShipments: readonly Shipment[] = []): Shipper {
   const { port, identity, monotonic } = options;
-  const shipments = new Map(initialShipments.map((shipment) => [attemptKey(shipment.journal), shipment]));
+  const shipments = new Map(initialShipments.map((shipment) => [toAttemptKey(shipment.journal), shipment]));
   const wakeup = createWakeup();
   const stopping = new AbortController();
   const backoff = createBackoff({ firstMs: 100, maxMs: options.heartbeatMs, random: options.random });
@@ -173,23 +173,23 @@ export function startShipper(options: ShipperOptions, initialShipments: readonly
   /** Returns whether the next report should be sent at once. */
   function settle(request: ReportRequest, response: ReportResponse): boolean {
     for (const attempt of [...response.fenced, ...response.abandon]) {
-      const shipment = shipments.get(attemptKey(attempt));
+      const shipment = shipments.get(toAttemptKey(attempt));
       if (!shipment) continue;
-      shipments.delete(attemptKey(attempt));
+      shipments.delete(toAttemptKey(attempt));
       shipment.onLost();
     }
-    for (const attempt of response.over_budget ?? []) shipments.get(attemptKey(attempt))?.onSpent?.();
+    for (const attempt of response.over_budget ?? []) shipments.get(toAttemptKey(attempt))?.onSpent?.();
     let hasProgressed = false;
     for (const { n, ...attempt } of response.acked) {
-      const journal = shipments.get(attemptKey(attempt))?.journal;
+      const journal = shipments.get(toAttemptKey(attempt))?.journal;
       if (!journal || journal.ackedN === n) continue;
       journal.ack(n);
       hasProgressed = true;
     }
     for (const finish of request.finishes) {
-      const shipment = shipments.get(attemptKey(finish));
+      const shipment = shipments.get(toAttemptKey(finish));
       if (!shipment || shipment.journal.ackedN < finish.last_n) continue;
-      shipments.delete(attemptKey(finish));
+      shipments.delete(toAttemptKey(finish));
       shipment.onFinished();
       hasProgressed = true;
     }
@@ -216,7 +216,7 @@ export function startShipper(options: ShipperOptions, initialShipments: readonly
     add(shipment) {
       // The poll that returned this run also renewed the lease.
       if (shipments.size === 0) leaseStart = monotonic();
-      shipments.set(attemptKey(shipment.journal), shipment);
+      shipments.set(toAttemptKey(shipment.journal), shipment);
       notifyLater();
     },
     notify,
@@ -320,6 +320,6 @@ function buildReport({
   return report;
 }
 
-function attemptKey({ run_id, attempt }: { run_id: string; attempt: number }): string {
+function toAttemptKey({ run_id, attempt }: { run_id: string; attempt: number }): string {
   return `${run_id}.${attempt}`;
 }

@@ -25,7 +25,7 @@ export interface LogReaderOptions {
   recorded?: ReadonlyMap<string, "open" | "ended">;
 }
 
-/** Limits for one attempt. More is ignored, with one error event. */
+/** The limits for one attempt. The rest is ignored, with one error event. */
 const maxExecutions = 2000;
 const maxRejectedLines = 1000;
 const maxBytes = 8 * 1024 * 1024;
@@ -62,7 +62,7 @@ export function createLogReader(options: LogReaderOptions): LogReader {
 
   function markFull(): true {
     if (!isFull) {
-      const message = `Commands of this run wrote too much to DROVER_NESTED_LOG (at most ${maxExecutions} executions, ${maxRejectedLines} other lines, ${maxBytes / 1048576} MB); the rest was not recorded.`;
+      const message = `Commands of this run wrote too much to DROVER_NESTED_LOG (at most ${maxExecutions} executions, ${maxRejectedLines} invalid lines, ${maxBytes / 1048576} MB); the rest was not recorded.`;
       record({ type: "error", code: "nested_log_full", message });
     }
     return (isFull = true);

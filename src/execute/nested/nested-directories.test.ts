@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { nestedDirectories } from "./nested-directories.ts";
+import { findNestedDirectories } from "./nested-directories.ts";
 
 test("shows the directories of a command's log and socket in runs/nested", () => {
   const variables = { DROVER_NESTED_LOG: "/s/runs/nested/a.1/log", DROVER_API_URL: "unix:/s/runs/nested/b/s" };
-  expect(nestedDirectories(variables)).toEqual(["/s/runs/nested/a.1", "/s/runs/nested/b"]);
+  expect(findNestedDirectories(variables)).toEqual(["/s/runs/nested/a.1", "/s/runs/nested/b"]);
 });
 
 test.each([
@@ -16,5 +16,5 @@ test.each([
   "unix:s",
   "http://127.0.0.1:8765",
 ])("shows no directory because of the address %s", (url) => {
-  expect(nestedDirectories({ DROVER_API_URL: url })).toEqual([]);
+  expect(findNestedDirectories({ DROVER_API_URL: url })).toEqual([]);
 });

@@ -10,8 +10,8 @@ export type NestedLine =
 export const maxLineBytes = 64 * 1024;
 
 /** Prefixes the id with RUN.ATTEMPT, so that a line cannot name an execution of another run. */
-export function nestedExecutionId(attempt: string, id: string): string {
-  return `${attempt}.${id}`;
+export function toNestedExecutionId(attemptName: string, id: string): string {
+  return `${attemptName}.${id}`;
 }
 
 /**
@@ -78,7 +78,7 @@ function parseEnd(fields: Fields, ended_at: string | null, maxMs: number): End |
     exit_code,
     signal,
     stopped,
-    // Do not trust a success that contradicts the other fields.
+    // Does not trust a success that contradicts the other fields.
     success: success && exit_code === 0 && signal === null && error === null,
     timed_out,
     ended_at,

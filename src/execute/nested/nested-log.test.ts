@@ -37,7 +37,7 @@ function openLog() {
   return { events, options, log: openNestedLog(options) };
 }
 
-function sampleStart(more: object = {}): Omit<ExecutionStart, "execution_id" | "owner"> {
+function sampleStart(overrides: object = {}): Omit<ExecutionStart, "execution_id" | "owner"> {
   return {
     command: "echo",
     argv: ["echo"],
@@ -47,11 +47,11 @@ function sampleStart(more: object = {}): Omit<ExecutionStart, "execution_id" | "
     limits: {},
     environment: { mode: "inherit", given: [], withheld: [] },
     correlation: noCorrelation,
-    ...more,
+    ...overrides,
   };
 }
 
-function sampleEnd(more: object = {}): Omit<ExecutionEnd, "execution_id" | "interrupted"> {
+function sampleEnd(overrides: object = {}): Omit<ExecutionEnd, "execution_id" | "interrupted"> {
   return {
     exit_code: 0,
     signal: null,
@@ -67,7 +67,7 @@ function sampleEnd(more: object = {}): Omit<ExecutionEnd, "execution_id" | "inte
     stdout_bytes: 0,
     stderr_bytes: 0,
     truncated: false,
-    ...more,
+    ...overrides,
   };
 }
 

@@ -2,11 +2,11 @@ import { closeSync, constants, fdatasyncSync, fstatSync, openSync, writeSync } f
 import { basename } from "node:path";
 import { HostError } from "../../model/errors.ts";
 import type { ExecutionEnd, ExecutionStart } from "../../model/execution.ts";
-import { maxLineBytes, nestedExecutionId } from "./nested-line.ts";
+import { maxLineBytes, toNestedExecutionId } from "./nested-line.ts";
 
 /**
- * Reports the command of a `drover exec` inside a run to the outer Drover, which records it. The inner one keeps no
- * record.
+ * Reports the command of a `drover exec` inside a run to the outer Drover, which records it. The nested Drover
+ * keeps no record.
  */
 export interface NestedSink {
   /** The run that the command is part of. */
@@ -26,8 +26,8 @@ export function openNestedSink(path: string): NestedSink {
       const { O_WRONLY, O_APPEND, O_NOFOLLOW, O_NONBLOCK } = constants;
       const fd = openSync(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK);
       try {
-        if (!fstatSync(fd).isFile()) throw new Error("it is not a file");
-        // A single write, so that concurrent commands do not mix their lines.
+        if (!fstatSync(fd).isFile()) throw new Error("it is not a regular file");
+        // Uses a single write, so that concurrent commands do not mix their lines.
         if (writeSync(fd, bytes) !== bytes.length) throw new Error("the disk is full");
         if (sync) fdatasyncSync(fd);
       } finally {
@@ -37,10 +37,10 @@ export function openNestedSink(path: string): NestedSink {
       throw cannotRecord(path, cause);
     }
   };
-  const attempt = basename(path);
+  const attemptName = basename(path);
   return {
-    runId: attempt.replace(/\.\d+$/, ""),
-    executionId: (id) => nestedExecutionId(attempt, id),
+    runId: attemptName.replace(/\.\d+$/, ""),
+    executionId: (id) => toNestedExecutionId(attemptName, id),
     recordStart(id, { execution_id: _id, owner: _owner, ...start }) {
       append({ id, start: shorten(start) }, true);
     },

@@ -4,24 +4,25 @@ import { join } from "node:path";
 import { nestedDirectory, nestedSocketName } from "../../model/state-layout.ts";
 import { removeTree } from "../workspace/remove-tree.ts";
 
-/** An empty directory is removed only after this time, because its Drover may be about to listen in it. */
+/** An empty directory is removed only after this time, because the Drover process that created it may be about to listen there. */
 const graceMs = 3_600_000;
 
-/** Removes the sockets of Drovers that were killed, with their directories. */
-export async function sweepSockets(runs: string): Promise<void> {
-  const directory = nestedDirectory(runs);
-  // A run can replace the directory with a symlink. Check that each socket is one, because a regular file also refuses connections.
+/** Removes sockets whose Drover process was killed, with their directories. */
+export async function sweepSockets(runsDirectory: string): Promise<void> {
+  const directory = nestedDirectory(runsDirectory);
+  // A run can replace the directory with a symlink.
   if (lstatSync(directory, { throwIfNoEntry: false })?.isDirectory() !== true) return;
   for (const name of listNames(directory)) {
     const socketDirectory = join(directory, name);
     const stat = lstatSync(socketDirectory, { throwIfNoEntry: false });
     if (stat?.isDirectory() !== true) continue;
     const socket = join(socketDirectory, nestedSocketName);
+    // A regular file refuses connections too, so make sure that this is a socket.
     const isSocket = lstatSync(socket, { throwIfNoEntry: false })?.isSocket() === true;
     const isDead = isSocket
       ? (await tryConnect(socket)) === "ECONNREFUSED"
       : listNames(socketDirectory).length === 0 && Date.now() - stat.mtimeMs > graceMs;
-    if (isDead) await removeTree(runs, socketDirectory);
+    if (isDead) await removeTree(runsDirectory, socketDirectory);
   }
 }
 

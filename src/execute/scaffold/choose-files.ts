@@ -1,5 +1,5 @@
 import type { FoundFile } from "../../model/executor.ts";
-import { findNameProblem, printableName } from "./file-names.ts";
+import { findNameProblem, toPrintableName } from "./file-names.ts";
 import { errorCode, vanishedCodes, type SkippedFile } from "./find-files.ts";
 import { RunFailure } from "./run-failure.ts";
 
@@ -18,7 +18,7 @@ export async function chooseFiles(
   for (const file of [...candidates].sort(comparePaths)) {
     const reason = await findSkipReason(file, files.length >= maxFiles, maxBytes);
     if (reason === null) files.push(file);
-    else skipped.push({ path: printableName(Buffer.from(file.path)), reason, size: file.size });
+    else skipped.push({ path: toPrintableName(Buffer.from(file.path)), reason, size: file.size });
   }
   return { files, skipped };
 }

@@ -18,15 +18,15 @@ async function open() {
   return fixture;
 }
 
-const autonomous = (more: Partial<Invocation> = {}, agent: Partial<Agent> = {}): Invocation =>
-  createInvocation("r1", { type: "autonomous", ...agent }, more);
+const autonomous = (overrides: Partial<Invocation> = {}, agent: Partial<Agent> = {}): Invocation =>
+  createInvocation("r1", { type: "autonomous", ...agent }, overrides);
 
 async function run(definition: Partial<ExecutorDefinition>, invocation = autonomous()) {
-  const { context, events, kept, folder, alive } = await open();
+  const { context, events, kept, directory, alive } = await open();
   const executor = defineExecutor({ name: "test", execute: async () => undefined, ...definition });
   const outcome = await executor.run(invocation, context);
   expect(await alive()).toBe(0);
-  return { outcome, events, kept, work: join(folder, "work") };
+  return { outcome, events, kept, work: join(directory, "work") };
 }
 
 const sh = (script: string) => ["/bin/sh", "-c", script] as const;
@@ -76,8 +76,8 @@ test("accepts data alone as a result", async () => {
 });
 
 test("ignores files from before the run, from setup and from writeInput", async () => {
-  const { context, kept, folder } = await open();
-  await writeFile(join(folder, "work", "old.txt"), "old");
+  const { context, kept, directory } = await open();
+  await writeFile(join(directory, "work", "old.txt"), "old");
   const executor = defineExecutor({
     name: "test",
     setupWorkDir: ({ workDir }) => writeFile(join(workDir, "setup.txt"), "x"),
@@ -92,8 +92,8 @@ test("ignores files from before the run, from setup and from writeInput", async 
 });
 
 test("never overwrites a user's file with an input, and removes inputs from their directory", async () => {
-  const { context, folder } = await open();
-  const work = join(folder, "work");
+  const { context, directory } = await open();
+  const work = join(directory, "work");
   await writeFile(join(work, "mine.md"), "mine");
   const execute: ExecutorDefinition["execute"] = async ({ writeInput }) => {
     await writeInput("free.md", "x");
@@ -212,9 +212,9 @@ test("names a missing program with the path that was tried", async () => {
 });
 
 test("finds a program that comes with the executor in runnerDir", async () => {
-  const { context, folder } = await open();
-  await mkdir(join(folder, "bin"));
-  await writeFile(join(folder, "bin", "parrot"), '#!/bin/sh\necho "$1"\n', { mode: 0o755 });
+  const { context, directory } = await open();
+  await mkdir(join(directory, "bin"));
+  await writeFile(join(directory, "bin", "parrot"), '#!/bin/sh\necho "$1"\n', { mode: 0o755 });
   const executor = defineExecutor({
     name: "test",
     execute: async ({ runCli, runnerDir }) => (await runCli({ command: [join(runnerDir, "bin/parrot"), "hi"] })).stdout,

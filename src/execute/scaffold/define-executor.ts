@@ -6,7 +6,7 @@ import { createInputs, type Inputs } from "./inputs.ts";
 import { keepResult } from "./keep-result.ts";
 import { readClockMark } from "./clock-mark.ts";
 import { createProgress } from "./progress.ts";
-import { defaultPrompt } from "./prompt.ts";
+import { buildDefaultPrompt } from "./prompt.ts";
 import { runCli } from "./run-cli.ts";
 import { toFailureOutcome, RunFailure } from "./run-failure.ts";
 
@@ -29,7 +29,7 @@ export function defineExecutor(definition: ExecutorDefinition): Executor {
           new RunFailure("refused", `The executor ${definition.name} cannot ${invocation.mode} a session.`),
         );
       if (typeof invocation.agent.system_prompt === "object" && !definition.takesPreset)
-        return toFailureOutcome(new RunFailure("refused", unsupportedPreset(definition.name)));
+        return toFailureOutcome(new RunFailure("refused", describeUnsupportedPreset(definition.name)));
       const inputs = createInputs(invocation, context.dirs.work);
       try {
         return await runJob(definition, toJob(definition, invocation, context, inputs), inputs);
@@ -40,7 +40,7 @@ export function defineExecutor(definition: ExecutorDefinition): Executor {
   };
 }
 
-function unsupportedPreset(executor: string): string {
+function describeUnsupportedPreset(executor: string): string {
   return `The executor ${executor} does not support the system prompt preset of Claude Code. Write the agent's system_prompt as text, or use the executor claude-sdk.`;
 }
 
@@ -77,7 +77,7 @@ function toJob(
 ): Job {
   return {
     invocation,
-    prompt: definition.buildPrompt?.(invocation) ?? defaultPrompt(invocation),
+    prompt: definition.buildPrompt?.(invocation) ?? buildDefaultPrompt(invocation),
     systemPrompt: typeof invocation.agent.system_prompt === "string" ? invocation.agent.system_prompt : null,
     parameters: invocation.parameters,
     workDir: context.dirs.work,

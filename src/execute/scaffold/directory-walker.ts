@@ -52,7 +52,7 @@ export async function createFile(
 }
 
 /** Splits a relative path. Ignores empty parts and `.`. */
-export function pathParts(path: string): Buffer[] {
+export function toPathParts(path: string): Buffer[] {
   const parts = path.split("/");
   if (parts.includes("..")) throw new BugError(`${path} leaves its directory`);
   return parts.filter((part) => part !== "" && part !== ".").map((part) => Buffer.from(part));

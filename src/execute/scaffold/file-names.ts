@@ -18,7 +18,7 @@ export function findNameProblem(path: Uint8Array): NameProblem | null {
 const controlCharacters = /[\p{Cc}\u2028\u2029\u202A-\u202E\u2066-\u2069\uFEFF]/u;
 
 /** Makes any name printable. */
-export function printableName(path: Uint8Array): string {
+export function toPrintableName(path: Uint8Array): string {
   const start = path.subarray(0, 200);
   const text = isUtf8(start)
     ? Buffer.from(start)

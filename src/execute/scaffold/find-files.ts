@@ -1,7 +1,7 @@
 import type { FileHandle } from "node:fs/promises";
 import type { FoundFile } from "../../model/executor.ts";
 import type { ConfinedDirectory } from "../../tools/confined-directory.ts";
-import { type NameProblem, findNameProblem, printableName } from "./file-names.ts";
+import { type NameProblem, findNameProblem, toPrintableName } from "./file-names.ts";
 import { openDirectoryWalker } from "./directory-walker.ts";
 
 export interface FindOptions {
@@ -76,7 +76,7 @@ export async function findFiles(options: FindOptions): Promise<FoundFiles> {
   }
 
   function addSkipped(parts: readonly Buffer[], reason: SkippedFile["reason"]): void {
-    result.skipped.push({ path: printableName(joinPath(parts)), reason });
+    result.skipped.push({ path: toPrintableName(joinPath(parts)), reason });
   }
 
   /** Skips a file that is removed or replaced while it is being checked. */

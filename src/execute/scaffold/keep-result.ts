@@ -46,7 +46,7 @@ function isAbandoned(signal: AbortSignal): boolean {
   return signal.aborted && !keepsFilesAfter(getStopReason(signal));
 }
 
-function abandonedSignal(signal: AbortSignal): AbortSignal {
+function createAbandonedSignal(signal: AbortSignal): AbortSignal {
   const abandoned = new AbortController();
   const check = (): void => {
     if (isAbandoned(signal)) abandoned.abort(signal.reason);
@@ -67,7 +67,7 @@ async function collectResultFiles({ job, inputs, collect: choose }: KeepOptions,
     since,
     inputs: inputs.names,
     maxEntries,
-    signal: abandonedSignal(job.signal),
+    signal: createAbandonedSignal(job.signal),
   }).catch((error: unknown) => {
     if (!vanishedCodes.has(errorCode(error))) throw error;
     throw new RunFailure("refused", `${job.workDir} was replaced by a link or removed, so its files cannot be read.`);

@@ -33,7 +33,7 @@ export function toFailureOutcome({ reason, message, exitCode, text, data }: RunF
 }
 
 /** The error for a fork at a turn that the session does not have. */
-export function unknownTurn(turn: number, turns: number | null): RunFailure {
+export function unknownTurnFailure(turn: number, turns: number | null): RunFailure {
   if (turns === null)
     return new RunFailure(
       "refused",

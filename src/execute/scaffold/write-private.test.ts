@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync, statSync, symlinkSync } from "node:fs";
 import { expect, test } from "vitest";
-import { directoriesOfEachTest } from "../../../test/fixtures/execute/directories.ts";
+import { createTestDirectories } from "../../../test/fixtures/execute/directories.ts";
 import { writePrivate } from "./write-private.ts";
 
-const at = directoriesOfEachTest("tmp");
+const at = createTestDirectories("tmp");
 
 test("writes a file that only its owner may read, replacing one of an earlier turn", async () => {
   for (const text of ["first", "second"]) {
@@ -14,13 +14,13 @@ test("writes a file that only its owner may read, replacing one of an earlier tu
 
 test("replaces a link at its path and leaves the link's target unchanged", async () => {
   symlinkSync(at("outside", "kept"), at("tmp", "mcp.json"));
-  await writePrivate(at("tmp"), "mcp.json", "ours");
-  expect(readFileSync(at("tmp", "mcp.json"), "utf8")).toBe("ours");
+  await writePrivate(at("tmp"), "mcp.json", "secret");
+  expect(readFileSync(at("tmp", "mcp.json"), "utf8")).toBe("secret");
   expect(readFileSync(at("outside", "kept"), "utf8")).toBe("as it was");
 });
 
 test("refuses a directory that is a link", async () => {
   symlinkSync(at("outside"), at("link"));
-  await expect(writePrivate(at("link"), "mcp.json", "ours")).rejects.toThrow();
+  await expect(writePrivate(at("link"), "mcp.json", "secret")).rejects.toThrow();
   expect(readdirSync(at("outside"))).toEqual(["kept"]);
 });

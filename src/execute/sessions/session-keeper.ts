@@ -80,7 +80,7 @@ export function createSessionKeeper(options: SessionKeeperOptions): SessionKeepe
     }
   }
 
-  function lastSaveSignal(): AbortSignal {
+  function createLastSaveSignal(): AbortSignal {
     const { retryForMs, retryForMsAfterStop } = options.times;
     return AbortSignal.any([options.closed, AbortSignal.timeout(signal.aborted ? retryForMsAfterStop : retryForMs)]);
   }
@@ -92,7 +92,7 @@ export function createSessionKeeper(options: SessionKeeperOptions): SessionKeepe
 
   async function save(format: string, bytes: Uint8Array, saveOptions: SaveOptions = {}): Promise<void> {
     const { events = [], files = false, stays = false } = saveOptions;
-    const retrySignal = saveOptions.last === true ? lastSaveSignal() : signal;
+    const retrySignal = saveOptions.last === true ? createLastSaveSignal() : signal;
     if (journal.writeError) throw journal.writeError;
     if (bytes.length > maxWholeStateBytes) throw stateTooLarge(bytes.length);
     const split = splitState(format, redactor.exactBytes(bytes));

@@ -2,13 +2,13 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
-import { waitForOutcome, poll, runnersOfEachTest, sh } from "../../../test/fixtures/execute/registered.ts";
-import { shellRunnersOfEachTest } from "../../../test/fixtures/execute/shell-runners.ts";
+import { waitForOutcome, poll, prepareRunners, sh } from "../../../test/fixtures/execute/registered.ts";
+import { prepareShellRunners } from "../../../test/fixtures/execute/shell-runners.ts";
 import { watchDisk } from "./disk-watch.ts";
 import { defineExecutor } from "../scaffold/define-executor.ts";
 
-const { setUp } = shellRunnersOfEachTest();
-const runners = runnersOfEachTest();
+const { setUp } = prepareShellRunners();
+const runners = prepareRunners();
 
 const fillDisk = (directory: string): string =>
   `echo started; cd "${directory}"; while :; do i=$((i+1)); head -c 100000 /dev/zero > f$i; done`;
@@ -23,9 +23,9 @@ const overLimit = (words: string) => ({
 });
 
 test("stops a run that fills its work directory, and its execution", async () => {
-  const { coordinator, folder, submit, ended } = await setUp();
+  const { coordinator, directory, submit, waitForEnd } = await setUp();
   const run = submit(fillDisk("."), {}, { limits: { disk_bytes: 2_000_000 } });
-  expect(await ended(run)).toMatchObject({ ...overLimit("disk space \\(2000000 bytes\\)"), text: "started\n" });
+  expect(await waitForEnd(run)).toMatchObject({ ...overLimit("disk space \\(2000000 bytes\\)"), text: "started\n" });
   expect(
     coordinator.events(run).flatMap((event) => (event.type === "execution_ended" ? [event.execution] : [])),
   ).toEqual([
@@ -33,43 +33,43 @@ test("stops a run that fills its work directory, and its execution", async () =>
   ]);
   // The files that filled the disk are not uploaded.
   expect(coordinator.events(run).filter(({ type }) => type === "file")).toEqual([]);
-  expect(existsSync(join(folder, "work", run, "f1"))).toBe(true);
+  expect(existsSync(join(directory, "work", run, "f1"))).toBe(true);
 });
 
 test.each([
   ["its temporary directory", "$TMPDIR"],
   ["its own HOME", "$HOME"],
 ])("counts files in %s too", async (_, directory) => {
-  const { submit, ended } = await setUp({}, true);
-  expect(await ended(submit(makeFiles(directory), {}, { limits: { files: 50 } }))).toMatchObject(
+  const { submit, waitForEnd } = await setUp({}, true);
+  expect(await waitForEnd(submit(makeFiles(directory), {}, { limits: { files: 50 } }))).toMatchObject(
     overLimit("files \\(50\\)"),
   );
 });
 
 test("counts only the growth of a shared directory, without Drover's own files in it", async () => {
-  const { folder, submit, ended } = await setUp();
-  const project_dir = join(folder, "project");
+  const { directory, submit, waitForEnd } = await setUp();
+  const project_dir = join(directory, "project");
   mkdirSync(project_dir);
   for (let index = 0; index < 60; index += 1) writeFileSync(join(project_dir, String(index)), "");
   const agent = { limits: { files: 20, disk_bytes: 10_000_000 } };
-  expect(await ended(submit("touch a b c; ls | wc -l", { project_dir }, agent))).toMatchObject({
+  expect(await waitForEnd(submit("touch a b c; ls | wc -l", { project_dir }, agent))).toMatchObject({
     status: "completed",
     text: "63\n",
   });
-  expect(await ended(submit(makeFiles("."), { project_dir }, agent))).toMatchObject(overLimit("files \\(20\\)"));
+  expect(await waitForEnd(submit(makeFiles("."), { project_dir }, agent))).toMatchObject(overLimit("files \\(20\\)"));
   expect(readdirSync(project_dir).length).toBeGreaterThan(80);
 });
 
 test("fails a run that exceeded its limit faster than the watch checks", async () => {
-  const { submit, ended } = await setUp();
-  expect(await ended(submit("exec touch 1 2 3 4", {}, { limits: { files: 3 } }))).toMatchObject(
+  const { submit, waitForEnd } = await setUp();
+  expect(await waitForEnd(submit("exec touch 1 2 3 4", {}, { limits: { files: 3 } }))).toMatchObject(
     overLimit("files \\(3\\): it used at least 4"),
   );
 });
 
 test("keeps the text of a run that the final check finds over its limit", async () => {
-  const { folder } = await setUp();
-  const own = join(folder, "watched");
+  const { directory } = await setUp();
+  const own = join(directory, "watched");
   mkdirSync(own);
   const watching = await watchDisk({
     limits: { files: 3 },
@@ -86,11 +86,13 @@ test("keeps the text of a run that the final check finds over its limit", async 
 });
 
 test("counts the files of earlier runs when a session is resumed", async () => {
-  const { submit, ended } = await setUp();
+  const { submit, waitForEnd } = await setUp();
   const first = submit("touch 1 2 3; echo done", {}, { limits: { files: 3 } });
-  expect(await ended(first)).toMatchObject({ status: "completed" });
+  expect(await waitForEnd(first)).toMatchObject({ status: "completed" });
   const resume = { mode: "resume", session_id: first, executor_session_id: "x" } as const;
-  expect(await ended(submit("touch 4; echo done", resume, { limits: { files: 3 } }))).toMatchObject(overLimit("files"));
+  expect(await waitForEnd(submit("touch 4; echo done", resume, { limits: { files: 3 } }))).toMatchObject(
+    overLimit("files"),
+  );
 });
 
 test("watches an executor that writes files itself, without a process", async () => {
@@ -104,23 +106,23 @@ test("watches an executor that writes files itself, without a process", async ()
       return "written";
     },
   });
-  const { submit, ended } = await setUp({ executor });
-  expect(await ended(submit("write", {}, { limits: { files: 30 } }))).toMatchObject(overLimit("files \\(30\\)"));
+  const { submit, waitForEnd } = await setUp({ executor });
+  expect(await waitForEnd(submit("write", {}, { limits: { files: 30 } }))).toMatchObject(overLimit("files \\(30\\)"));
 });
 
 test("keeps a person's stop as the reason", async () => {
-  const { coordinator, submit, ended } = await setUp();
+  const { coordinator, submit, waitForEnd } = await setUp();
   const run = submit("echo started; exec sleep 100", {}, { limits: { files: 30 } });
   await poll(() => coordinator.events(run).some(({ type }) => type === "output")).toBe(true);
   coordinator.order(run, { stop: "user" });
-  expect(await ended(run)).toMatchObject({ status: "cancelled", by: "user" });
+  expect(await waitForEnd(run)).toMatchObject({ status: "cancelled", by: "user" });
 });
 
 test("applies the agent's other limits to each program it starts", async () => {
-  const { submit, ended } = await setUp();
-  expect(await ended(submit("ulimit -n", {}, { limits: { open_files: 23 } }))).toMatchObject({ text: "23\n" });
+  const { submit, waitForEnd } = await setUp();
+  expect(await waitForEnd(submit("ulimit -n", {}, { limits: { open_files: 23 } }))).toMatchObject({ text: "23\n" });
   expect(
-    await ended(submit("exec head -c 20000 /dev/zero > big", {}, { limits: { file_size_bytes: 8192 } })),
+    await waitForEnd(submit("exec head -c 20000 /dev/zero > big", {}, { limits: { file_size_bytes: 8192 } })),
   ).toMatchObject({ status: "failed", reason: "limit_exceeded", message: expect.stringContaining("file size") });
 });
 
@@ -136,9 +138,9 @@ test("counts a command's own limit in its directory from its start", async () =>
       return String((await running.result).error?.message);
     },
   });
-  const { submit, ended } = await setUp({ executor });
-  expect((await ended(submit("touch 1 2 3"))).text).toBe("undefined");
-  expect((await ended(submit(makeFiles(".")))).text).toContain("limit on files (10)");
+  const { submit, waitForEnd } = await setUp({ executor });
+  expect((await waitForEnd(submit("touch 1 2 3"))).text).toBe("undefined");
+  expect((await waitForEnd(submit(makeFiles(".")))).text).toContain("limit on files (10)");
 });
 
 test("watches a command that works in the runner's own directory", async () => {

@@ -10,37 +10,38 @@ export interface ErrorOutcomes {
   fromExecutor(error: unknown): Outcome;
   /** For an error in the runner's own code around the executor. */
   fromRunner(error: unknown): Outcome;
-  /** For an error that nothing else caught. */
-  fromBug(error: unknown): Outcome;
+  /** For an error that neither the executor's nor the runner's handling caught. */
+  fromUncaught(error: unknown): Outcome;
 }
 
 /** The outcome gets one readable sentence. The stack trace goes to the runner's log, since the error may not recur. */
 export function createErrorOutcomes(options: {
-  run: string;
+  /** `RUN.ATTEMPT`. */
+  attemptName: string;
   executor: string;
   signal: AbortSignal;
   redactor: Redactor;
   onNotice: (message: string) => void;
 }): ErrorOutcomes {
-  const { run, executor, signal, onNotice } = options;
+  const { attemptName, executor, signal, onNotice } = options;
   const formatTrace = (error: unknown): string =>
     options.redactor.value(error instanceof Error ? (error.stack ?? error.message) : String(error));
   return {
     fromExecutor(error) {
       if (signal.aborted) return toStopOutcome(getStopReason(signal));
       if (isOutOfDescriptors(error)) return outOfDescriptors(error);
-      onNotice(`the executor ${executor} failed in run ${run}: ${formatTrace(error)}`);
+      onNotice(`the executor ${executor} failed in run ${attemptName}: ${formatTrace(error)}`);
       return internalFailure(`The executor ${executor} failed unexpectedly. See the runner's log for the stack trace.`);
     },
     fromRunner(error) {
       if (signal.aborted && error === signal.reason) return toStopOutcome(getStopReason(signal));
       if (error instanceof RunFailure) return toFailureOutcome(error);
       if (isOutOfDescriptors(error)) return outOfDescriptors(error);
-      onNotice(`the runner failed in run ${run}: ${formatTrace(error)}`);
+      onNotice(`the runner failed in run ${attemptName}: ${formatTrace(error)}`);
       return internalFailure("The runner failed unexpectedly. See its log for the stack trace.");
     },
-    fromBug(error) {
-      onNotice(`run ${run} ended with an unexpected error: ${formatTrace(error)}`);
+    fromUncaught(error) {
+      onNotice(`run ${attemptName} ended with an unexpected error: ${formatTrace(error)}`);
       return internalFailure("The runner failed unexpectedly. See its log for the stack trace.");
     },
   };

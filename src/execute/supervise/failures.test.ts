@@ -4,15 +4,15 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { FixtureOptions } from "../../../test/fixtures/execute/open-runner.ts";
 import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
-import { waitForOutcome, poll, runnersOfEachTest, sh } from "../../../test/fixtures/execute/registered.ts";
+import { waitForOutcome, poll, prepareRunners, sh } from "../../../test/fixtures/execute/registered.ts";
 
-const { setUp } = runnersOfEachTest();
+const { setUp } = prepareRunners();
 
 test("fails a run with internal if its log cannot be written", async () => {
   const coordinator = createMemoryCoordinator();
-  const { open, folder } = await setUp(coordinator);
+  const { open, directory } = await setUp(coordinator);
   await open();
-  await writeFile(join(folder, "logs"), "not a folder");
+  await writeFile(join(directory, "logs"), "not a directory");
   const id = coordinator.submit({ command: "true" });
   expect(await waitForOutcome(coordinator, id)).toMatchObject({
     status: "failed",
@@ -32,9 +32,9 @@ test("fails a run without a log even if its executor completes", async () => {
       return { status: "completed", exit_code: 0, text: "all is well" };
     },
   };
-  const { open, folder } = await setUp(coordinator, { executor });
+  const { open, directory } = await setUp(coordinator, { executor });
   await open();
-  await writeFile(join(folder, "logs"), "not a folder");
+  await writeFile(join(directory, "logs"), "not a directory");
   const id = coordinator.submit({});
   expect(await waitForOutcome(coordinator, id)).toMatchObject({ status: "failed", reason: "internal" });
 });
@@ -106,12 +106,12 @@ test("an executor that throws fails its run with a readable message, and the run
 
 test("runs on_finish once, before the result, and its failure does not change the run", async () => {
   const coordinator = createMemoryCoordinator();
-  const { open, folder } = await setUp(coordinator);
+  const { open, directory } = await setUp(coordinator);
   await writeFile(
-    join(folder, "after.sh"),
-    `#!/bin/sh\necho "$DROVER_RUN_STATUS/$DROVER_RUN_REASON/$DROVER_EXIT_CODE" >> ${join(folder, "ending")}\necho broken >&2\nexit 3\n`,
+    join(directory, "after.sh"),
+    `#!/bin/sh\necho "$DROVER_RUN_STATUS/$DROVER_RUN_REASON/$DROVER_EXIT_CODE" >> ${join(directory, "ending")}\necho broken >&2\nexit 3\n`,
   );
-  await chmod(join(folder, "after.sh"), 0o755);
+  await chmod(join(directory, "after.sh"), 0o755);
   await open();
   const id = coordinator.submit({ ...sh("exit 4"), on_finish: "./after.sh" });
   expect(await waitForOutcome(coordinator, id)).toMatchObject({
@@ -119,7 +119,7 @@ test("runs on_finish once, before the result, and its failure does not change th
     reason: "exit_nonzero",
     exit_code: 4,
   });
-  expect(readFileSync(join(folder, "ending"), "utf8")).toBe("failed/exit_nonzero/4\n");
+  expect(readFileSync(join(directory, "ending"), "utf8")).toBe("failed/exit_nonzero/4\n");
   expect(coordinator.events(id).filter(({ type }) => type === "execution_ended")).toHaveLength(2);
   expect(coordinator.events(id)).toContainEqual({
     type: "error",

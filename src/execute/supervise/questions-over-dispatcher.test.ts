@@ -24,7 +24,7 @@ beforeAll(async () => {
   cacheDirectory = mkdtempSync(join(tmpdir(), "drover-asking-"));
   model = await startModelServer(({ messages }) => {
     const last = messages.at(-1)!;
-    // Calls tools until it receives a message.
+    // The model calls tools until it receives a message.
     if (messages.some(({ text }) => text.includes("hear"))) {
       const input = { pattern: `*.${messages.length}` };
       if (last.text.includes("look")) return { text: last.text };
@@ -42,7 +42,7 @@ afterAll(async () => {
 let ids = 0;
 /** Each asks once, then prints did-41, or did-42 if a person edited the input. */
 const subjects: Record<string, { make(): Promise<Executor>; edited: unknown }> = {
-  "the executor model": {
+  "the model executor": {
     edited: { command: "echo did-$((40 + 2))" },
     make: async () =>
       createModelExecutor({
@@ -200,7 +200,10 @@ eachEngine("asking over the real coordinator", (record) => {
       await open("two");
       for (const id of [first, second]) await answer(id, { decision: "allow" });
       for (const id of [first, second])
-        expect(await waitForEnd(id)).toMatchObject({ status: "completed", result_text: expect.stringContaining("did-41") });
+        expect(await waitForEnd(id)).toMatchObject({
+          status: "completed",
+          result_text: expect.stringContaining("did-41"),
+        });
     });
 
     it("receives a person's message", async () => {

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { createMemoryCoordinator, type MemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
 import type { FixtureOptions } from "../../../test/fixtures/execute/open-runner.ts";
-import { waitForOutcome, poll, runnersOfEachTest } from "../../../test/fixtures/execute/registered.ts";
+import { waitForOutcome, poll, prepareRunners } from "../../../test/fixtures/execute/registered.ts";
 import type { Agent } from "../../model/agent.ts";
 import type { Answer, Executor, Invocation, Outcome, RunContext } from "../../model/executor.ts";
 
-const { setUp } = runnersOfEachTest();
+const { setUp } = prepareRunners();
 
 type Work = (context: RunContext, invocation: Invocation) => Promise<unknown>;
 
@@ -34,9 +34,9 @@ const createAskingExecutor: Work = async (context) => {
   return answer.decision === "park" ? { status: "parked", why: "approval" } : answer;
 };
 
-async function start(work: Work, can: Partial<Executor["can"]> = {}, more: Partial<FixtureOptions> = {}) {
+async function start(work: Work, can: Partial<Executor["can"]> = {}, overrides: Partial<FixtureOptions> = {}) {
   const coordinator = createMemoryCoordinator();
-  const fixture = await setUp(coordinator, { executor: createExecutor(work, can), ...more });
+  const fixture = await setUp(coordinator, { executor: createExecutor(work, can), ...overrides });
   const runner = await fixture.open();
   const submit = (agent: Partial<Agent> = {}, invocation: Partial<Invocation> = {}): string =>
     coordinator.submit({ type: "autonomous", ...agent }, { attended: true, ...invocation });

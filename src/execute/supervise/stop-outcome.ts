@@ -36,12 +36,12 @@ export function toStopOutcome(reason: StopReason, text?: string): Outcome {
     case "output_limit":
       return failed(
         "limit_exceeded",
-        "The run's log reached the maximum size, and the run was stopped. Make it print less.",
+        "The run's log reached its maximum size, and the run was stopped. Make the run print less.",
       );
     case "disk_limit":
       return failed(
         "limit_exceeded",
-        "The run used more disk space than its limit and was stopped. Raise the limit, or make it write less.",
+        "The run exceeded its disk limit and was stopped. Raise limits.disk_bytes or limits.files, or make the run write less.",
       );
     case "lease_lost":
       return failed(

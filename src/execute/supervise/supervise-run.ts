@@ -6,7 +6,7 @@ import { conceal } from "../../redact/conceal.ts";
 import { createQuestions } from "./questions.ts";
 import { executeRun } from "./execute-run.ts";
 import { createErrorOutcomes, internalFailure } from "./error-outcome.ts";
-import { journalSink } from "../journal/journal-sink.ts";
+import { createJournalSink } from "../journal/journal-sink.ts";
 import { createPartialText } from "../journal/partial-text.ts";
 import { shrinkOutcome } from "./shrink-outcome.ts";
 import { createRecorder } from "../journal/recorder.ts";
@@ -23,7 +23,7 @@ export interface SupervisedRun {
   /** Parks the run if it waits for a person, to be continued later. Returns false if it does not wait or cannot park. */
   park(): boolean;
   /** Call this when the agent has used up its budget for today. */
-  budgetSpent(): void;
+  noteBudgetSpent(): void;
   /** Whether the run waits for a person. It takes no slot meanwhile. */
   readonly waiting: boolean;
   /** Resolves when the run's outcome is in the journal and its temporary directory is removed. Never rejects. */
@@ -39,7 +39,7 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
   const overBudget = new AbortController();
   const input = createInputQueue(claim.invocation.inputs);
   const log = createRecorder({
-    sink: journalSink({
+    sink: createJournalSink({
       journal,
       notify: links.notify,
       notifyLater: links.notifyLater,
@@ -52,8 +52,14 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
   const { record } = log;
   const stop = createRunStop(options, record);
   const { abort, signal, clocks } = stop;
-  const errors = createErrorOutcomes({ run: name, executor: options.executor.name, signal, redactor, onNotice });
-  const budgetSpent = (): void => {
+  const errors = createErrorOutcomes({
+    attemptName: name,
+    executor: options.executor.name,
+    signal,
+    redactor,
+    onNotice,
+  });
+  const noteBudgetSpent = (): void => {
     if (can.park) overBudget.abort();
     else abort("budget");
   };
@@ -69,7 +75,7 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
     random: options.random,
     record: log.recordFromExecutor,
     flush: links.flush,
-    onSpent: budgetSpent,
+    onSpent: noteBudgetSpent,
     onFenced: () => abort("lease_lost"),
   });
   const questions = createQuestions({
@@ -132,13 +138,13 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
     input: input.push,
     answer: questions.answer,
     park: questions.park,
-    budgetSpent,
+    noteBudgetSpent,
     get waiting() {
       return questions.waiting;
     },
     ended: run()
       .catch((error: unknown) => {
-        journal.finish(errors.fromBug(error));
+        journal.finish(errors.fromUncaught(error));
         links.flush();
       })
       .then(async () => {

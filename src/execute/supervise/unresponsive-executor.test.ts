@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
 import type { FixtureOptions } from "../../../test/fixtures/execute/open-runner.ts";
-import { waitForOutcome, poll, runnersOfEachTest, sh, textOf } from "../../../test/fixtures/execute/registered.ts";
+import { waitForOutcome, poll, prepareRunners, sh, textOf } from "../../../test/fixtures/execute/registered.ts";
 import type { Executor, RunContext } from "../../model/executor.ts";
 import { findOrphans } from "../../process/orphans.ts";
 import { start } from "../../process/start.ts";
 import { loadModuleExecutor } from "../executors/module-executor.ts";
 
-const { setUp, closing } = runnersOfEachTest();
+const { setUp, cleanups } = prepareRunners();
 const never = (): Promise<never> => new Promise(() => undefined);
 const createExecutor = (run: Executor["run"]): Executor => ({
   name: "stubborn",
@@ -100,9 +100,9 @@ async function moduleExecutor(directory: string, body: string): Promise<Executor
 
 async function withModule(body: string) {
   const coordinator = createMemoryCoordinator();
-  const folder = await mkdtemp(join(tmpdir(), "drover-unresponsive-"));
-  closing.push(() => rm(folder, { recursive: true, force: true }));
-  const executor = await moduleExecutor(folder, body);
+  const directory = await mkdtemp(join(tmpdir(), "drover-unresponsive-"));
+  cleanups.push(() => rm(directory, { recursive: true, force: true }));
+  const executor = await moduleExecutor(directory, body);
   const supervise = { ...shortGrace.supervise, settleTimeoutMs: 10_000 };
   const { open } = await setUp(coordinator, { executor, slots: 1, times: { drainMs: 50 }, supervise });
   return { coordinator, runner: await open() };
@@ -143,8 +143,8 @@ test("drains although a module executor blocks its thread", async () => {
 test("kills an executor that ignores the stop on a second signal, without a grace period", async () => {
   const coordinator = createMemoryCoordinator();
   const hurry = new AbortController();
-  const folder = await mkdtemp(join(tmpdir(), "drover-unresponsive-"));
-  closing.push(() => rm(folder, { recursive: true, force: true }));
+  const directory = await mkdtemp(join(tmpdir(), "drover-unresponsive-"));
+  cleanups.push(() => rm(directory, { recursive: true, force: true }));
   const patient = {
     isolation: "group",
     environment: { mode: "merge" },
@@ -152,7 +152,7 @@ test("kills an executor that ignores the stop on a second signal, without a grac
     hurry: hurry.signal,
   } as const;
   const executor = await moduleExecutor(
-    folder,
+    directory,
     `await context.start({ executable: "/bin/sh", arguments: ["-c", "trap '' TERM; sleep 1000 & wait; wait"] });
      for (;;);`,
   );

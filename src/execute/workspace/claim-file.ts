@@ -34,7 +34,7 @@ export function createClaimFile(path: string, text: string, refreshMs: number): 
       clearInterval(timer);
       timer = undefined;
       await refreshing;
-      await Promise.all([rm(path, { force: true }), rm(temporaryPath(path), { force: true })]);
+      await Promise.all([rm(path, { force: true }), rm(toTemporaryPath(path), { force: true })]);
       if (refreshError) throw refreshError.error;
     },
   };
@@ -42,10 +42,10 @@ export function createClaimFile(path: string, text: string, refreshMs: number): 
 
 export const temporarySuffix = ".aside";
 
-const temporaryPath = (path: string): string => path + temporarySuffix;
+const toTemporaryPath = (path: string): string => path + temporarySuffix;
 
 /** Renames a temporary file into place, so that no process reads a half-written claim. */
 async function writeClaim(path: string, text: string): Promise<void> {
-  await writeFile(temporaryPath(path), text, { mode: 0o600 });
-  await rename(temporaryPath(path), path);
+  await writeFile(toTemporaryPath(path), text, { mode: 0o600 });
+  await rename(toTemporaryPath(path), path);
 }

@@ -81,12 +81,12 @@ test("releases the directory of a killed process", async () => {
 });
 
 let ids = 0;
-const optionsFor = (host: string, more: Partial<LockOptions> = {}): LockOptions => ({
+const optionsFor = (host: string, overrides: Partial<LockOptions> = {}): LockOptions => ({
   claimsDirectory: join(tmp, "locks"),
   owner: { pid: process.pid, start: "", host },
   isAlive: () => true,
   newId: () => `n${++ids}`.padStart(8, "0"),
-  ...more,
+  ...overrides,
 });
 const listClaims = () => readdirSync(join(tmp, "locks"));
 

@@ -85,7 +85,7 @@ export async function openDirectories(invocation: Invocation, options: OpenOptio
   const work = await openWorkDirectory(invocation, options);
   if (!work.ok) return work;
   const tmpPath = join(directories.tmpRoot, options.name);
-  const tmp = lazyDirectory(directories.stateDirectory, tmpPath);
+  const tmp = createLazyDirectory(directories.stateDirectory, tmpPath);
   const isScratch = getWorkspaceKind(invocation) === "scratch";
   return {
     ok: true,
@@ -123,9 +123,9 @@ async function openWorkDirectory(invocation: Invocation, options: OpenOptions): 
       owner: directories.owner(),
       label: "work directory",
       signal: options.signal,
-      ...restoreOption(options.saved, restoreFiles),
+      ...toRestoreOption(options.saved, restoreFiles),
     });
-    return opened.ok ? { ok: true, path: await realSessionPath(opened.path) } : opened;
+    return opened.ok ? { ok: true, path: await resolveSessionPath(opened.path) } : opened;
   }
   const { project_dir } = invocation;
   const work: AllowedDirectory =
@@ -144,13 +144,13 @@ async function openWorkDirectory(invocation: Invocation, options: OpenOptions): 
 }
 
 /** Resolves only the operator's part of the path: a run could replace the rest with a symlink. */
-async function realSessionPath(path: string): Promise<string> {
+async function resolveSessionPath(path: string): Promise<string> {
   const root = dirname(path);
   return join(await realpath(dirname(root)), basename(root), basename(path));
 }
 
 /** Restores the saved files if the directory is missing or older than they are. */
-function restoreOption(
+function toRestoreOption(
   saved: OpenOptions["saved"],
   into: (directory: HeldDirectory, files: AsyncIterable<SessionFile>) => Promise<void>,
 ): Pick<SessionDirectoryOptions, "restore"> {
@@ -168,7 +168,7 @@ async function openHome(
     owner: directories.owner(),
     label: "HOME",
     signal,
-    ...restoreOption(saved, async () => {}),
+    ...toRestoreOption(saved, async () => {}),
   };
   return getWorkspaceKind(invocation) === "plain"
     ? openSharedDirectory(invocation, home)
@@ -176,7 +176,7 @@ async function openHome(
 }
 
 /** A directory that is created on first use, because a run without processes needs none. */
-function lazyDirectory(base: string, path: string): { path(): string; remove(): Promise<void> } {
+function createLazyDirectory(base: string, path: string): { path(): string; remove(): Promise<void> } {
   let isCreated = false;
   return {
     path() {

@@ -11,11 +11,11 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { shellRunnersOfEachTest } from "../../../test/fixtures/execute/shell-runners.ts";
+import { prepareShellRunners } from "../../../test/fixtures/execute/shell-runners.ts";
 import { defineExecutor } from "../scaffold/define-executor.ts";
 import { emptyPrivateDirectory, makePrivateDirectory } from "./private-directory.ts";
 
-const { setUp, closing } = shellRunnersOfEachTest();
+const { setUp, cleanups } = prepareShellRunners();
 const isRoot = process.getuid?.() === 0;
 
 /** Runs each part of the prompt as a process, and writes a file after each, as clients do. */
@@ -56,8 +56,8 @@ const attacks: Record<string, string> = {
 
 describe.each(Object.entries(attacks))("a temporary directory replaced by %s", (_, attack) => {
   test("is created again for the next process, and its removal touches nothing outside", async () => {
-    const { fixture, supervise, runner, folder, submit, ended } = await setUp({ executor: partsExecutor });
-    const outside = join(folder, "outside");
+    const { fixture, supervise, runner, directory, submit, waitForEnd } = await setUp({ executor: partsExecutor });
+    const outside = join(directory, "outside");
     mkdirSync(join(outside, "folder", "below"), { recursive: true });
     for (const name of ["kept", "folder/kept", "folder/below/kept"]) writeFileSync(join(outside, name), "as it was");
     const parts = [
@@ -65,10 +65,10 @@ describe.each(Object.entries(attacks))("a temporary directory replaced by %s", (
       'echo x > "$TMPDIR/by-command"',
       `export OUT='${outside}'; ${attack}`,
     ];
-    expect((await ended(submit(parts.join("\n---\n")))).status).toBe("completed");
-    expect((await ended(submit('echo x > "$TMPDIR/next"'))).status).toBe("completed");
+    expect((await waitForEnd(submit(parts.join("\n---\n")))).status).toBe("completed");
+    expect((await waitForEnd(submit('echo x > "$TMPDIR/next"'))).status).toBe("completed");
     await runner.stop();
-    closing.push((await fixture.open({ supervise })).stop);
+    cleanups.push((await fixture.open({ supervise })).stop);
     const files = execFileSync("find", [outside, "!", "-type", "d"], { encoding: "utf8" }).trim().split("\n");
     expect(files.map((file) => file.slice(file.lastIndexOf("/")))).toEqual(["/kept", "/kept", "/kept"]);
     for (const file of files) expect(readFileSync(file, "utf8")).toBe("as it was");
@@ -78,15 +78,20 @@ describe.each(Object.entries(attacks))("a temporary directory replaced by %s", (
 });
 
 test("replaces a symlink below the state directory, but not one above it", async () => {
-  const { folder } = await setUp();
-  for (const name of ["outside/b/c", "real"]) mkdirSync(join(folder, name), { recursive: true });
-  symlinkSync("real", join(folder, "state"));
-  symlinkSync("../outside", join(folder, "real", "a"));
-  makePrivateDirectory(join(folder, "state"), join(folder, "state", "a", "b", "c"));
-  expect(lstatSync(join(folder, "state")).isSymbolicLink()).toBe(true);
-  expect(realpathSync(join(folder, "state", "a", "b", "c"))).toBe(join(realpathSync(folder), "real", "a", "b", "c"));
-  await emptyPrivateDirectory(join(folder, "state"), join(folder, "state", "a"), () => undefined);
-  expect([readdirSync(join(folder, "real", "a")), readdirSync(join(folder, "outside", "b"))]).toEqual([[], ["c"]]);
+  const { directory } = await setUp();
+  for (const name of ["outside/b/c", "real"]) mkdirSync(join(directory, name), { recursive: true });
+  symlinkSync("real", join(directory, "state"));
+  symlinkSync("../outside", join(directory, "real", "a"));
+  makePrivateDirectory(join(directory, "state"), join(directory, "state", "a", "b", "c"));
+  expect(lstatSync(join(directory, "state")).isSymbolicLink()).toBe(true);
+  expect(realpathSync(join(directory, "state", "a", "b", "c"))).toBe(
+    join(realpathSync(directory), "real", "a", "b", "c"),
+  );
+  await emptyPrivateDirectory(join(directory, "state"), join(directory, "state", "a"), () => undefined);
+  expect([readdirSync(join(directory, "real", "a")), readdirSync(join(directory, "outside", "b"))]).toEqual([
+    [],
+    ["c"],
+  ]);
 });
 
 test.each([
@@ -97,16 +102,16 @@ test.each([
   ["the marks of sessions", 'o=$(echo "$(dirname "$HOME")".owners/*); rm -rf "$o"; ln -s $OUT "$o"'],
   ["one mark", 'm=$(echo "$(dirname "$HOME")".owners/*/*); rm -f $m; for f in $m; do ln -s $OUT/kept $f; done'],
 ])("later runs do not follow a symlink in place of a session's directory (%s)", async (_, attack) => {
-  const { folder, submit, ended } = await setUp({}, true);
-  const outside = join(folder, "outside");
+  const { directory, submit, waitForEnd } = await setUp({}, true);
+  const outside = join(directory, "outside");
   mkdirSync(outside);
   chmodSync(outside, 0o755);
   writeFileSync(join(outside, "kept"), "as it was");
   const first = submit(`OUT='${outside}'; ${attack}; echo done`);
-  await ended(first);
+  await waitForEnd(first);
   const touch = 'touch made "$HOME/made"; echo done';
-  await ended(submit(touch, { mode: "resume", session_id: first, executor_session_id: "x" }));
-  await ended(submit(touch, { session_id: first }));
-  await ended(submit(touch));
+  await waitForEnd(submit(touch, { mode: "resume", session_id: first, executor_session_id: "x" }));
+  await waitForEnd(submit(touch, { session_id: first }));
+  await waitForEnd(submit(touch));
   expect([readdirSync(outside), readFileSync(join(outside, "kept"), "utf8")]).toEqual([["kept"], "as it was"]);
 });

@@ -17,7 +17,7 @@ export interface SessionOwner {
  * are not among the run's files.
  */
 export async function markSession(root: string, session_id: string, owner: SessionOwner): Promise<void> {
-  const directory = marksDirectory(root, owner);
+  const directory = toMarksDirectory(root, owner);
   await whileHeld(holdPrivateDirectory(dirname(root), directory), async (marks) => {
     const mark = marks.at(Buffer.from(session_id));
     if (isMark(mark)) return;
@@ -33,19 +33,19 @@ function isMark(path: Buffer): boolean {
 }
 
 export async function listMarkedSessions(root: string, owner: SessionOwner): Promise<string[]> {
-  const directory = marksDirectory(root, owner);
+  const directory = toMarksDirectory(root, owner);
   removeNonDirectories(dirname(root), directory);
   return (await listPrivateDirectory(dirname(root), directory)).filter(isSessionName);
 }
 
 /** Call this after the session's directory was removed. */
 export async function unmarkSession(root: string, session_id: string, owner: SessionOwner): Promise<void> {
-  const directory = marksDirectory(root, owner);
+  const directory = toMarksDirectory(root, owner);
   removeNonDirectories(dirname(root), directory);
   await removeTree(dirname(root), join(directory, session_id));
 }
 
 /** Hashes the id, which comes from the coordinator and must not become a path. */
-function marksDirectory(root: string, { store_id }: SessionOwner): string {
+function toMarksDirectory(root: string, { store_id }: SessionOwner): string {
   return join(`${root}.owners`, createHash("sha256").update(store_id).digest("hex").slice(0, 32));
 }

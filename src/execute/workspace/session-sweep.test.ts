@@ -4,68 +4,68 @@ import { expect, test } from "vitest";
 import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
 import { runnerFixture } from "../../../test/fixtures/execute/open-runner.ts";
 import { poll } from "../../../test/fixtures/execute/registered.ts";
-import { foldersIn, shell, shellRunnersOfEachTest } from "../../../test/fixtures/execute/shell-runners.ts";
+import { listDirectories, shell, prepareShellRunners } from "../../../test/fixtures/execute/shell-runners.ts";
 import { markSession } from "./session-marks.ts";
 
-const { closing, setUp } = shellRunnersOfEachTest();
+const { cleanups, setUp } = prepareShellRunners();
 
 test("removes the directories of deleted sessions, except those in use", async () => {
-  const { folder, coordinator, submit, ended, subtypes } = await setUp({ times: { sweepMs: 50 } }, true);
-  const listFolders = (root: string) => foldersIn(join(folder, root));
+  const { directory, coordinator, submit, waitForEnd, subtypes } = await setUp({ times: { sweepMs: 50 } }, true);
+  const listNames = (root: string) => listDirectories(join(directory, root));
   const kept = submit("mkdir -p ro/in; chmod 500 ro; touch ~/x; echo ok");
   const deleted = submit("mkdir -p ro/in; chmod 500 ro; touch ~/x; echo ok");
-  await ended(kept);
-  await ended(deleted);
+  await waitForEnd(kept);
+  await waitForEnd(deleted);
   const running = submit("sleep 1000");
   await poll(() => subtypes(running)).toContain("environment");
-  await markSession(join(folder, "work"), "s9", { store_id: "store" });
-  mkdirSync(join(folder, "work", "s9.copy"));
+  await markSession(join(directory, "work"), "s9", { store_id: "store" });
+  mkdirSync(join(directory, "work", "s9.copy"));
   coordinator.goneSessions.add(deleted).add(running);
-  await poll(() => listFolders("work")).toEqual([kept, running].sort());
-  await poll(() => listFolders("homes")).toEqual([kept, running].sort());
+  await poll(() => listNames("work")).toEqual([kept, running].sort());
+  await poll(() => listNames("homes")).toEqual([kept, running].sort());
   coordinator.order(running, { stop: "user" });
-  await ended(running);
-  await poll(() => listFolders("work")).toEqual([kept]);
+  await waitForEnd(running);
+  await poll(() => listNames("work")).toEqual([kept]);
 });
 
 test("removes nothing while the coordinator is away", async () => {
-  const { folder, coordinator, submit, ended } = await setUp({ times: { sweepMs: 10 } });
+  const { directory, coordinator, submit, waitForEnd } = await setUp({ times: { sweepMs: 10 } });
   const run_id = submit("echo ok");
-  await ended(run_id);
+  await waitForEnd(run_id);
   coordinator.faults.away = "silent";
   const before = coordinator.calls.sessions;
   await poll(() => coordinator.calls.sessions).toBeGreaterThan(before + 3);
-  expect(foldersIn(join(folder, "work"))).toEqual([run_id]);
+  expect(listDirectories(join(directory, "work"))).toEqual([run_id]);
   coordinator.faults.away = null;
 });
 
 test("does not remove directories that another coordinator or a person made", async () => {
-  const { fixture, supervise, runner, folder, submit, ended } = await setUp({ times: { sweepMs: 20 } }, true);
+  const { fixture, supervise, runner, directory, submit, waitForEnd } = await setUp({ times: { sweepMs: 20 } }, true);
   const elsewhere = submit("echo ok");
-  await ended(elsewhere);
+  await waitForEnd(elsewhere);
   await runner.stop();
 
   const other = createMemoryCoordinator({ storeId: "other" });
   for (const root of ["work", "homes"]) {
     for (const name of ["my-notes", "0190a0a0-0000-7000-8000-000000000000"])
-      mkdirSync(join(folder, root, name), { recursive: true });
-    await markSession(join(folder, root), "own", { store_id: "other" });
-    mkdirSync(join(folder, root, "own"));
+      mkdirSync(join(directory, root, name), { recursive: true });
+    await markSession(join(directory, root), "own", { store_id: "other" });
+    mkdirSync(join(directory, root, "own"));
   }
   const unrelated = ["0190a0a0-0000-7000-8000-000000000000", elsewhere, "my-notes"].sort();
   const second = await fixture.open({ port: other.port, supervise });
-  closing.push(second.stop);
-  await poll(() => foldersIn(join(folder, "work"))).not.toContain("own");
-  await poll(() => foldersIn(join(folder, "homes"))).not.toContain("own");
-  expect(foldersIn(join(folder, "work"))).toEqual(unrelated);
-  expect(foldersIn(join(folder, "homes"))).toEqual(unrelated);
+  cleanups.push(second.stop);
+  await poll(() => listDirectories(join(directory, "work"))).not.toContain("own");
+  await poll(() => listDirectories(join(directory, "homes"))).not.toContain("own");
+  expect(listDirectories(join(directory, "work"))).toEqual(unrelated);
+  expect(listDirectories(join(directory, "homes"))).toEqual(unrelated);
 });
 
 test("removes nothing if the response comes from another record than the one that the directories belong to", async () => {
   const { port } = createMemoryCoordinator();
   const state = { storeId: "store", answered: 0 };
   const fixture = runnerFixture({ port, executor: shell });
-  const root = join(fixture.folder, "work");
+  const root = join(fixture.directory, "work");
   await markSession(root, "s1", { store_id: "store" });
   mkdirSync(join(root, "s1"), { recursive: true });
   const opening = fixture.open({
@@ -83,37 +83,37 @@ test("removes nothing if the response comes from another record than the one tha
     },
   });
   const runner = await opening;
-  closing.push(fixture.remove, runner.stop);
+  cleanups.push(fixture.remove, runner.stop);
   await poll(() => state.answered).toBe(1);
   await runner.stop();
   expect(existsSync(join(root, "s1"))).toBe(true);
 });
 
 test("a resume marks a directory that has no mark", async () => {
-  const { folder, coordinator, submit, ended } = await setUp({ times: { sweepMs: 20 } });
-  mkdirSync(join(folder, "work", "s1"), { recursive: true });
-  await ended(submit("echo ok", { mode: "resume", session_id: "s1", executor_session_id: "x" }));
-  expect(foldersIn(join(folder, "work"))).toEqual(["s1"]);
+  const { directory, coordinator, submit, waitForEnd } = await setUp({ times: { sweepMs: 20 } });
+  mkdirSync(join(directory, "work", "s1"), { recursive: true });
+  await waitForEnd(submit("echo ok", { mode: "resume", session_id: "s1", executor_session_id: "x" }));
+  expect(listDirectories(join(directory, "work"))).toEqual(["s1"]);
   coordinator.goneSessions.add("s1");
-  await poll(() => foldersIn(join(folder, "work"))).toEqual([]);
+  await poll(() => listDirectories(join(directory, "work"))).toEqual([]);
 });
 
 test("refuses to continue a session whose directory has become a symlink", async () => {
-  const { folder, submit, ended } = await setUp();
-  mkdirSync(join(folder, "work"));
-  symlinkSync(folder, join(folder, "work", "s1"));
+  const { directory, submit, waitForEnd } = await setUp();
+  mkdirSync(join(directory, "work"));
+  symlinkSync(directory, join(directory, "work", "s1"));
   const resume = { mode: "resume", session_id: "s1", executor_session_id: "x" } as const;
-  expect(await ended(submit("pwd", resume))).toMatchObject({ status: "failed", reason: "session_not_found" });
+  expect(await waitForEnd(submit("pwd", resume))).toMatchObject({ status: "failed", reason: "session_not_found" });
 });
 
 test("removes temporary directories of its previous process at the start", async () => {
   const coordinator = createMemoryCoordinator();
   const fixture = runnerFixture({ port: coordinator.port, executor: shell });
-  closing.push(fixture.remove);
-  mkdirSync(join(fixture.folder, "tmp", "r.1", "deep"), { recursive: true });
+  cleanups.push(fixture.remove);
+  mkdirSync(join(fixture.directory, "tmp", "r.1", "deep"), { recursive: true });
   const runner = await fixture.open();
-  closing.push(runner.stop);
-  expect(readdirSync(join(fixture.folder, "tmp"))).toEqual([]);
+  cleanups.push(runner.stop);
+  expect(readdirSync(join(fixture.directory, "tmp"))).toEqual([]);
 });
 
 test("records the names of passed and withheld variables once", async () => {
@@ -129,9 +129,9 @@ test("records the names of passed and withheld variables once", async () => {
     environment: { mode: "merge", allow: ["MI*"] },
     parentEnvironment,
   } as const;
-  const { coordinator, submit, ended } = await setUp({ supervise: { startOptions } });
+  const { coordinator, submit, waitForEnd } = await setUp({ supervise: { startOptions } });
   const run_id = submit('echo "$MINE$EDITOR"; true', {});
-  expect((await ended(run_id)).text).toBe("1\n");
+  expect((await waitForEnd(run_id)).text).toBe("1\n");
   expect(coordinator.events(run_id).filter(({ type }) => type === "system")).toEqual([
     {
       type: "system",

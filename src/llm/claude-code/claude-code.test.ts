@@ -10,20 +10,20 @@ import type { Command } from "../../model/process.ts";
 import { openProvider } from "../providers.ts";
 import { continuation } from "./transcript.ts";
 
-const closing: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
+  for (const clean of cleanups.splice(0).toReversed()) await clean();
 });
 
-const wireName = (name: string): string => `mcp__drover__${name.replaceAll(".", "_")}`;
+const toWireName = (name: string): string => `mcp__drover__${name.replaceAll(".", "_")}`;
 
 /** Opens the provider on the real SDK, and records the commands it starts. */
 async function openClaudeCode(url: string) {
-  const { context, folder, alive, close } = await openContext();
+  const { context, directory, alive, close } = await openContext();
   const started: Command[] = [];
   const provider = await openProvider("claude-code", {
     settings: { base_url: url },
-    env: { PATH: process.env["PATH"], HOME: folder, ANTHROPIC_API_KEY: "key" },
+    env: { PATH: process.env["PATH"], HOME: directory, ANTHROPIC_API_KEY: "key" },
     directory: join(import.meta.dirname, "../../../test/clients"),
     workDirectory: context.dirs.work,
     start(command) {
@@ -33,13 +33,13 @@ async function openClaudeCode(url: string) {
     store: memory(),
     newId,
   });
-  closing.push(close, provider.close);
+  cleanups.push(close, provider.close);
   return { provider, started, alive };
 }
 
-describeContract("the provider claude-code", providerContract, async () => {
-  const { server, ...scripted } = await startScriptedService(wireName);
-  closing.push(server.stop);
+describeContract("the claude-code provider", providerContract, async () => {
+  const { server, ...scripted } = await startScriptedService(toWireName);
+  cleanups.push(server.stop);
   const { provider } = await openClaudeCode(server.url);
   return {
     provider,
@@ -54,7 +54,7 @@ describeContract("the provider claude-code", providerContract, async () => {
 });
 
 it("keeps a run's conversation in one recorded process, and makes no requests of its own", async () => {
-  const call = (name: string) => ({ name: wireName(name), input: { path: "a" }, exact: true as const });
+  const call = (name: string) => ({ name: toWireName(name), input: { path: "a" }, exact: true as const });
   const usage = { input_tokens: 1000, output_tokens: 100 };
   const turns: Turn[] = [
     { tools: [call("file.read"), call("file.read")], usage },
@@ -64,7 +64,7 @@ it("keeps a run's conversation in one recorded process, and makes no requests of
     { tool: call("file.missing"), usage },
   ];
   const server = await startModelServer(() => turns.shift() ?? { text: "asked too often" });
-  closing.push(server.stop);
+  cleanups.push(server.stop);
   const { provider, started, alive } = await openClaudeCode(server.url);
   const tools = [{ name: "file.read", description: "Reads a file.", input_schema: { type: "object" } }];
   const open = () => provider.createSession({ model: "claude-sonnet-4-5", system_prompt: "Be brief.", tools });
@@ -90,7 +90,9 @@ it("keeps a run's conversation in one recorded process, and makes no requests of
 
   // Claude Code itself answers a call of an unknown tool, and would then continue
   const other = await open();
-  expect(await other.sendMessage("use it", options)).toMatchObject({ tool_uses: [{ name: wireName("file.missing") }] });
+  expect(await other.sendMessage("use it", options)).toMatchObject({
+    tool_uses: [{ name: toWireName("file.missing") }],
+  });
   await provider.close();
   expect([server.requests.length, started.length, await alive()]).toEqual([5, 2, 0]);
 });

@@ -1,7 +1,7 @@
 import type { ProviderFault } from "../../model/provider.ts";
-import { authentication, rateLimit, rejectedRequest, unreachable } from "../faults.ts";
+import { toAuthenticationFault, toRateLimitFault, toRejectedRequestFault, toUnreachableFault } from "../faults.ts";
 
-export const setup = { provider: "claude-code", variable: null };
+export const providerInfo = { provider: "claude-code", variable: null };
 
 export interface SdkFailure {
   /** The SDK's own error code. */
@@ -22,15 +22,15 @@ const loginKinds = new Set([
 
 /** Converts an error from the SDK. */
 export function toProviderFault({ kind, status, text, retryAfterMs }: SdkFailure): ProviderFault {
-  if (loginKinds.has(kind ?? "") || status === 401 || status === 403) return authentication(setup, text);
+  if (loginKinds.has(kind ?? "") || status === 401 || status === 403) return toAuthenticationFault(providerInfo, text);
   if (kind === "rate_limit" || kind === "overloaded" || status === 429 || status === 529)
-    return rateLimit(setup, text, retryAfterMs);
+    return toRateLimitFault(providerInfo, text, retryAfterMs);
   if (kind === "server_error" || (status ?? 0) >= 500 || /connect|socket|network|timed? ?out/i.test(text))
-    return unreachable(setup, text);
-  return rejectedRequest(setup, text, text);
+    return toUnreachableFault(providerInfo, text);
+  return toRejectedRequestFault(providerInfo, text, text);
 }
 
 /** The SDK's program exited or could not be started. */
-export function programFault(error: unknown): ProviderFault {
-  return unreachable(setup, error instanceof Error ? error.message : String(error));
+export function toProgramFault(error: unknown): ProviderFault {
+  return toUnreachableFault(providerInfo, error instanceof Error ? error.message : String(error));
 }

@@ -3,14 +3,14 @@ import { Server } from "@modelcontextprotocol/server";
 import type { ToolResult, TurnOptions } from "../../model/provider.ts";
 import type { Conversation, GenerateResult, Part } from "../conversation.ts";
 import type { ProviderHost } from "../definition.ts";
-import { cancelled, unusableAnswer } from "../faults.ts";
+import { cancelled, toUnusableAnswerFault } from "../faults.ts";
 import { StreamedAnswer } from "./streamed-answer.ts";
 import { type Deferred, defer } from "./deferred.ts";
-import { toProviderFault, programFault, type SdkFailure, setup } from "./faults.ts";
+import { toProviderFault, toProgramFault, type SdkFailure, providerInfo } from "./faults.ts";
 import { Inbox } from "./inbox.ts";
 import type { AgentSdk, Query, SdkMessage, SpawnRequest } from "./sdk.ts";
 import { SdkProcess } from "./sdk-process.ts";
-import { continuation, fullName, toTranscript, wireName } from "./transcript.ts";
+import { continuation, toFullName, toTranscript, toWireName } from "./transcript.ts";
 
 export interface SessionHost extends Pick<ProviderHost, "start" | "workDirectory"> {
   sdk: AgentSdk;
@@ -44,7 +44,7 @@ export class LiveSession {
   /** Starts a process with the conversation up to the message to answer. */
   constructor({ options, messages }: Conversation, host: SessionHost) {
     this.#options = options;
-    this.#names = new Map(options.tools.map(({ name }) => [fullName(name), name]));
+    this.#names = new Map(options.tools.map(({ name }) => [toFullName(name), name]));
     const history = messages.at(-1)?.role === "tool" ? messages : messages.slice(0, -1);
     const id = randomUUID();
     this.#query = host.sdk.query({
@@ -60,7 +60,7 @@ export class LiveSession {
         strictMcpConfig: true,
         verbatimPrompts: true,
         mcpServers: { drover: { type: "sdk", name: "drover", instance: this.#createToolServer() } },
-        allowedTools: [fullName("*")],
+        allowedTools: [toFullName("*")],
         permissionMode: "dontAsk",
         // Stop after calls that Claude Code rejected on its own, so that the loop can answer them.
         hooks: { PostToolBatch: [{ hooks: [async () => ({ continue: this.#hasResults })] }] },
@@ -98,7 +98,7 @@ export class LiveSession {
     const deferred = defer<GenerateResult>();
     this.#turn = { deferred, onText };
     if (signal.aborted) this.#fail(cancelled);
-    else if (!this.isUsable) this.#fail(programFault("it exited between two answers"));
+    else if (!this.isUsable) this.#fail(toProgramFault("it exited between two answers"));
     const onAbort = (): void => this.#fail(cancelled);
     signal.addEventListener("abort", onAbort, { once: true });
     const hasAnswered = this.#lastAnswer !== null;
@@ -135,7 +135,7 @@ export class LiveSession {
     const server = new Server({ name: "drover", version: "1" }, { capabilities: { tools: {} } });
     server.setRequestHandler("tools/list", () => ({
       tools: this.#options.tools.map(({ name, description, input_schema }) => ({
-        name: wireName(name),
+        name: toWireName(name),
         description,
         inputSchema: { ...input_schema, type: "object" as const },
         // Claude Code makes read-only calls concurrently, others one at a time
@@ -159,9 +159,9 @@ export class LiveSession {
   async #read(): Promise<void> {
     try {
       for await (const message of this.#query) if (message.parent_tool_use_id == null) this.#receive(message);
-      this.#fail(programFault("it exited without an answer"));
+      this.#fail(toProgramFault("it exited without an answer"));
     } catch (error) {
-      this.#fail(this.#failure ? toProviderFault(this.#failure) : programFault(error));
+      this.#fail(this.#failure ? toProviderFault(this.#failure) : toProgramFault(error));
     }
   }
 
@@ -220,7 +220,7 @@ export class LiveSession {
           text: result.result ?? result.errors?.join("; ") ?? this.#failure?.text ?? "no message",
         }),
       );
-    if (this.#answer.stopReason === null) return this.#fail(unusableAnswer(setup, "it was cut off"));
+    if (this.#answer.stopReason === null) return this.#fail(toUnusableAnswerFault(providerInfo, "it was cut off"));
     // The total covers all requests of this process.
     const cost = result.total_cost_usd - this.#costUsd;
     this.#costUsd = result.total_cost_usd;
@@ -241,7 +241,7 @@ export class LiveSession {
   }
 
   #isCallable(part: Part): boolean {
-    return part.type !== "tool_use" || (part.fault === undefined && this.#names.has(fullName(part.name)));
+    return part.type !== "tool_use" || (part.fault === undefined && this.#names.has(toFullName(part.name)));
   }
 
   #fail(error: Extract<GenerateResult, { ok: false }>["error"]): void {

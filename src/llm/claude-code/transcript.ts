@@ -3,8 +3,8 @@ import type { Message, Part } from "../conversation.ts";
 
 /** The prefix that Claude Code gives to the tools of a server. */
 const prefix = "mcp__drover__";
-export const wireName = (name: string): string => name.replaceAll(".", "_");
-export const fullName = (name: string): string => (name.startsWith(prefix) ? name : `${prefix}${wireName(name)}`);
+export const toWireName = (name: string): string => name.replaceAll(".", "_");
+export const toFullName = (name: string): string => (name.startsWith(prefix) ? name : `${prefix}${toWireName(name)}`);
 
 /**
  * Sent if a new process finds the results of its calls in its history, because it makes no request without a message.
@@ -26,14 +26,14 @@ export function toTranscript(session_id: string, messages: readonly Message[], c
       cwd,
       isSidechain: false,
       userType: "external",
-      message: wireMessage(message),
+      message: toWireMessage(message),
     };
     parentUuid = uuid;
     return entry;
   });
 }
 
-function wireMessage(message: Message) {
+function toWireMessage(message: Message) {
   switch (message.role) {
     case "user":
       return { role: "user", content: message.text };
@@ -43,7 +43,7 @@ function wireMessage(message: Message) {
         type: "message",
         id: `msg_${randomUUID()}`,
         model: "unknown",
-        content: message.parts.flatMap(wirePart),
+        content: message.parts.flatMap(toWirePart),
         stop_reason: message.parts.some(({ type }) => type === "tool_use") ? "tool_use" : "end_turn",
         stop_sequence: null,
         usage: { input_tokens: 0, output_tokens: 0 },
@@ -61,13 +61,13 @@ function wireMessage(message: Message) {
   }
 }
 
-function wirePart(part: Part): unknown[] {
+function toWirePart(part: Part): unknown[] {
   switch (part.type) {
     case "text":
       return part.text === "" ? [] : [{ type: "text", text: part.text }];
     case "tool_use": {
       const input = part.fault === undefined ? part.input : {};
-      return [{ type: "tool_use", id: part.tool_use_id, name: fullName(part.name), input }];
+      return [{ type: "tool_use", id: part.tool_use_id, name: toFullName(part.name), input }];
     }
     case "reasoning": {
       const { signature, redactedData } = readReasoningMeta(part);

@@ -1,11 +1,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { claudeArgs } from "../../../src/execute/executors/clients/claude.ts";
-import { codexArgs } from "../../../src/execute/executors/clients/codex.ts";
+import { toClaudeArgs } from "../../../src/execute/executors/clients/claude.ts";
+import { toCodexArgs } from "../../../src/execute/executors/clients/codex.ts";
 import type { Turn } from "../../../src/execute/executors/clients/definition.ts";
-import { geminiArgs } from "../../../src/execute/executors/clients/gemini.ts";
-import { geminiPolicy } from "../../../src/execute/executors/clients/gemini-policy.ts";
+import { toGeminiArgs } from "../../../src/execute/executors/clients/gemini.ts";
+import { toGeminiPolicy } from "../../../src/execute/executors/clients/gemini-policy.ts";
 import { clients } from "../../../src/execute/executors/clients/index.ts";
 import { prependSystemPrompt } from "../../../src/execute/executors/clients/prepend-system-prompt.ts";
 import { type Agent, agentSchema } from "../../../src/model/agent.ts";
@@ -18,9 +18,9 @@ import { hostileValues } from "./hostile-values.ts";
 import { waitForRunEnd, submit } from "./runs.ts";
 
 const buildArguments: Readonly<Record<ClientName, (turn: Turn) => string[]>> = {
-  claude: (turn) => claudeArgs(turn, { systemPrompt: "/tmp/run/system-prompt.md", mcpConfig: "/tmp/run/mcp.json" }),
-  codex: (turn) => codexArgs(turn, "/home/dev/work"),
-  gemini: (turn) => geminiArgs(turn, ["/tmp/run/gemini-policy.toml"]),
+  claude: (turn) => toClaudeArgs(turn, { systemPrompt: "/tmp/run/system-prompt.md", mcpConfig: "/tmp/run/mcp.json" }),
+  codex: (turn) => toCodexArgs(turn, "/home/dev/work"),
+  gemini: (turn) => toGeminiArgs(turn, ["/tmp/run/gemini-policy.toml"]),
 };
 
 interface Words {
@@ -91,7 +91,7 @@ test("tools become strings in gemini's policy and never rules", () => {
     /^$/,
   ];
   for (const value of hostileValues.flatMap((one) => [one, `${one}(${one})`])) {
-    const policy = geminiPolicy("default", { allowed_tools: [value], denied_tools: [value] });
+    const policy = toGeminiPolicy("default", { allowed_tools: [value], denied_tools: [value] });
     const lines = policy.split("\n").filter((line) => line !== "allowRedirection = true");
     expect(lines.filter((line) => line === "[[rule]]")).toHaveLength(2);
     for (const line of lines) expect(shapes.filter((shape) => shape.test(line))).not.toEqual([]);
@@ -102,9 +102,9 @@ test("a directory's name stays one key in codex's list of projects", () => {
   const list =
     /^--config=projects=\{(?:,?"(?:[^"\\\p{Cc}]|\\(?:["\\bfnrt]|u[0-9a-f]{4}))*"=\{trust_level="untrusted"\})+\}$/u;
   for (const value of hostileValues) {
-    const args = codexArgs(turnOf(harmless), `/home/${value}`);
+    const args = toCodexArgs(turnOf(harmless), `/home/${value}`);
     expect(args.filter((word) => list.test(word))).toHaveLength(1);
-    expect(args).toHaveLength(codexArgs(turnOf(harmless), "/home").length);
+    expect(args).toHaveLength(toCodexArgs(turnOf(harmless), "/home").length);
   }
 });
 
@@ -124,7 +124,7 @@ test("a session id that is not the client's is never passed to it", async () => 
   opened.push(one);
   for (const client of clientNames) {
     const executor = clients[client]!.executor({
-      env: { PATH: process.env["PATH"], HOME: one.folder, [`${client.toUpperCase()}_BIN`]: "/bin/true" },
+      env: { PATH: process.env["PATH"], HOME: one.directory, [`${client.toUpperCase()}_BIN`]: "/bin/true" },
       isRoot: false,
       isolation: () => Promise.resolve("pid"),
     });
@@ -163,9 +163,9 @@ interface Recorded {
   system: string | null;
 }
 
-async function readRecorded(kit: AgentKit, client: ClientName, words: Words): Promise<Recorded> {
+async function readRecorded(harness: AgentKit, client: ClientName, words: Words): Promise<Recorded> {
   const name = `agent-${++agents}`;
-  const put = await kit.coordinator.call("PUT", `/agents/${name}`, {
+  const put = await harness.coordinator.call("PUT", `/agents/${name}`, {
     type: "autonomous",
     executor: client,
     model: words.model,
@@ -175,8 +175,8 @@ async function readRecorded(kit: AgentKit, client: ClientName, words: Words): Pr
   });
   expect(put).toMatchObject({ status: 200 });
   const request = { agent_name: name, prompt: words.prompt, parameters: { text: words.prompt } };
-  const run = await waitForRunEnd(kit.coordinator, (await submit(kit.coordinator, request)).run_id);
-  const files = await kit.files(run);
+  const run = await waitForRunEnd(harness.coordinator, (await submit(harness.coordinator, request)).run_id);
+  const files = await harness.files(run);
   expect(Object.keys(files)).toContain("recorded.json");
   // Written by the script above.
   return JSON.parse(files["recorded.json"]!) as Recorded;
@@ -184,7 +184,7 @@ async function readRecorded(kit: AgentKit, client: ClientName, words: Words): Pr
 let agents = 0;
 
 test("real processes of all three get the same arguments for every prompt, and the whole prompt on stdin", async () => {
-  const kit = await agentKit({
+  const harness = await agentKit({
     script: [],
     profile: { slots: 6 },
     before(cwd) {
@@ -195,12 +195,12 @@ test("real processes of all three get the same arguments for every prompt, and t
   const sample = [...hostileValues.filter((_value, index) => index % 75 === 5), `${"long ".repeat(60_000)}--yolo`];
   await Promise.all(
     clientNames.map(async (client) => {
-      const asUsual = await readRecorded(kit, client, harmless);
+      const asUsual = await readRecorded(harness, client, harmless);
       for (const value of sample) {
         // A command-line argument is limited to 128 KB.
         const short = value.slice(0, 20_000);
         const changed = { ...harmless, prompt: value, system: value, model: short, tool: short };
-        const { argv, stdin, system } = await readRecorded(kit, client, changed);
+        const { argv, stdin, system } = await readRecorded(harness, client, changed);
         expect(argv.map(withoutPaths)).toEqual(
           asUsual.argv
             .map(withoutPaths)

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { conversationText, newSession, openClaudeSdk } from "../../../../test/fixtures/execute/claude-sdk.ts";
 import type { RunEvent } from "../../../model/event.ts";
 
-const kit = openClaudeSdk([
+const harness = openClaudeSdk([
   {
     when: "write it",
     turns: [
@@ -34,7 +34,7 @@ const kit = openClaudeSdk([
     turns: [{ tool: { name: "shell", input: { command: "touch begun; until test -e never; do sleep 1; done" } } }],
   },
 ]);
-afterAll(async () => (await kit).close());
+afterAll(async () => (await harness).close());
 
 const listTypes = (events: readonly RunEvent[]): string[] =>
   events.map((event) => (event.type === "system" ? `system:${event.subtype}` : event.type));
@@ -45,7 +45,7 @@ test("logs each message in full, passes it on, and counts usage in increments", 
   const session_id = newSession();
   const messages: unknown[] = [];
   const result = await (
-    await kit
+    await harness
   ).run("write it", {
     invocation: { session_id },
     host: { onMessage: async (message) => void messages.push(message) },
@@ -78,11 +78,11 @@ test("logs each message in full, passes it on, and counts usage in increments", 
 
 describe("sessions", () => {
   test("continue and fork from the record on another runner with another HOME, and a fork leaves the original unchanged", async () => {
-    const { run, server } = await kit;
+    const { run, server } = await harness;
     const session_id = newSession();
     const first = await run("write it", { invocation: { session_id } });
     const original = Buffer.from(first.state!.bytes);
-    const file = transcriptPath(first.folder, session_id);
+    const file = transcriptPath(first.directory, session_id);
     const storedBytes = readFileSync(file);
 
     const forked = newSession();
@@ -113,7 +113,7 @@ describe("sessions", () => {
   });
 
   test("fork at an earlier turn with only that turn, and refuse a turn that does not exist", async () => {
-    const { run, server } = await kit;
+    const { run, server } = await harness;
     const session_id = newSession();
     const first = await run("what was first?", { invocation: { session_id } });
     const second = await run("write it", { state: first.state, invocation: { mode: "resume", session_id } });
@@ -135,7 +135,7 @@ describe("sessions", () => {
   });
 
   test("fail as session_not_found if the record has none or another executor wrote it", async () => {
-    const { run, server } = await kit;
+    const { run, server } = await harness;
     const requestsBefore = server.requests.length;
     for (const state of [null, { format: "drover-loop-1", bytes: Buffer.from("{}") }])
       expect((await run("what was first?", { state, invocation: { mode: "resume" } })).outcome).toMatchObject({
@@ -147,7 +147,7 @@ describe("sessions", () => {
   });
 
   test("continue where a lost run stopped, and inform the model", async () => {
-    const { run, server } = await kit;
+    const { run, server } = await harness;
     const session_id = newSession();
     const first = await run("write it", { invocation: { session_id } });
     // The script has no rule for the text that the executor sends now.
@@ -173,7 +173,7 @@ describe("permission modes", () => {
     ["bypassPermissions", "hi", "done"],
     ["plan", null, "denied"],
   ] as const)("%s leaves %s in the requested file", async (mode, content, end) => {
-    const result = await (await kit).run("write it", { agent: { permissions: { mode } } });
+    const result = await (await harness).run("write it", { agent: { permissions: { mode } } });
     expect(await result.read("hello.txt")).toBe(content);
     expect(result.outcome).toMatchObject(
       end === "done" ? { status: "completed" } : { status: "failed", reason: "permission_denied" },
@@ -189,14 +189,14 @@ describe("permission modes", () => {
     ["deny a tool in denied_tools", { mode: "bypassPermissions", denied_tools: ["Bash"] }, null, "failed"],
   ] as const)("%s", async (_title, permissions, content, status) => {
     const result = await (
-      await kit
+      await harness
     ).run("run a command", { agent: { permissions: { mode: "acceptEdits", ...permissions } as never } });
     expect(await result.read("ran")).toBe(content);
     expect(result.outcome).toMatchObject({ status, ...(status === "failed" ? { reason: "permission_denied" } : {}) });
   });
 
   test("refuse bypassPermissions as root without isolation before anything starts", async () => {
-    const { run, server } = await kit;
+    const { run, server } = await harness;
     const requestsBefore = server.requests.length;
     const { outcome } = await run("write it", {
       agent: { permissions: { mode: "bypassPermissions" } },
@@ -213,14 +213,14 @@ describe("failures", () => {
     ["too much", "provider_rate_limit", "slow down"],
     ["break", "provider_network", "broken"],
   ])("%s: %s", async (prompt, reason, message) => {
-    const { outcome, events } = await (await kit).run(prompt);
+    const { outcome, events } = await (await harness).run(prompt);
     expect(outcome).toMatchObject({ status: "failed", reason, message: expect.stringContaining(message) as string });
     expect(events).toContainEqual(expect.objectContaining({ type: "system", subtype: "result" }));
     expect(listTypes(events)).toContain("error");
   });
 
   test("Claude Code retries a cut stream; if it may not, the run fails", async () => {
-    const { run, server } = await kit;
+    const { run, server } = await harness;
     const requestsBefore = server.requests.length;
     const retried = await run("cut it");
     expect(retried.outcome).toMatchObject({ status: "completed", text: "This text is cut in the middle of it." });
@@ -231,7 +231,7 @@ describe("failures", () => {
   });
 
   test("without a key or a login, the message says how to log in", async () => {
-    const { run, server } = await kit;
+    const { run, server } = await harness;
     const requestsBefore = server.requests.length;
     const { outcome, events } = await run("write it", { env: { ANTHROPIC_API_KEY: "" } });
     expect(outcome).toMatchObject({
@@ -244,21 +244,21 @@ describe("failures", () => {
   });
 
   test("without the package, the message says what to install", async () => {
-    const { outcome, folder } = await (await kit).run("write it", { context: { runnerDirectory: "/tmp" } });
+    const { outcome, directory } = await (await harness).run("write it", { context: { runnerDirectory: "/tmp" } });
     expect(outcome).toMatchObject({
       status: "failed",
       reason: "dependency_missing",
       message: expect.stringContaining("npm install @anthropic-ai/claude-agent-sdk@0.3.325") as string,
     });
-    expect(folder).toBeTruthy();
+    expect(directory).toBeTruthy();
   });
 
   test.each([
     ["a provider", { agent: { provider: "anthropic" } }],
     ["an output schema", { agent: { output_schema: { type: "object" } } }],
     ["no prompt", { invocation: { prompt: " " } }],
-  ])("%s is refused", async (_title, more) => {
-    const { outcome } = await (await kit).run("write it", more);
+  ])("%s is refused", async (_title, overrides) => {
+    const { outcome } = await (await harness).run("write it", overrides);
     expect(outcome).toMatchObject({ status: "failed", reason: "refused" });
   });
 
@@ -271,7 +271,7 @@ describe("failures", () => {
     const directory = await mkdtemp(join(tmpdir(), "drover-sdk-bin-"));
     const bin = join(directory, program === null ? "nowhere" : "claude");
     if (program !== null) await writeFile(bin, program, { mode: 0o755 });
-    const { outcome } = await (await kit).run("write it", { invocation: { executor_config: { bin } } });
+    const { outcome } = await (await harness).run("write it", { invocation: { executor_config: { bin } } });
     await rm(directory, { recursive: true });
     expect(outcome).toMatchObject({ status: "failed", reason, message: expect.stringContaining(message) as string });
   });
@@ -279,7 +279,7 @@ describe("failures", () => {
 
 describe("stopping", () => {
   test.each(["hang", "wait for it"])("%s: leaves no process and makes no further request", async (prompt) => {
-    const { run, server } = await kit;
+    const { run, server } = await harness;
     const session_id = newSession();
     let requestsBefore = 0;
     const result = await run(prompt, {
@@ -298,7 +298,7 @@ describe("stopping", () => {
   });
 
   test("fails at the time limit, and the session can continue", async () => {
-    const { run, server } = await kit;
+    const { run, server } = await harness;
     const session_id = newSession();
     const result = await run("wait for it", {
       invocation: { session_id },
@@ -318,7 +318,7 @@ describe("stopping", () => {
 
   test("fails as max_turns after too many turns", async () => {
     const { outcome } = await (
-      await kit
+      await harness
     ).run("never end", {
       agent: { max_turns: 2, permissions: { mode: "acceptEdits", allowed_tools: ["Bash"] } },
     });

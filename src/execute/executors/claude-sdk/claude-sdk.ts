@@ -5,8 +5,8 @@ import { loadPackage } from "../../../llm/optional-package.ts";
 import { RequestError } from "../../../model/errors.ts";
 import type { Executor } from "../../../model/executor.ts";
 import { defineExecutor, type Job, RunFailure } from "../../scaffold/define-executor.ts";
-import { openClaudeHome, quietVariables } from "../clients/claude-home.ts";
-import { operatorHome } from "../clients/home-files.ts";
+import { openClaudeHome, getQuietVariables } from "../clients/claude-home.ts";
+import { getOperatorHome } from "../clients/home-files.ts";
 import { authorizeFullAuto } from "../clients/permission-modes.ts";
 import { converse } from "./converse.ts";
 import type { ClaudeSdkHost, ClaudeEnvironment } from "./host.ts";
@@ -60,13 +60,13 @@ async function openEnvironment(
   { env, isRoot }: ClaudeSdkHost,
 ): Promise<ClaudeEnvironment> {
   const sessionConfigDir = await openClaudeHome({ env, homeDir, config: invocation.executor_config });
-  const configDir = sessionConfigDir ?? env["CLAUDE_CONFIG_DIR"] ?? join(operatorHome({ env }), ".claude");
+  const configDir = sessionConfigDir ?? env["CLAUDE_CONFIG_DIR"] ?? join(getOperatorHome({ env }), ".claude");
   // Without CLAUDE_CONFIG_DIR, the SDK looks for transcripts in the HOME of this process.
   const isDefault = sessionConfigDir === null && configDir === join(homedir(), ".claude");
   const variables = {
     HOME: homeDir,
     TMPDIR: tmpDir,
-    ...quietVariables(env),
+    ...getQuietVariables(env),
     ...(isDefault ? {} : { CLAUDE_CONFIG_DIR: configDir }),
     // Offer MCP tools directly instead of behind a tool search.
     ENABLE_TOOL_SEARCH: env["ENABLE_TOOL_SEARCH"] ?? "0",

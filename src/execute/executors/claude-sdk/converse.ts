@@ -10,11 +10,11 @@ import { warnAboutUnmatched } from "../loop/permissions.ts";
 import { createGate } from "./gate.ts";
 import type { ClaudeSdkHost, ClaudeEnvironment } from "./host.ts";
 import { decideRunOutcome } from "./decide-run-outcome.ts";
-import { failedServers, serverTools } from "./mcp-status.ts";
+import { findFailedServers, listServerTools } from "./mcp-status.ts";
 import type { toMcpServers } from "./mcp.ts";
 import { logMessage } from "./messages.ts";
 import { toSdkOptions } from "./options.ts";
-import { type LiveQuery, type Prompt, runQuery } from "./query.ts";
+import { type LiveQuery, type QueryMessage, runQuery } from "./query.ts";
 import { createSpending } from "./spending.ts";
 import { builtInTools, getEffect } from "./tools.ts";
 import { openTranscript, type Transcript } from "./transcript.ts";
@@ -35,7 +35,7 @@ export async function converse(job: Job, host: Host): Promise<Done> {
     for (const message of transcript.trackInput(input)) if (!live?.add(message)) pending.push(message);
   });
   try {
-    for (let prompt: Prompt | null = firstPrompt(job, transcript); ;) {
+    for (let prompt: QueryMessage | null = firstPrompt(job, transcript); ;) {
       const done = await conversation.runPrompt(prompt);
       const next = pending.shift();
       if (next === undefined || done.outcome !== undefined) return done;
@@ -51,7 +51,7 @@ const continuation =
   "The run was interrupted and continues now. A tool call without a result may or may not have taken effect: check before you repeat it. Then finish your task.";
 
 /** Returns null if Claude Code itself repeats a deferred call and needs no message. */
-function firstPrompt({ invocation, prompt }: Job, { progress }: Transcript): Prompt | null {
+function firstPrompt({ invocation, prompt }: Job, { progress }: Transcript): QueryMessage | null {
   if (!invocation.continues || !progress.prompted) return { text: prompt };
   return progress.deferred ? null : { text: continuation };
 }
@@ -101,13 +101,13 @@ function createConversation(
     hasCheckedTools = true;
     const names = Object.keys(mcpServers);
     const statuses = names.length === 0 ? [] : await query.mcpServerStatus();
-    for (const { server, message } of [...failures, ...failedServers(names, statuses)])
+    for (const { server, message } of [...failures, ...findFailedServers(names, statuses)])
       await context.emit({
         type: "error",
         code: "mcp_server_failed",
         message: `The MCP server ${server} cannot be used: ${message}`,
       });
-    const tools = serverTools(statuses);
+    const tools = listServerTools(statuses);
     for (const { name, isReadOnly } of tools) if (isReadOnly) readOnly.add(name);
     const toolNames = [...builtInTools, ...toList(init["tools"]).map(toText), ...tools.map(({ name }) => name)];
     for (const warning of warnAboutUnmatched(agent.permissions, toolNames)) await context.emit(warning);
@@ -137,7 +137,7 @@ function createConversation(
     },
   });
 
-  async function runPrompt(prompt: Prompt | null): Promise<Done> {
+  async function runPrompt(prompt: QueryMessage | null): Promise<Done> {
     const reader = createClaudeReader(meter, agent.permissions?.denied_tools);
     let live: LiveQuery | null = null;
     let result: Fields = {};
@@ -170,7 +170,7 @@ function createConversation(
       await transcript.flush();
       return { outcome: toStopOutcome(getStopReason(job.signal)) };
     }
-    if (end.stoppedByDrover)
+    if (end.killedAfterResult)
       await context.emit({ type: "system", subtype: "ended_after_result", data: { name: "claude-sdk" } });
     progress.deferred = gate?.parked === "deferred";
     try {

@@ -11,7 +11,7 @@ const resetsAt = 4_000_000_000;
 const usage = { input_tokens: 10_000, output_tokens: 100 };
 let limited = true;
 
-const kit = openClaudeSdk((request) => {
+const harness = openClaudeSdk((request) => {
   const last = request.messages.findLast(({ role, text }) => role === "user" && text !== "")?.text ?? "";
   if (last.endsWith("be limited") && limited)
     return {
@@ -26,39 +26,39 @@ const kit = openClaudeSdk((request) => {
         },
       },
     };
-  // Messages sent while it works arrive between tool results.
+  // Messages that are sent while the model works arrive between tool results.
   const shouldStop = request.messages.some(({ text }) => /continues now|stop now/.test(text));
   if (shouldStop || last.endsWith("be limited")) return { text: "I am done.", usage };
   return { tool: { name: "Bash", input: { command: "echo again" }, exact: true }, usage };
 });
-afterAll(async () => (await kit).close());
+afterAll(async () => (await harness).close());
 
 const permissions = { mode: "acceptEdits", allowed_tools: ["Bash"] } as const;
 
-async function spend(budget: Agent["budget"], more: SdkRun = {}) {
-  const { run, server } = await kit;
+async function spend(budget: Agent["budget"], overrides: SdkRun = {}) {
+  const { run, server } = await harness;
   const requestsBefore = server.requests.length;
   const result = await run("never end", {
-    ...more,
-    agent: { permissions: { ...permissions, allowed_tools: ["Bash"] }, budget, ...more.agent },
+    ...overrides,
+    agent: { permissions: { ...permissions, allowed_tools: ["Bash"] }, budget, ...overrides.agent },
   });
   return { ...result, requests: server.requests.slice(requestsBefore) };
 }
 
 /** The cost of one answer of the scripted model, as the SDK calculates it. */
 let turnUsd: Promise<number> | null = null;
-const costOfTurn = (): Promise<number> =>
+const getTurnCost = (): Promise<number> =>
   (turnUsd ??= (async () => {
-    const { usage: used } = await (await kit).run("stop now");
-    return used.reduce((sum, { cost_usd }) => sum + (cost_usd ?? 0), 0);
+    const { usage: reportedUsage } = await (await harness).run("stop now");
+    return reportedUsage.reduce((sum, { cost_usd }) => sum + (cost_usd ?? 0), 0);
   })());
 
 test.each([
   ["turns", async () => ({ turns: 2 })],
   ["tokens", async () => ({ tokens: 20_000 })],
-  ["cost", async () => ({ cost_usd: 1.5 * (await costOfTurn()) })],
+  ["cost", async () => ({ cost_usd: 1.5 * (await getTurnCost()) })],
 ])(
-  "parks a run that has spent its %s before the next request, and continues it with the same budget again",
+  "parks a run that has spent its %s before the next request, and gives it the full budget again when it continues",
   async (_kind, createBudget) => {
     const session_id = newSession();
     const budget = await createBudget();
@@ -78,21 +78,21 @@ test.each([
   },
 );
 
-test("fails the run instead with when_spent: fail, and parks it until tomorrow if the daily budget is spent", async () => {
+test("fails a run that has spent its budget if when_spent is fail, and parks one until tomorrow if the daily budget is spent", async () => {
   const failed = await spend({ turns: 1, when_spent: "fail" });
   expect(failed.outcome).toMatchObject({ status: "failed", reason: "budget_exceeded" });
   expect(failed.requests.length).toBe(1);
-  const day = await spend(undefined, { context: { overBudget: AbortSignal.abort() } });
-  expect(day.outcome).toMatchObject({
+  const overDailyBudget = await spend(undefined, { context: { overBudget: AbortSignal.abort() } });
+  expect(overDailyBudget.outcome).toMatchObject({
     status: "parked",
     why: "budget",
     until: expect.stringMatching(/T00:00:00\.000Z$/) as string,
   });
-  expect(day.requests.length).toBe(1);
+  expect(overDailyBudget.requests.length).toBe(1);
 });
 
 test("parks a run until the account's usage limit resets, and continues it in its session", async () => {
-  const { run, server } = await kit;
+  const { run, server } = await harness;
   const session_id = newSession();
   // With a subscription, because an API key has no such limit.
   const env = { ANTHROPIC_API_KEY: "", CLAUDE_CODE_OAUTH_TOKEN: "sk-ant-oat01-scripted" };
@@ -115,8 +115,8 @@ test("parks a run until the account's usage limit resets, and continues it in it
   expect(conversationText(server.requests.at(-1)!)).toContain("be limited");
 });
 
-test("passes messages to the model while it works, in the same process if it still accepts them", async () => {
-  const { run, server } = await kit;
+test("passes messages to a working model, in the same process if that still accepts them", async () => {
+  const { run, server } = await harness;
   let sendMessage!: (text: string) => void;
   const message = new Promise<string>((resolve) => (sendMessage = resolve));
   const result = await run("never end", {
@@ -138,8 +138,8 @@ test("passes messages to the model while it works, in the same process if it sti
   expect(result.events.filter((event) => event.type === "system" && event.subtype === "init").length).toBe(1);
 });
 
-test("passes on messages to a lost attempt, and none twice", async () => {
-  const { run, server } = await kit;
+test("gives the next attempt the messages that a lost attempt received, each only once", async () => {
+  const { run, server } = await harness;
   const session_id = newSession();
   const stop = { text: "stop now", seq: 5 };
   const agent = { permissions: { ...permissions, allowed_tools: ["Bash"] } };

@@ -1,7 +1,7 @@
 import type { McpStatus } from "../../../llm/claude-code/sdk.ts";
 
 /** Returns the servers that cannot be used, with the SDK's error. */
-export function failedServers(
+export function findFailedServers(
   servers: readonly string[],
   statuses: readonly McpStatus[],
 ): { server: string; message: string }[] {
@@ -18,7 +18,7 @@ export function failedServers(
 }
 
 /** Returns the servers' tools under the names that the model uses. */
-export function serverTools(statuses: readonly McpStatus[]): { name: string; isReadOnly: boolean }[] {
+export function listServerTools(statuses: readonly McpStatus[]): { name: string; isReadOnly: boolean }[] {
   return statuses.flatMap(({ name, tools = [] }) =>
     tools.map((tool) => ({ name: `mcp__${name}__${tool.name}`, isReadOnly: tool.annotations?.readOnly === true })),
   );

@@ -10,7 +10,7 @@ import type { RunEvent } from "../../../model/event.ts";
 import { toMcpServers } from "./mcp.ts";
 
 const call = (name: string): ToolCall => ({ name, input: { word: "sheep" }, exact: true });
-const kit = openClaudeSdk([
+const harness = openClaudeSdk([
   {
     when: "call them",
     turns: [
@@ -21,10 +21,10 @@ const kit = openClaudeSdk([
   { when: "change", turns: [{ tool: call("mcp__notes__change") }, { text: "I tried." }] },
   { when: "do without", turns: [{ text: "I did without." }] },
 ]);
-const closing: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 afterAll(async () => {
-  for (const close of closing) close();
-  await (await kit).close();
+  for (const clean of cleanups) clean();
+  await (await harness).close();
 });
 
 const stdio = {
@@ -52,7 +52,7 @@ async function startHttp(): Promise<string> {
     fetch: (request) =>
       request.headers.get("x-key") === "k" ? handler.fetch(request) : new Response("no", { status: 401 }),
   });
-  closing.push(() => server.close());
+  cleanups.push(() => server.close());
   await new Promise((resolve) => server.once("listening", resolve));
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
 }
@@ -66,7 +66,7 @@ const serverErrors = (events: readonly RunEvent[]): string[] =>
 
 test("calls servers in process, over stdio and over HTTP, and reports those that fail", async () => {
   const result = await (
-    await kit
+    await harness
   ).run("call them", {
     host: { mcpServers: { here: { type: "sdk", name: "here", instance: serverAt("in process") } } },
     agent: {
@@ -97,7 +97,7 @@ test("calls servers in process, over stdio and over HTTP, and reports those that
 test("reports servers that hang, send garbage or exit at once, and continues without them", async () => {
   const program = (code: string) => ({ command: process.execPath, args: ["-e", code] });
   const result = await (
-    await kit
+    await harness
   ).run("do without", {
     env: { MCP_TIMEOUT: "1000" },
     agent: {
@@ -115,7 +115,7 @@ test("reports servers that hang, send garbage or exit at once, and continues wit
 });
 
 test("denies all tools of a server by a wildcard, and asks about tools that change something", async () => {
-  const { run } = await kit;
+  const { run } = await harness;
   const denied = await run("change", {
     agent: {
       mcp_servers: { notes: stdio },

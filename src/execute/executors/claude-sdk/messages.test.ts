@@ -3,7 +3,7 @@ import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
 import { createClaudeReader } from "../clients/claude-messages.ts";
 import { createEventWriter } from "../clients/event-writer.ts";
 import { warnAboutUnmatched } from "../loop/permissions.ts";
-import { failedServers, serverTools } from "./mcp-status.ts";
+import { findFailedServers, listServerTools } from "./mcp-status.ts";
 import { logMessage } from "./messages.ts";
 import { getEffect, leavesDirectory, builtInTools, withRelativePaths } from "./tools.ts";
 import { createUsageLimit } from "./usage-limit.ts";
@@ -113,12 +113,12 @@ test("reports servers that are not connected and wildcards that match nothing", 
     { name: "b", status: "failed", error: "ENOENT" },
     { name: "c", status: "needs-auth" },
   ];
-  expect(failedServers(["a", "b", "c", "d"], statuses)).toEqual([
+  expect(findFailedServers(["a", "b", "c", "d"], statuses)).toEqual([
     { server: "b", message: "ENOENT" },
     { server: "c", message: "its status is needs-auth" },
     { server: "d", message: "Claude Code did not start it" },
   ]);
-  const tools = serverTools(statuses);
+  const tools = listServerTools(statuses);
   expect(tools).toEqual([
     { name: "mcp__a__x", isReadOnly: true },
     { name: "mcp__a__y", isReadOnly: false },

@@ -4,8 +4,8 @@ import { toSdkOptions } from "./options.ts";
 
 const createAgent = (fields: Partial<Agent> = {}): Agent =>
   agentSchema.parse({ name: "a", type: "autonomous", executor: "claude-sdk", ...fields });
-const buildOptions = (fields: Partial<Agent> = {}, more: Partial<Parameters<typeof toSdkOptions>[1]> = {}) =>
-  toSdkOptions(createAgent(fields), { attended: false, ...more });
+const buildOptions = (fields: Partial<Agent> = {}, overrides: Partial<Parameters<typeof toSdkOptions>[1]> = {}) =>
+  toSdkOptions(createAgent(fields), { attended: false, ...overrides });
 
 test.each(["default", "acceptEdits", "bypassPermissions", "plan"] as const)(
   "passes the mode %s to the SDK unchanged",

@@ -7,7 +7,7 @@ import { type Fields, toFields, toList, toNumber } from "../clients/fields.ts";
 import { exitGraceMs } from "../clients/exit-grace.ts";
 
 /** A message from the user. `uuid` identifies it in the transcript. */
-export interface Prompt {
+export interface QueryMessage {
   text: string;
   uuid?: string;
 }
@@ -16,7 +16,7 @@ export interface Prompt {
 export interface LiveQuery {
   readonly query: Query;
   /** Adds a message from the user. Returns false if the query accepts no more. */
-  add(message: Prompt): boolean;
+  add(message: QueryMessage): boolean;
   kill(): void;
 }
 
@@ -25,7 +25,7 @@ export interface QueryOptions {
   job: Job;
   options: Record<string, unknown>;
   /** null if Claude Code resumes a deferred call and needs no message. */
-  prompt: Prompt | null;
+  prompt: QueryMessage | null;
   onStart(live: LiveQuery): void;
   onMessage(message: unknown, live: LiveQuery): Promise<void>;
 }
@@ -36,8 +36,8 @@ export interface QueryEnd {
   stderr: string;
   /** The error that kept the program from starting; null if it started. */
   startError: string | null;
-  /** Killed because it did not exit after reporting its result. */
-  stoppedByDrover: boolean;
+  /** Whether Drover killed the process, because it did not exit after reporting its result. */
+  killedAfterResult: boolean;
 }
 
 /** Runs one query to completion. Its process has exited when this returns. */
@@ -45,9 +45,9 @@ export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }
   const inbox = new Inbox();
   const stderr = createStderrExcerpt();
   const started: { process?: SdkProcess; error?: string } = {};
-  const handler: { error?: unknown } = {};
+  const handlerFailure: { error?: unknown } = {};
   let isClosed = false;
-  let stoppedByDrover = false;
+  let killedAfterResult = false;
   let timer: NodeJS.Timeout | undefined;
   if (prompt !== null) inbox.add(prompt.text, prompt.uuid);
 
@@ -77,7 +77,7 @@ export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }
       for await (const message of query) {
         clearTimeout(timer);
         await onMessage(message, live).catch((error: unknown) => {
-          handler.error = error;
+          handlerFailure.error = error;
           throw error;
         });
         const fields = toFields(message);
@@ -86,7 +86,7 @@ export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }
         isClosed = true;
         inbox.end();
         timer = setTimeout(() => {
-          stoppedByDrover = true;
+          killedAfterResult = true;
           kill();
         }, exitGraceMs);
       }
@@ -98,7 +98,7 @@ export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }
   try {
     await read(sdk.query({ prompt: inbox, options: { ...options, spawnClaudeCodeProcess: spawn } }));
   } catch (error) {
-    if ("error" in handler) throw error;
+    if ("error" in handlerFailure) throw error;
     // A started process reports its own errors, by a result or by its exit code.
     if (!started.process) started.error = error instanceof Error ? error.message : String(error);
   } finally {
@@ -113,7 +113,7 @@ export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }
     signal: exited?.signalCode ?? null,
     stderr: stderr.text(),
     startError: startError ?? null,
-    stoppedByDrover,
+    killedAfterResult,
   };
 }
 

@@ -26,7 +26,7 @@ const questionInput = {
   ],
 };
 
-const kit = openClaudeSdk([
+const harness = openClaudeSdk([
   { when: "run it", turns: [{ tool: createFileCall("ran") }, { text: "I am done." }] },
   { when: "run both", turns: [{ tools: [createFileCall("one"), createFileCall("two")] }, { text: "I am done." }] },
   {
@@ -54,22 +54,22 @@ const kit = openClaudeSdk([
   },
   { when: "Continue from where you left off.", turns: [{ text: "I went on." }] },
 ]);
-afterAll(async () => (await kit).close());
+afterAll(async () => (await harness).close());
 
 /** Runs the prompt attended, and answers the run's questions in order. */
-async function runAttended(prompt: string, answers: Answer[], more: SdkRun = {}) {
+async function runAttended(prompt: string, answers: Answer[], overrides: SdkRun = {}) {
   const questions: Question[] = [];
-  const { run: start, server } = await kit;
+  const { run: start, server } = await harness;
   const requestsBefore = server.requests.length;
   const result = await start(prompt, {
-    ...more,
-    invocation: { attended: true, ...more.invocation },
+    ...overrides,
+    invocation: { attended: true, ...overrides.invocation },
     context: {
       async ask(question) {
         questions.push(question);
         return answers.shift() ?? { decision: "deny", message: "asked too often" };
       },
-      ...more.context,
+      ...overrides.context,
     },
   });
   return { ...result, questions, requests: server.requests.slice(requestsBefore) };

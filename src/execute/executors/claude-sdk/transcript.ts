@@ -2,14 +2,14 @@ import { randomUUID } from "node:crypto";
 import { mkdir, realpath } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import type { UserInput } from "../../../model/executor.ts";
-import { firstEntries } from "../clients/claude-transcript.ts";
+import { takeFirstEntries } from "../clients/claude-transcript.ts";
 import { toFields, toText } from "../clients/fields.ts";
 import { inSubdirectory } from "../clients/home-files.ts";
 import { type Job, RunFailure } from "../../scaffold/define-executor.ts";
 import { createFile } from "../../scaffold/directory-walker.ts";
 import { removeTree } from "../../workspace/remove-tree.ts";
-import { unknownTurn } from "../../scaffold/run-failure.ts";
-import type { Prompt } from "./query.ts";
+import { unknownTurnFailure } from "../../scaffold/run-failure.ts";
+import type { QueryMessage } from "./query.ts";
 import type { RunUsage } from "./spending.ts";
 
 const format = "claude-sdk-1";
@@ -47,7 +47,7 @@ export interface Transcript {
    * Assigns an id to a message, so that it can be recognized in the transcript. Returns an empty list for a message
    * that has one.
    */
-  trackInput(input: UserInput): Prompt[];
+  trackInput(input: UserInput): QueryMessage[];
   /** The SDK reads from this store and writes to it. */
   store: { load(key: StoreKey): Promise<null>; append(key: StoreKey, entries: Entry[]): Promise<void> };
   /** Call this if files may have changed, so that the next save includes them. */
@@ -85,7 +85,7 @@ export async function openTranscript(job: Job, options: TranscriptOptions): Prom
   const session_id = from === null || isFork ? runSession : from.session_id;
   /** A fork starts from a copy with its own id, so that the original and its file stay unchanged. */
   const source = isFork ? randomUUID() : session_id;
-  const progress: Progress = (continues && from?.progress) || emptyProgress();
+  const progress: Progress = (continues && from?.progress) || createEmptyProgress();
   // The SDK writes the whole transcript of a fork.
   const entries: Entry[] = isFork ? [] : [...(from?.entries ?? [])];
   const knownIds = new Set(entries.map(({ uuid }) => uuid));
@@ -163,8 +163,8 @@ export async function openTranscript(job: Job, options: TranscriptOptions): Prom
 
 function takeTurns(entries: Entry[], turns: number | null): Entry[] {
   if (turns === null) return entries;
-  const kept = firstEntries(entries, turns);
-  if (!kept.ok) throw unknownTurn(turns, kept.turns);
+  const kept = takeFirstEntries(entries, turns);
+  if (!kept.ok) throw unknownTurnFailure(turns, kept.turns);
   return kept.entries;
 }
 
@@ -184,7 +184,7 @@ function withoutDeferral(entry: Entry): Entry {
   return Object.assign({ ...entry }, { attachment: { ...attachment, type: "hook_cancelled" } });
 }
 
-function emptyProgress(): Progress {
+function createEmptyProgress(): Progress {
   return { turns: 0, tokens: 0, cost_usd: 0, prompted: false, deferred: false, asked: {}, heard: 0 };
 }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { firstLines } from "./claude-transcript.ts";
+import { takeFirstLines } from "./claude-transcript.ts";
 import type { ConversationFiles } from "./definition.ts";
 
 /**
@@ -25,7 +25,7 @@ export const claudeConversation: ConversationFiles = {
   },
   cut([file], turns) {
     const session = randomUUID();
-    const kept = firstLines(Buffer.from(file?.bytes ?? []).toString("utf8"), turns, session);
+    const kept = takeFirstLines(Buffer.from(file?.bytes ?? []).toString("utf8"), turns, session);
     if (!kept.ok) return kept;
     const bytes = Buffer.from(kept.entries.map((line) => `${line}\n`).join(""));
     return { ok: true, session, file: { name: `${session}.jsonl`, bytes } };

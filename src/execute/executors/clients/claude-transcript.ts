@@ -6,7 +6,7 @@ export type FirstEntries<E> = { ok: true; entries: E[] } | { ok: false; turns: n
  * Returns the first `turns` turns of a Claude Code transcript. A turn is a prompt and everything up to its answer.
  * If the transcript has fewer turns, returns their number.
  */
-export function firstEntries<E>(entries: readonly E[], turns: number): FirstEntries<E> {
+export function takeFirstEntries<E>(entries: readonly E[], turns: number): FirstEntries<E> {
   const starts = entries.flatMap((entry, index) => (isPrompt(entry) ? [index] : []));
   if (starts.length < turns) return { ok: false, turns: starts.length };
   let end = starts[turns] ?? entries.length;
@@ -15,13 +15,13 @@ export function firstEntries<E>(entries: readonly E[], turns: number): FirstEntr
   return { ok: true, entries: entries.slice(0, end) };
 }
 
-/** Like firstEntries, for the text of a transcript file. Assigns a new session id to the entries. */
-export function firstLines(text: string, turns: number, session: string): FirstEntries<string> {
+/** Like takeFirstEntries, for the text of a transcript file. Assigns a new session id to the entries. */
+export function takeFirstLines(text: string, turns: number, session: string): FirstEntries<string> {
   const entries = text
     .split("\n")
     .filter((line) => line.trim() !== "")
     .map(parseLine);
-  const kept = firstEntries(entries, turns);
+  const kept = takeFirstEntries(entries, turns);
   if (!kept.ok) return kept;
   const withSession = (entry: Readonly<Record<string, unknown>>) =>
     "sessionId" in entry ? { ...entry, sessionId: session } : entry;

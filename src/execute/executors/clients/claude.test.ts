@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createInvocation } from "../../../../test/fixtures/execute/memory-port.ts";
 import type { Agent } from "../../../model/agent.ts";
-import { claude, claudeArgs } from "./claude.ts";
+import { claude, toClaudeArgs } from "./claude.ts";
 import type { Turn } from "./definition.ts";
 
 let directory: string;
@@ -23,7 +23,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-function createTurn(agent: Partial<Agent> = {}, more: Partial<Turn> = {}): Turn {
+function createTurn(agent: Partial<Agent> = {}, overrides: Partial<Turn> = {}): Turn {
   return {
     invocation: createInvocation("r1", { type: "autonomous", ...agent }),
     prompt: "do it",
@@ -38,25 +38,25 @@ function createTurn(agent: Partial<Agent> = {}, more: Partial<Turn> = {}): Turn 
     outputLines: () => Promise.resolve([]),
     env: { HOME: join(directory, "home") },
     isRoot: false,
-    ...more,
+    ...overrides,
   };
 }
 
 test("passes each permission mode to claude under the same name", () => {
   for (const mode of ["default", "acceptEdits", "bypassPermissions", "plan"] as const)
-    expect(claudeArgs(createTurn({}, { mode }), {})).toContain(`--permission-mode=${mode}`);
+    expect(toClaudeArgs(createTurn({}, { mode }), {})).toContain(`--permission-mode=${mode}`);
 });
 
 test("passes no amount for a budget of tokens only", () => {
-  const args = claudeArgs(createTurn({ budget: { tokens: 1000 } }), {});
+  const args = toClaudeArgs(createTurn({ budget: { tokens: 1000 } }), {});
   expect(args.filter((arg) => arg.startsWith("--max-budget-usd"))).toEqual([]);
 });
 
 test("loads nothing from the repository unless the agent trusts it", () => {
-  expect(claudeArgs(createTurn(), {})).toEqual(
+  expect(toClaudeArgs(createTurn(), {})).toEqual(
     expect.arrayContaining(["--setting-sources=user", "--strict-mcp-config"]),
   );
-  const trusting = claudeArgs(createTurn({ trust_project_settings: true }), {});
+  const trusting = toClaudeArgs(createTurn({ trust_project_settings: true }), {});
   expect(trusting.filter((word) => /setting-sources|strict-mcp/.test(word))).toEqual([]);
 });
 
@@ -78,7 +78,7 @@ test("never turns an agent's value into an option", () => {
       model: value,
       permissions: { mode: "acceptEdits", allowed_tools: [value, "Read"], denied_tools: [value] },
     };
-    const args = claudeArgs(createTurn(agent, { session: "s" }), { systemPrompt: value, mcpConfig: value });
+    const args = toClaudeArgs(createTurn(agent, { session: "s" }), { systemPrompt: value, mcpConfig: value });
     expect(args.slice(4)).toEqual([
       "--permission-mode=acceptEdits",
       "--setting-sources=user",
@@ -95,7 +95,7 @@ test("never turns an agent's value into an option", () => {
 });
 
 test("passes the agent's limits to the client", () => {
-  const args = claudeArgs(createTurn({ max_turns: 7, budget: { cost_usd: 0.5 } }), {});
+  const args = toClaudeArgs(createTurn({ max_turns: 7, budget: { cost_usd: 0.5 } }), {});
   expect(args).toEqual(expect.arrayContaining(["--max-turns=7", "--max-budget-usd=0.5"]));
 });
 

@@ -1,6 +1,6 @@
 import { writePrivate } from "../../scaffold/write-private.ts";
 import { claudeConversation } from "./claude-conversation.ts";
-import { openClaudeHome, quietVariables } from "./claude-home.ts";
+import { openClaudeHome, getQuietVariables } from "./claude-home.ts";
 import { createClaudeReader } from "./claude-messages.ts";
 import { defineClient } from "./define-client.ts";
 import type { Turn } from "./definition.ts";
@@ -15,8 +15,8 @@ export const claude = defineClient({
   async prepare(turn) {
     const files = await writeFiles(turn);
     return {
-      args: claudeArgs(turn, files),
-      env: { ...(await configDirVariable(turn)), ...claudeEnv(turn) },
+      args: toClaudeArgs(turn, files),
+      env: { ...(await getConfigDirVariable(turn)), ...toClaudeEnv(turn) },
       reader: createClaudeReader(undefined, turn.invocation.agent.permissions?.denied_tools),
     };
   },
@@ -28,7 +28,7 @@ interface Files {
 }
 
 /** Values follow `=` so that none is parsed as an option. The prompt goes through stdin instead. */
-export function claudeArgs({ invocation, mode, session, fork }: Turn, files: Files): string[] {
+export function toClaudeArgs({ invocation, mode, session, fork }: Turn, files: Files): string[] {
   const { agent } = invocation;
   const args = ["-p", "--output-format=stream-json", "--verbose", "--include-partial-messages"];
   args.push(...permissionFlags.claude[mode]);
@@ -46,16 +46,16 @@ export function claudeArgs({ invocation, mode, session, fork }: Turn, files: Fil
   return args;
 }
 
-function claudeEnv({ env, mode, isRoot }: Turn): Record<string, string> {
+function toClaudeEnv({ env, mode, isRoot }: Turn): Record<string, string> {
   return {
-    ...quietVariables(env),
+    ...getQuietVariables(env),
     // Claude refuses this mode as root without IS_SANDBOX; Drover has already checked that the operator allows it
     ...(mode === "bypassPermissions" && isRoot ? { IS_SANDBOX: "1" } : {}),
   };
 }
 
 /** Overrides the operator's CLAUDE_CONFIG_DIR if the session has its own HOME. */
-async function configDirVariable(turn: Turn): Promise<Record<string, string>> {
+async function getConfigDirVariable(turn: Turn): Promise<Record<string, string>> {
   const configDir = await openClaudeHome(turn);
   return configDir !== null && turn.env["CLAUDE_CONFIG_DIR"] ? { CLAUDE_CONFIG_DIR: configDir } : {};
 }

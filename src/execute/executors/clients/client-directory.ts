@@ -2,10 +2,10 @@ import { mkdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import type { ConfinedDirectory } from "../../../tools/confined-directory.ts";
 import { errorCode, vanishedCodes } from "../../scaffold/find-files.ts";
-import { createFile, type EnterOptions, inDirectory, pathParts } from "../../scaffold/directory-walker.ts";
+import { createFile, type EnterOptions, inDirectory, toPathParts } from "../../scaffold/directory-walker.ts";
 import { RunFailure } from "../../scaffold/run-failure.ts";
 import type { ClientDirectory, Turn } from "./definition.ts";
-import { hasOwnHome, operatorHome } from "./home-files.ts";
+import { hasOwnHome, getOperatorHome } from "./home-files.ts";
 
 /**
  * Opens the client's directory: `name` in the session's own HOME. If the run uses the operator's HOME, opens `override`
@@ -16,14 +16,14 @@ export async function openClientDirectory(
   { name, override }: { name: string; override?: string | undefined },
 ): Promise<ClientDirectory> {
   if (await hasOwnHome(turn)) return createClientDirectory(turn.homeDir, [name], turn.invocation.run_id);
-  const operatorPath = override || join(operatorHome(turn), name);
+  const operatorPath = override || join(getOperatorHome(turn), name);
   await mkdir(operatorPath, { recursive: true, mode: 0o700 });
   // The operator may have made it a symlink.
   return createClientDirectory(await realpath(operatorPath), [], turn.invocation.run_id);
 }
 
 function createClientDirectory(root: string, prefix: readonly string[], run_id: string): ClientDirectory {
-  const splitPath = (path: string): Buffer[] => pathParts([...prefix, path].join("/"));
+  const splitPath = (path: string): Buffer[] => toPathParts([...prefix, path].join("/"));
 
   /** Returns null if the directory does not exist, or if a link or a file is in its place. */
   async function inDirectoryOrNull<T>(

@@ -31,16 +31,16 @@ async function review(
 ) {
   const fixture = await openContext();
   opened.push(fixture);
-  const bin = join(fixture.folder, "claude");
+  const bin = join(fixture.directory, "claude");
   writeFileSync(bin, `#!/bin/sh\ncat > ../prompt.txt\n${script}\ncat ${recordedOutput}\n`, { mode: 0o755 });
   const executor = clientExecutors["code-review"]!({
-    env: { PATH: "/usr/bin:/bin", HOME: fixture.folder, CLAUDE_BIN: bin },
+    env: { PATH: "/usr/bin:/bin", HOME: fixture.directory, CLAUDE_BIN: bin },
     isRoot: false,
     isolation: () => Promise.resolve("pid"),
   });
   const invocation = createInvocation("r1", { type: "autonomous" }, { parameters, prompt, executor_config: config });
   const outcome = await executor.run(invocation, fixture.context);
-  return { outcome, kept: fixture.kept, read: (name: string) => readFileSync(join(fixture.folder, name), "utf8") };
+  return { outcome, kept: fixture.kept, read: (name: string) => readFileSync(join(fixture.directory, name), "utf8") };
 }
 
 test("returns the review that the engine wrote and keeps only that file", async () => {

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { firstRolloutTurns } from "./codex-turns.ts";
-import { rolloutDays } from "./codex-rollout.ts";
+import { takeFirstRolloutTurns } from "./codex-turns.ts";
+import { listRolloutDays } from "./codex-rollout.ts";
 import type { ClientDirectory, ConversationFiles } from "./definition.ts";
 
 const uuid = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
@@ -24,13 +24,13 @@ export const codexConversation: ConversationFiles = {
     const [, year, month, day] = rolloutName.exec(name) ?? [];
     return year === undefined ? null : `sessions/${year}/${month}/${day}/${name}`;
   },
-  cut: firstRolloutTurns,
+  cut: takeFirstRolloutTurns,
 };
 
 const maxForks = 100;
 
 async function findRollout(directory: ClientDirectory, thread: string): Promise<string | null> {
-  for (const day of rolloutDays(thread)) {
+  for (const day of listRolloutDays(thread)) {
     const names = await directory.listNames(`sessions/${day}`);
     const name = names.find((candidate) => candidate.endsWith(`-${thread}.jsonl`));
     if (name !== undefined) return `sessions/${day}/${name}`;

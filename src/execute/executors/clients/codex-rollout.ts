@@ -1,7 +1,7 @@
 import { realpath } from "node:fs/promises";
 import type { ConfinedDirectory } from "../../../tools/confined-directory.ts";
 import { errorCode } from "../../scaffold/find-files.ts";
-import { inDirectory, pathParts } from "../../scaffold/directory-walker.ts";
+import { inDirectory, toPathParts } from "../../scaffold/directory-walker.ts";
 
 /** Only this much is read, from the end of the file, where the last turn is. */
 const maxBytes = 32 * 1024 * 1024;
@@ -35,8 +35,8 @@ const usedLine = /"type":"(?:token_usage_record|(?:function|custom_tool)_call(?:
 /** Returns the end of the thread's file, or "" if there is none. The operator may have made Codex's directory a symlink. */
 async function readRolloutEnd(codexHome: string, thread: string): Promise<string> {
   const root = await realpath(codexHome);
-  for (const day of rolloutDays(thread)) {
-    const text = await inDirectory(root, pathParts(`sessions/${day}`), async (directory) => {
+  for (const day of listRolloutDays(thread)) {
+    const text = await inDirectory(root, toPathParts(`sessions/${day}`), async (directory) => {
       const name = await findName(directory, `-${thread}.jsonl`);
       return name && (await readEnd(directory, name));
     }).catch((error: unknown) => {
@@ -60,7 +60,7 @@ async function findName(directory: ConfinedDirectory, ending: string): Promise<B
  * Codex stores a thread under its local start date. The id starts with the time in UTC, so this returns the adjacent
  * days too.
  */
-export function rolloutDays(thread: string): string[] {
+export function listRolloutDays(thread: string): string[] {
   const startMs = Number.parseInt(thread.replaceAll("-", "").slice(0, 12), 16);
   if (!Number.isFinite(startMs)) return [];
   const dayMs = 24 * 60 * 60 * 1000;

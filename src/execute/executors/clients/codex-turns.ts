@@ -14,7 +14,7 @@ interface Line {
  * Cuts a conversation after its first turns. The file of a forked thread continues another thread's file from a given
  * line. Only the file with the last kept turn is replaced; it still refers to the earlier files.
  */
-export function firstRolloutTurns(files: readonly ConversationFile[], turns: number): CutConversation {
+export function takeFirstRolloutTurns(files: readonly ConversationFile[], turns: number): CutConversation {
   const fileLines = files.map(({ bytes }) => parseLines(bytes));
   let earlierTurns = 0;
   for (let index = fileLines.length - 1; index >= 0; index -= 1) {

@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { agentSchema } from "../../../model/agent.ts";
-import { codexArgs } from "./codex.ts";
+import { toCodexArgs } from "./codex.ts";
 import { hostileValues, createTurn } from "./fixtures/turns.ts";
 import { prependSystemPrompt } from "./prepend-system-prompt.ts";
 
 const work = "/home/dev/work";
 
 test("reads the prompt from stdin and trusts nothing in the repository", () => {
-  const args = codexArgs(createTurn({}), work);
+  const args = toCodexArgs(createTurn({}), work);
   expect(args).toEqual([
     "exec",
     "--json",
@@ -23,37 +23,37 @@ test("reads the prompt from stdin and trusts nothing in the repository", () => {
 
 test("puts the session of resume and fork last, before the prompt", () => {
   const session = "01a1e1fc-d61e-7cb2-ae18-2d213749191e";
-  expect(codexArgs(createTurn({ session }), work).slice(-3)).toEqual(["resume", session, "-"]);
-  expect(codexArgs(createTurn({ session, fork: true }), work).slice(-3)).toEqual(["fork", session, "-"]);
+  expect(toCodexArgs(createTurn({ session }), work).slice(-3)).toEqual(["resume", session, "-"]);
+  expect(toCodexArgs(createTurn({ session, fork: true }), work).slice(-3)).toEqual(["fork", session, "-"]);
 });
 
 test("leaves a trusted repository to codex", () => {
   const agent = agentSchema.parse({ name: "a", type: "autonomous", trust_project_settings: true });
-  expect(codexArgs(createTurn({ agent }), work).join(" ")).not.toMatch(/projects|project_doc|skills/);
+  expect(toCodexArgs(createTurn({ agent }), work).join(" ")).not.toMatch(/projects|project_doc|skills/);
 });
 
 test.each(["default", "plan"] as const)("makes %s read-only", (mode) => {
-  expect(codexArgs(createTurn({ mode }), work)).toContain("--config=sandbox_mode=read-only");
+  expect(toCodexArgs(createTurn({ mode }), work)).toContain("--config=sandbox_mode=read-only");
 });
 
 test("turns off the sandbox for bypassPermissions", () => {
-  expect(codexArgs(createTurn({ mode: "bypassPermissions" }), work)).toContain(
+  expect(toCodexArgs(createTurn({ mode: "bypassPermissions" }), work)).toContain(
     "--dangerously-bypass-approvals-and-sandbox",
   );
 });
 
 test("never turns a value into an option or puts a prompt into the arguments", () => {
-  const usual = codexArgs(createTurn({}), work).length;
+  const usual = toCodexArgs(createTurn({}), work).length;
   for (const value of hostileValues) {
     const agent = agentSchema.parse({ name: "a", type: "autonomous", model: value, system_prompt: value });
-    const args = codexArgs(createTurn({ agent, prompt: value, systemPrompt: value }), work);
+    const args = toCodexArgs(createTurn({ agent, prompt: value, systemPrompt: value }), work);
     expect(args).toHaveLength(usual + 1);
     expect(args.at(-2)).toBe(`--model=${value}`);
   }
 });
 
 test("quotes a directory with quotes and control characters as one TOML string", () => {
-  const args = codexArgs(createTurn({}), '/home/we"ird=\\dir\u007f\n');
+  const args = toCodexArgs(createTurn({}), '/home/we"ird=\\dir\u007f\n');
   expect(args[5]).toContain(String.raw`projects={"/home/we\"ird=\\dir\u007f\n"={trust_level="untrusted"}`);
 });
 

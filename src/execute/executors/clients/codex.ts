@@ -7,19 +7,19 @@ import { codexConversation } from "./codex-conversation.ts";
 import { createCodexReader } from "./codex-messages.ts";
 import { readRollout } from "./codex-rollout.ts";
 import type { Turn } from "./definition.ts";
-import { gitVariables, disableRepositoryFilters } from "./git-filters.ts";
+import { toGitVariables, disableRepositoryFilters } from "./git-filters.ts";
 import {
   copyHomeFiles,
   hasOwnHome,
   readHomeFiles,
   inSubdirectory,
   openSubdirectory,
-  operatorHome,
+  getOperatorHome,
 } from "./home-files.ts";
 import { permissionFlags } from "./permission-modes.ts";
 import { programs } from "./programs.ts";
 import { prependSystemPrompt } from "./prepend-system-prompt.ts";
-import { tomlString } from "./toml.ts";
+import { toTomlString } from "./toml.ts";
 
 export const codex = defineClient({
   ...programs.codex,
@@ -37,9 +37,9 @@ export const codex = defineClient({
     const filters = turn.invocation.agent.trust_project_settings ? [] : await disableRepositoryFilters(turn);
     const reader = createCodexReader(turn);
     return {
-      args: codexArgs(turn, await realpath(turn.workDir), filters.length > 0 ? gitInShell : []),
+      args: toCodexArgs(turn, await realpath(turn.workDir), filters.length > 0 ? gitInShell : []),
       // codex runs git to find changes, and passes only these variables to it.
-      env: { ...env, ...gitVariables(filters) },
+      env: { ...env, ...toGitVariables(filters) },
       stdin: prependSystemPrompt(turn),
       reader,
       // On startup, codex removes temporary files, including those of another codex that is just starting.
@@ -53,14 +53,14 @@ export const codex = defineClient({
  * Puts the options before `resume` and `fork`, which accept fewer of them than `exec`. Values follow `=` so that none
  * is parsed as an option.
  */
-export function codexArgs(
+export function toCodexArgs(
   { invocation, mode, session, fork }: Turn,
   workDir: string,
   extraArgs: readonly string[] = [],
 ): string[] {
   const { agent } = invocation;
   const args = ["exec", "--json", "--skip-git-repo-check", ...permissionFlags.codex[mode], ...extraArgs];
-  if (!agent.trust_project_settings) args.push(...untrustedArgs(workDir));
+  if (!agent.trust_project_settings) args.push(...toUntrustedArgs(workDir));
   if (agent.model !== undefined) args.push(`--model=${agent.model}`);
   if (session !== null) args.push(fork ? "fork" : "resume", session);
   return [...args, "-"];
@@ -77,8 +77,8 @@ const gitInShell = ['--config=shell_environment_policy.set.GIT_CONFIG_COUNT="0"'
  * `.codex/config.toml`, unless the directory is marked as untrusted. The parents are marked too, because one of them
  * may be the repository's root.
  */
-function untrustedArgs(workDir: string): string[] {
-  const projects = withParents(workDir).map((path) => `${tomlString(path)}={trust_level="untrusted"}`);
+function toUntrustedArgs(workDir: string): string[] {
+  const projects = listWithParents(workDir).map((path) => `${toTomlString(path)}={trust_level="untrusted"}`);
   return [
     `--config=projects={${projects.join(",")}}`,
     "--config=project_doc_max_bytes=0",
@@ -86,9 +86,9 @@ function untrustedArgs(workDir: string): string[] {
   ];
 }
 
-function withParents(path: string): string[] {
+function listWithParents(path: string): string[] {
   const parent = dirname(path);
-  return parent === path ? [path] : [path, ...withParents(parent)];
+  return parent === path ? [path] : [path, ...listWithParents(parent)];
 }
 
 /**
@@ -96,14 +96,14 @@ function withParents(path: string): string[] {
  * is.
  */
 async function openHome(turn: Turn): Promise<{ env: Record<string, string>; codexHome: string }> {
-  const operatorCodexHome = turn.env["CODEX_HOME"] || join(operatorHome(turn), ".codex");
+  const operatorCodexHome = turn.env["CODEX_HOME"] || join(getOperatorHome(turn), ".codex");
   if (!(await hasOwnHome(turn))) return { env: {}, codexHome: operatorCodexHome };
   const codexHome = await openSubdirectory(turn.homeDir, ".codex");
   const names = readHomeFiles(turn.config, [".codex/auth.json", ".codex/config.toml"]);
   const codexFiles = names.filter((name) => name.startsWith(".codex/")).map((name) => name.slice(".codex/".length));
   await copyHomeFiles(operatorCodexHome, codexHome, codexFiles);
   await copyHomeFiles(
-    operatorHome(turn),
+    getOperatorHome(turn),
     turn.homeDir,
     names.filter((name) => !name.startsWith(".codex/")),
   );

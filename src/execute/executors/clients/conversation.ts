@@ -3,7 +3,7 @@ import { realpath } from "node:fs/promises";
 import { BugError } from "../../../model/errors.ts";
 import { maxWholeStateBytes } from "../../../model/session-state.ts";
 import { type Done, type Job, RunFailure } from "../../scaffold/define-executor.ts";
-import { unknownTurn } from "../../scaffold/run-failure.ts";
+import { unknownTurnFailure } from "../../scaffold/run-failure.ts";
 import { getWorkspaceKind } from "../../workspace/workspace-kind.ts";
 import { openClientDirectory } from "./client-directory.ts";
 import {
@@ -121,7 +121,7 @@ async function forkAtTurn(
   // The client itself reports an unknown session.
   if (paths.length === 0) return turn;
   const fork = files.cut?.(await readAll(directory, paths), turns) ?? { ok: false, turns: 0 };
-  if (!fork.ok) throw unknownTurn(turns, fork.turns);
+  if (!fork.ok) throw unknownTurnFailure(turns, fork.turns);
   const { session, file } = fork;
   const path = await files.locate(file.name, { directory, session, workDir: await realpath(turn.workDir) });
   if (path === null) throw new BugError(`${file.name} is not a file name that its client uses`);

@@ -29,13 +29,13 @@ interface Options {
 }
 
 /** Runs claude with a shell script as its program. The script prints what was recorded from the real one. */
-async function run(script: string, { agent, invocation, host, context: more }: Options = {}) {
-  const fixture = await openContext(more);
+async function run(script: string, { agent, invocation, host, context: overrides }: Options = {}) {
+  const fixture = await openContext(overrides);
   opened.push(fixture);
-  const bin = join(fixture.folder, "claude");
+  const bin = join(fixture.directory, "claude");
   writeFileSync(bin, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   const executor = claude.executor({
-    env: { PATH: process.env["PATH"], HOME: fixture.folder, CLAUDE_BIN: bin },
+    env: { PATH: process.env["PATH"], HOME: fixture.directory, CLAUDE_BIN: bin },
     isRoot: true,
     isolation: () => Promise.resolve("pid"),
     ...host,
@@ -45,7 +45,7 @@ async function run(script: string, { agent, invocation, host, context: more }: O
     fixture.context,
   );
   expect(await fixture.alive()).toBe(0);
-  const read = (name: string): string => readFileSync(join(fixture.folder, "work", name), "utf8");
+  const read = (name: string): string => readFileSync(join(fixture.directory, "work", name), "utf8");
   return { outcome, events: fixture.events, kept: fixture.kept, read };
 }
 
@@ -55,7 +55,7 @@ test.each(Object.entries({ claude, codex, gemini }))(
     const fixture = await openContext({ start: () => Promise.reject(new Error("it was started")) });
     opened.push(fixture);
     const executor = client.executor({
-      env: { PATH: process.env["PATH"], HOME: fixture.folder },
+      env: { PATH: process.env["PATH"], HOME: fixture.directory },
       isRoot: true,
       isolation: () => Promise.resolve("pid"),
     });

@@ -42,13 +42,13 @@ export function defineClient(definition: ClientDefinition): AgentClient {
         releaseStartLock();
         exitGrace.stop();
         const session = lines.session();
-        if (session !== null && sessionPattern(definition).test(session)) onSession?.(session);
+        if (session !== null && getSessionPattern(definition).test(session)) onSession?.(session);
       });
-    const stoppedByDrover = exitGrace.expired.aborted && !job.signal.aborted;
-    if (stoppedByDrover)
+    const killedAfterResult = exitGrace.expired.aborted && !job.signal.aborted;
+    if (killedAfterResult)
       await job.context.emit({ type: "system", subtype: "ended_after_result", data: { name: definition.name } });
     for (const line of (await readAfterExit?.()) ?? []) await lines.read(line);
-    return decideOutcome(definition, result, lines, stoppedByDrover ? null : result.ended.stopped);
+    return decideOutcome(definition, result, lines, killedAfterResult ? null : result.ended.stopped);
   }
 
   return {
@@ -88,7 +88,7 @@ function createTurn(definition: ClientDefinition, job: Job, host: ClientHost, ov
     prompt,
     systemPrompt: job.systemPrompt,
     mode: invocation.agent.permissions?.mode ?? "acceptEdits",
-    session: sessionToContinue(definition, job),
+    session: findSessionToContinue(definition, job),
     fork: invocation.mode === "fork" && !invocation.continues,
     config: invocation.executor_config,
     workDir: job.workDir,
@@ -137,10 +137,10 @@ async function readOutputLines(job: Job, command: readonly [string, ...string[]]
  * Rejects an id that does not match the client's pattern: the client could parse it as an option, or silently start a
  * new session.
  */
-function sessionToContinue(definition: ClientDefinition, { invocation }: Job): string | null {
+function findSessionToContinue(definition: ClientDefinition, { invocation }: Job): string | null {
   if (invocation.mode === "start" && !invocation.continues) return null;
   const id = invocation.executor_session_id;
-  if (id !== null && sessionPattern(definition).test(id)) return id;
+  if (id !== null && getSessionPattern(definition).test(id)) return id;
   const { name } = definition;
   throw new RunFailure(
     "session_not_found",
@@ -150,7 +150,7 @@ function sessionToContinue(definition: ClientDefinition, { invocation }: Job): s
   );
 }
 
-function sessionPattern({ sessionShape = uuid }: ClientDefinition): RegExp {
+function getSessionPattern({ sessionShape = uuid }: ClientDefinition): RegExp {
   return sessionShape;
 }
 

@@ -1,6 +1,6 @@
 import type { Agent } from "../../../model/agent.ts";
 import type { PermissionMode } from "./definition.ts";
-import { tomlString } from "./toml.ts";
+import { toTomlString } from "./toml.ts";
 
 type Tools = Partial<Pick<NonNullable<Agent["permissions"]>, "allowed_tools" | "denied_tools">>;
 
@@ -8,7 +8,7 @@ type Tools = Partial<Pick<NonNullable<Agent["permissions"]>, "allowed_tools" | "
  * Returns the rules for gemini's policy engine, as TOML. Gemini denies calls that it would have to ask about, because a
  * run has no person to answer. `plan` and `default` allow only reading.
  */
-export function geminiPolicy(mode: PermissionMode, { allowed_tools = [], denied_tools = [] }: Tools): string {
+export function toGeminiPolicy(mode: PermissionMode, { allowed_tools = [], denied_tools = [] }: Tools): string {
   const rules = [
     ...(mode === "acceptEdits" ? [editRules] : []),
     ...(mode === "bypassPermissions" ? [formatRule({ toolName: "*" }, "allow", 500)] : []),
@@ -48,8 +48,8 @@ function parseTool(tool: string): Tool {
 function formatRule({ toolName, commandPrefix }: Tool, decision: "allow" | "deny", priority: number): string {
   return [
     "[[rule]]",
-    `toolName = ${tomlString(toolName)}`,
-    ...(commandPrefix === undefined ? [] : [`commandPrefix = ${tomlString(commandPrefix)}`]),
+    `toolName = ${toTomlString(toolName)}`,
+    ...(commandPrefix === undefined ? [] : [`commandPrefix = ${toTomlString(commandPrefix)}`]),
     `decision = "${decision}"`,
     `priority = ${priority}`,
     ...(decision === "allow" && toolName === "*" ? ["allowRedirection = true"] : []),

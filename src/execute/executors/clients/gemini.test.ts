@@ -1,25 +1,25 @@
 import { expect, test } from "vitest";
 import { agentSchema } from "../../../model/agent.ts";
 import { hostileValues, createTurn } from "./fixtures/turns.ts";
-import { geminiPolicy } from "./gemini-policy.ts";
-import { geminiArgs, geminiEnv } from "./gemini.ts";
+import { toGeminiPolicy } from "./gemini-policy.ts";
+import { toGeminiArgs, toGeminiEnv } from "./gemini.ts";
 
 test("reads the prompt from stdin", () => {
-  expect(geminiArgs(createTurn({}), ["/t/p.toml"])).toEqual([
+  expect(toGeminiArgs(createTurn({}), ["/t/p.toml"])).toEqual([
     "--output-format=stream-json",
     "--approval-mode=default",
     "--policy=/t/p.toml",
   ]);
   const session = "fa2d6767-54a0-462e-9cea-16714d03e360";
-  expect(geminiArgs(createTurn({ session }), [])).toContain(`--resume=${session}`);
+  expect(toGeminiArgs(createTurn({ session }), [])).toContain(`--resume=${session}`);
 });
 
 test("never turns a value into an option or puts a prompt into the arguments", () => {
-  const usual = geminiArgs(createTurn({}), []).length;
+  const usual = toGeminiArgs(createTurn({}), []).length;
   for (const value of hostileValues) {
     const permissions = { allowed_tools: [value], denied_tools: [value] };
     const agent = agentSchema.parse({ name: "a", type: "autonomous", model: value, system_prompt: value, permissions });
-    const args = geminiArgs(createTurn({ agent, prompt: value, systemPrompt: value }), []);
+    const args = toGeminiArgs(createTurn({ agent, prompt: value, systemPrompt: value }), []);
     expect(args).toHaveLength(usual + 1);
     expect(args.at(-1)).toBe(`--model=${value}`);
   }
@@ -27,7 +27,7 @@ test("never turns a value into an option or puts a prompt into the arguments", (
 
 test("ignores the keys of an untrusted directory and leaves a trusted one to gemini", () => {
   const env = { GEMINI_API_KEY: "k" };
-  expect(geminiEnv(createTurn({ env }), false)).toMatchObject({
+  expect(toGeminiEnv(createTurn({ env }), false)).toMatchObject({
     GEMINI_CLI_TRUST_WORKSPACE: "false",
     GEMINI_CLI_NO_RELAUNCH: "1",
     GEMINI_API_KEY: "k",
@@ -36,22 +36,22 @@ test("ignores the keys of an untrusted directory and leaves a trusted one to gem
     GOOGLE_CLOUD_LOCATION: "",
   });
   const agent = agentSchema.parse({ name: "a", type: "autonomous", trust_project_settings: true });
-  const trusted = geminiEnv(createTurn({ agent, env }), false);
+  const trusted = toGeminiEnv(createTurn({ agent, env }), false);
   expect(trusted["GEMINI_CLI_TRUST_WORKSPACE"]).toBe("true");
   expect(trusted).not.toHaveProperty("GOOGLE_API_KEY");
-  expect(geminiEnv(createTurn({ env: { GEMINI_CLI_HOME: "/other" } }), true)["GEMINI_CLI_HOME"]).toBe("/home/dev");
+  expect(toGeminiEnv(createTurn({ env: { GEMINI_CLI_HOME: "/other" } }), true)["GEMINI_CLI_HOME"]).toBe("/home/dev");
 });
 
 test("allows in each mode what its name says", () => {
-  expect(geminiPolicy("default", {}).trim()).toBe("");
-  expect(geminiPolicy("plan", { allowed_tools: ["write_file"] }).trim()).toBe("");
-  expect(geminiPolicy("acceptEdits", {})).toContain('toolName = ["write_file", "replace"]\ndecision = "allow"');
-  expect(geminiPolicy("acceptEdits", {})).not.toContain("run_shell_command");
-  expect(geminiPolicy("bypassPermissions", {})).toContain('toolName = "*"\ndecision = "allow"');
+  expect(toGeminiPolicy("default", {}).trim()).toBe("");
+  expect(toGeminiPolicy("plan", { allowed_tools: ["write_file"] }).trim()).toBe("");
+  expect(toGeminiPolicy("acceptEdits", {})).toContain('toolName = ["write_file", "replace"]\ndecision = "allow"');
+  expect(toGeminiPolicy("acceptEdits", {})).not.toContain("run_shell_command");
+  expect(toGeminiPolicy("bypassPermissions", {})).toContain('toolName = "*"\ndecision = "allow"');
 });
 
 test("allows and denies tools by name and command prefix, with denials first", () => {
-  const policy = geminiPolicy("default", {
+  const policy = toGeminiPolicy("default", {
     allowed_tools: ["run_shell_command(git status)"],
     denied_tools: ["web_fetch"],
   });
@@ -62,7 +62,7 @@ test("allows and denies tools by name and command prefix, with denials first", (
 });
 
 test("quotes any tool name as one string", () => {
-  const policy = geminiPolicy("default", { denied_tools: ['x"\ndecision = "allow"\n[[rule]]'] });
+  const policy = toGeminiPolicy("default", { denied_tools: ['x"\ndecision = "allow"\n[[rule]]'] });
   expect(policy.split("\n").filter((line) => line.startsWith("decision"))).toEqual(['decision = "deny"']);
   expect(policy.split("\n").filter((line) => line === "[[rule]]")).toHaveLength(1);
 });

@@ -8,9 +8,9 @@ import type { Turn } from "./definition.ts";
 import { toFields } from "./fields.ts";
 import { geminiConversation } from "./gemini-conversation.ts";
 import { createGeminiReader } from "./gemini-messages.ts";
-import { geminiPolicy } from "./gemini-policy.ts";
+import { toGeminiPolicy } from "./gemini-policy.ts";
 import { openClientDirectory } from "./client-directory.ts";
-import { copyHomeFiles, hasOwnHome, readHomeFiles, operatorHome } from "./home-files.ts";
+import { copyHomeFiles, hasOwnHome, readHomeFiles, getOperatorHome } from "./home-files.ts";
 import { permissionFlags } from "./permission-modes.ts";
 import { readPlainFile } from "./read-plain-file.ts";
 import { programs } from "./programs.ts";
@@ -26,8 +26,8 @@ export const gemini = defineClient({
     const isOwnHome = await hasOwnHome(turn);
     if (isOwnHome) await openHome(turn);
     return {
-      args: geminiArgs(turn, await writePolicies(turn)),
-      env: geminiEnv(turn, isOwnHome),
+      args: toGeminiArgs(turn, await writePolicies(turn)),
+      env: toGeminiEnv(turn, isOwnHome),
       stdin: prependSystemPrompt(turn),
       reader: createGeminiReader(turn),
     };
@@ -35,7 +35,7 @@ export const gemini = defineClient({
 });
 
 /** Values follow `=` so that none is parsed as an option. */
-export function geminiArgs({ invocation, mode, session }: Turn, policies: readonly string[]): string[] {
+export function toGeminiArgs({ invocation, mode, session }: Turn, policies: readonly string[]): string[] {
   const args = ["--output-format=stream-json", ...permissionFlags.gemini[mode]];
   for (const path of policies) args.push(`--policy=${path}`);
   if (invocation.agent.model !== undefined) args.push(`--model=${invocation.agent.model}`);
@@ -49,7 +49,7 @@ export function geminiArgs({ invocation, mode, session }: Turn, policies: readon
  */
 const readFromRepository = ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"];
 
-export function geminiEnv({ invocation, env, homeDir }: Turn, isOwnHome: boolean): Record<string, string> {
+export function toGeminiEnv({ invocation, env, homeDir }: Turn, isOwnHome: boolean): Record<string, string> {
   const isTrusted = invocation.agent.trust_project_settings;
   return {
     GEMINI_CLI_TRUST_WORKSPACE: String(isTrusted),
@@ -74,7 +74,7 @@ async function writePolicies({ tmpDir, homeDir, mode, invocation }: Turn): Promi
       "refused",
       `gemini would split the path ${pathWithComma} at its comma. Use a directory without a comma in its path.`,
     );
-  await writePrivate(tmpDir, name, geminiPolicy(mode, invocation.agent.permissions ?? {}));
+  await writePrivate(tmpDir, name, toGeminiPolicy(mode, invocation.agent.permissions ?? {}));
   return paths;
 }
 
@@ -91,7 +91,7 @@ const loginFiles = [
  * folder trust gemini refuses to work in an untrusted directory.
  */
 async function openHome(turn: Turn): Promise<void> {
-  await copyHomeFiles(operatorHome(turn), turn.homeDir, readHomeFiles(turn.config, loginFiles));
+  await copyHomeFiles(getOperatorHome(turn), turn.homeDir, readHomeFiles(turn.config, loginFiles));
   const settings = await readSettings(turn.homeDir);
   const security = toFields(settings["security"]);
   if (toFields(security["folderTrust"])["enabled"] === false) return;

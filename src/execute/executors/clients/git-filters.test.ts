@@ -3,7 +3,7 @@ import { appendFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { gitVariables, disableRepositoryFilters } from "./git-filters.ts";
+import { toGitVariables, disableRepositoryFilters } from "./git-filters.ts";
 
 let directory: string;
 let repository: string;
@@ -32,7 +32,7 @@ const disable = (workDir = repository) =>
 
 /** Adds the file with each set of variables alone, because some programs drop one or the other. */
 async function addFile(): Promise<{ status: number | null; stderr: string }[]> {
-  const { GIT_CONFIG_PARAMETERS, ...numbered } = gitVariables(await disable());
+  const { GIT_CONFIG_PARAMETERS, ...numbered } = toGitVariables(await disable());
   return [numbered, { GIT_CONFIG_PARAMETERS: GIT_CONFIG_PARAMETERS ?? "" }].map((variables) =>
     spawnSync("git", ["-C", repository, "add", "secret.txt"], { env: { ...env(), ...variables }, encoding: "utf8" }),
   );
@@ -66,9 +66,9 @@ test.each(["a=b", "it's", 'say"so"', "a.b", "UPPER", "\u2028", "cr\rcr", "$(id)"
 );
 
 test("keeps the operator's own filters", async () => {
-  writeFileSync(join(directory, ".gitconfig"), '[filter "theirs"]\n\tclean = cat\n');
+  writeFileSync(join(directory, ".gitconfig"), '[filter "operator"]\n\tclean = cat\n');
   expect(await disable()).toEqual([]);
-  expect(gitVariables([])).toEqual({});
+  expect(toGitVariables([])).toEqual({});
 });
 
 test("finds the filters from a subdirectory, through a link and in a bare repository", async () => {

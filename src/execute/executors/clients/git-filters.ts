@@ -40,7 +40,7 @@ export type GitSetting = readonly [key: string, value: string];
  * Passes each setting both in numbered variables and in the variable of `git -c`, because some programs drop one or the
  * other.
  */
-export function gitVariables(settings: readonly GitSetting[]): Record<string, string> {
+export function toGitVariables(settings: readonly GitSetting[]): Record<string, string> {
   if (settings.length === 0) return {};
   const quote = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
   const parameters = settings.map(([key, value]) => `${quote(key)}=${quote(value)}`).join(" ");

@@ -1,43 +1,43 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
-import { directoriesOfEachTest } from "../../../../test/fixtures/execute/directories.ts";
+import { createTestDirectories } from "../../../../test/fixtures/execute/directories.ts";
 import { copyHomeFiles, hasOwnHome, readHomeFiles, openSubdirectory } from "./home-files.ts";
 
-const at = directoriesOfEachTest("theirs/.codex", "ours");
-beforeEach(() => writeFileSync(at("theirs", ".codex", "auth.json"), "secret", { mode: 0o600 }));
+const at = createTestDirectories("operator-home/.codex", "session-home");
+beforeEach(() => writeFileSync(at("operator-home", ".codex", "auth.json"), "secret", { mode: 0o600 }));
 
-const copy = (...names: string[]) => copyHomeFiles(at("theirs"), at("ours"), names);
-const copied = () => at("ours", ".codex", "auth.json");
+const copy = (...names: string[]) => copyHomeFiles(at("operator-home"), at("session-home"), names);
+const getCopyPath = () => at("session-home", ".codex", "auth.json");
 
 test("copies existing files with their mode and skips missing ones", async () => {
   await copy(".codex/auth.json", ".codex/none.toml");
-  expect(readFileSync(copied(), "utf8")).toBe("secret");
-  expect(statSync(copied()).mode & 0o777).toBe(0o600);
-  expect(existsSync(at("ours", ".codex", "none.toml"))).toBe(false);
+  expect(readFileSync(getCopyPath(), "utf8")).toBe("secret");
+  expect(statSync(getCopyPath()).mode & 0o777).toBe(0o600);
+  expect(existsSync(at("session-home", ".codex", "none.toml"))).toBe(false);
 });
 
 test("keeps a file that the session has changed", async () => {
   await copy(".codex/auth.json");
-  writeFileSync(copied(), "refreshed");
+  writeFileSync(getCopyPath(), "refreshed");
   await copy(".codex/auth.json");
-  expect(readFileSync(copied(), "utf8")).toBe("refreshed");
+  expect(readFileSync(getCopyPath(), "utf8")).toBe("refreshed");
 });
 
 test("does not write through a link in the session's HOME", async () => {
-  mkdirSync(at("ours", ".codex"));
-  symlinkSync(at("elsewhere"), copied());
+  mkdirSync(at("session-home", ".codex"));
+  symlinkSync(at("elsewhere"), getCopyPath());
   await copy(".codex/auth.json");
   expect(existsSync(at("elsewhere"))).toBe(false);
 });
 
 test("copies nothing through a linked directory at any depth", async () => {
-  symlinkSync(at("outside"), at("ours", ".codex"));
+  symlinkSync(at("outside"), at("session-home", ".codex"));
   await expect(copy(".codex/auth.json")).rejects.toThrow(/is a link/);
-  mkdirSync(at("theirs", "a", "b"), { recursive: true });
-  mkdirSync(at("ours", "a"));
-  writeFileSync(at("theirs", "a", "b", "c"), "secret");
-  symlinkSync(at("outside"), at("ours", "a", "b"));
+  mkdirSync(at("operator-home", "a", "b"), { recursive: true });
+  mkdirSync(at("session-home", "a"));
+  writeFileSync(at("operator-home", "a", "b", "c"), "secret");
+  symlinkSync(at("outside"), at("session-home", "a", "b"));
   await expect(copy("a/b/c")).rejects.toThrow(/is a link/);
   expect(readdirSync(at("outside"))).toEqual(["kept"]);
 });
@@ -51,15 +51,15 @@ test("accepts other files in the profile, only below HOME", () => {
 });
 
 test("recognizes the operator's HOME through a link", async () => {
-  symlinkSync(at("theirs"), at("link"));
-  const env = { HOME: at("theirs") };
+  symlinkSync(at("operator-home"), at("link"));
+  const env = { HOME: at("operator-home") };
   expect(await hasOwnHome({ env, homeDir: at("link") })).toBe(false);
-  expect(await hasOwnHome({ env, homeDir: at("ours") })).toBe(true);
+  expect(await hasOwnHome({ env, homeDir: at("session-home") })).toBe(true);
 });
 
 test("refuses a client's directory that is a link", async () => {
-  const ours = at("ours");
-  expect(await openSubdirectory(ours, ".gemini")).toBe(join(ours, ".gemini"));
-  symlinkSync(at("theirs"), join(ours, ".codex"));
-  await expect(openSubdirectory(ours, ".codex")).rejects.toThrow(/is a link/);
+  const sessionHome = at("session-home");
+  expect(await openSubdirectory(sessionHome, ".gemini")).toBe(join(sessionHome, ".gemini"));
+  symlinkSync(at("operator-home"), join(sessionHome, ".codex"));
+  await expect(openSubdirectory(sessionHome, ".codex")).rejects.toThrow(/is a link/);
 });

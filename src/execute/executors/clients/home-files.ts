@@ -3,17 +3,17 @@ import { open, realpath } from "node:fs/promises";
 import { homedir } from "node:os";
 import { basename, dirname, isAbsolute, join, normalize } from "node:path";
 import type { ConfinedDirectory } from "../../../tools/confined-directory.ts";
-import { createFile, inDirectory, pathParts } from "../../scaffold/directory-walker.ts";
+import { createFile, inDirectory, toPathParts } from "../../scaffold/directory-walker.ts";
 import { RunFailure } from "../../scaffold/run-failure.ts";
 import type { Turn } from "./definition.ts";
 
 /** The HOME of the user who runs the runner. */
-export function operatorHome({ env }: Pick<Turn, "env">): string {
+export function getOperatorHome({ env }: Pick<Turn, "env">): string {
   return env["HOME"] ?? homedir();
 }
 
 export async function hasOwnHome(turn: Pick<Turn, "env" | "homeDir">): Promise<boolean> {
-  return (await resolveLinks(turn.homeDir)) !== (await resolveLinks(operatorHome(turn)));
+  return (await resolveLinks(turn.homeDir)) !== (await resolveLinks(getOperatorHome(turn)));
 }
 
 /** Returns the files to copy into a session's own HOME: the profile's `home_files`, or the client's defaults. */
@@ -88,7 +88,7 @@ export async function inSubdirectory<T>(
   act: (directory: ConfinedDirectory) => Promise<T>,
 ): Promise<T> {
   try {
-    return await inDirectory(homeDir, pathParts(normalize(name)), act, { create: true });
+    return await inDirectory(homeDir, toPathParts(normalize(name)), act, { create: true });
   } catch (error) {
     if (!(error instanceof Error && "code" in error && ["ENOTDIR", "ELOOP"].includes(String(error.code)))) throw error;
     throw new RunFailure(

@@ -20,7 +20,7 @@ export function locateClient(
   config: Record<string, unknown>,
   env: Environment,
 ): { ok: true; path: string } | { ok: false; message: string; next: string } {
-  const { path, source } = configuredProgram(program, binVariable, config, env);
+  const { path, source } = findConfiguredProgram(program, binVariable, config, env);
   // A relative path comes from the operator and is relative to the runner's working directory.
   const lookup = findExecutable(path, env["PATH"], process.cwd());
   if ("found" in lookup) return { ok: true, path: lookup.found };
@@ -33,7 +33,12 @@ export function locateClient(
   };
 }
 
-function configuredProgram(program: string, binVariable: string, config: Record<string, unknown>, env: Environment) {
+function findConfiguredProgram(
+  program: string,
+  binVariable: string,
+  config: Record<string, unknown>,
+  env: Environment,
+) {
   if (typeof config["bin"] === "string" && config["bin"] !== "")
     return { path: config["bin"], source: "the profile's bin" };
   const override = env[binVariable];

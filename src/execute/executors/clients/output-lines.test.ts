@@ -15,7 +15,7 @@ afterEach(async () => {
 async function runClient(script: string | null) {
   const fixture = await openContext();
   opened.push(fixture);
-  const program = join(fixture.folder, "list");
+  const program = join(fixture.directory, "list");
   if (script !== null) writeFileSync(program, `#!/bin/sh\n${script}\n`);
   if (script !== null) chmodSync(program, 0o755);
   const client = defineClient({

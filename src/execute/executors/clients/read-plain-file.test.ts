@@ -11,13 +11,13 @@ let directory: string;
 let path: string;
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "drover-plain-file-"));
-  for (const name of ["theirs", "work", "tmp"]) mkdirSync(join(directory, name));
-  mkdirSync(join(directory, "ours", ".gemini"), { recursive: true });
-  path = join(directory, "ours", ".gemini", "settings.json");
+  for (const name of ["operator-home", "work", "tmp"]) mkdirSync(join(directory, name));
+  mkdirSync(join(directory, "session-home", ".gemini"), { recursive: true });
+  path = join(directory, "session-home", ".gemini", "settings.json");
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-const others: Readonly<Record<string, () => void>> = {
+const replacements: Readonly<Record<string, () => void>> = {
   "a pipe": () => execFileSync("mkfifo", [path]),
   "a link": () => {
     writeFileSync(join(directory, "elsewhere"), "{}");
@@ -27,20 +27,24 @@ const others: Readonly<Record<string, () => void>> = {
   "too large": () => writeFileSync(path, "{}".padEnd(1024 * 1024 + 1)),
 };
 
-test.each(Object.keys(others))(
+test.each(Object.keys(replacements))(
   "refuses settings that are %s instead of blocking on them",
   async (what) => {
-    others[what]?.();
-    const dirs = { homeDir: join(directory, "ours"), workDir: join(directory, "work"), tmpDir: join(directory, "tmp") };
+    replacements[what]?.();
+    const dirs = {
+      homeDir: join(directory, "session-home"),
+      workDir: join(directory, "work"),
+      tmpDir: join(directory, "tmp"),
+    };
     const prepared = (async () =>
-      gemini.definition.prepare(createTurn({ ...dirs, env: { HOME: join(directory, "theirs") } })))();
+      gemini.definition.prepare(createTurn({ ...dirs, env: { HOME: join(directory, "operator-home") } })))();
     await expect(prepared).rejects.toMatchObject({ reason: "refused" });
   },
   10_000,
 );
 
 test("reads a whole file and returns null for a missing one", async () => {
-  expect(await readPlainFile(directory, "ours/.gemini/settings.json", 10)).toBeNull();
+  expect(await readPlainFile(directory, "session-home/.gemini/settings.json", 10)).toBeNull();
   writeFileSync(path, "0123456789");
-  expect(await readPlainFile(directory, "ours/.gemini/settings.json", 10)).toBe("0123456789");
+  expect(await readPlainFile(directory, "session-home/.gemini/settings.json", 10)).toBe("0123456789");
 });

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { errorCode, vanishedCodes } from "../../scaffold/find-files.ts";
-import { inDirectory, pathParts } from "../../scaffold/directory-walker.ts";
+import { inDirectory, toPathParts } from "../../scaffold/directory-walker.ts";
 import { RunFailure } from "../../scaffold/run-failure.ts";
 
 /**
@@ -8,7 +8,7 @@ import { RunFailure } from "../../scaffold/run-failure.ts";
  * reads at most `maxBytes`. Returns null if the file does not exist.
  */
 export async function readPlainFile(root: string, name: string, maxBytes: number): Promise<string | null> {
-  const parts = pathParts(name);
+  const parts = toPathParts(name);
   const path = join(root, name);
   try {
     return await inDirectory(root, parts.slice(0, -1), async (directory) => {

@@ -9,9 +9,9 @@ import type { Agent } from "../../../model/agent.ts";
 import type { Answer, Invocation, Question, RunContext } from "../../../model/executor.ts";
 import { createModelExecutor } from "./model-executor.ts";
 
-const closing: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
+  for (const clean of cleanups.splice(0).toReversed()) await clean();
 });
 
 let ids = 0;
@@ -35,15 +35,15 @@ async function open(
 ) {
   const server = await startModelServer(typeof script === "function" ? script : [{ when: /^/, turns: script }]);
   const opened = await openContext();
-  closing.push(server.stop, opened.close);
+  cleanups.push(server.stop, opened.close);
   const questions: Question[] = [];
   let saves = 0;
-  const logPath = join(opened.folder, "work", "log");
+  const logPath = join(opened.directory, "work", "log");
   const log = (): string[] => (existsSync(logPath) ? readFileSync(logPath, "utf8").trim().split("\n") : []);
 
   async function attempt(
     answer: Answer | ((question: Question) => Answer | Promise<Answer>),
-    more: Partial<Invocation> = {},
+    overrides: Partial<Invocation> = {},
     diesAtSave: { at: number; stored: boolean } = { at: Infinity, stored: true },
     context: Partial<RunContext> = {},
   ) {
@@ -56,7 +56,7 @@ async function open(
     );
     return executor
       .run(
-        { ...invocation, continues: opened.saved.state !== null, ...more },
+        { ...invocation, continues: opened.saved.state !== null, ...overrides },
         {
           ...opened.context,
           async ask(question) {

@@ -42,11 +42,11 @@ export async function converse(message: string, options: ConverseOptions): Promi
       progress.prompted = true;
       await state.recordTurn(turn, inputs.length);
     } else if (inputs.length > 0) await state.recordTurn(await model.send(inputs), inputs.length);
-    else if (progress.last !== null) return lastText(progress.last);
+    else if (progress.last !== null) return readLastText(progress.last);
   }
 }
 
-function lastText({ text, stop }: Pick<ModelAnswer, "text" | "stop">): string {
+function readLastText({ text, stop }: Pick<ModelAnswer, "text" | "stop">): string {
   if (stop === "length")
     throw new RunFailure("provider_invalid_response", "The answer was cut off at the model's limit of output tokens.", {
       text,

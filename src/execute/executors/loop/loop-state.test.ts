@@ -6,9 +6,9 @@ import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
 import { type ModelServer, startModelServer } from "../../../../test/model-server/server.ts";
 import { createModelExecutor } from "./model-executor.ts";
 
-const closing: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
+  for (const clean of cleanups.splice(0).toReversed()) await clean();
 });
 
 let ids = 0;
@@ -31,7 +31,7 @@ class Killed extends Error {}
 /** Runs one run in one work directory. The runner dies at the given save of the first attempt, before or after it is stored. */
 async function attempts(server: ModelServer, dies: { at: number; stored: boolean }) {
   const opened = await openContext();
-  closing.push(opened.close);
+  cleanups.push(opened.close);
   const { session } = opened.context;
   let saves = 0;
   const failingSession: typeof session = {
@@ -55,7 +55,7 @@ async function attempts(server: ModelServer, dies: { at: number; stored: boolean
   const outputs = opened.events.flatMap((event) =>
     event.type === "tool_result" ? [JSON.stringify(event.output)] : [],
   );
-  const log = join(opened.folder, "work", "log");
+  const log = join(opened.directory, "work", "log");
   return { outcome, saves, outputs, log: existsSync(log) ? readFileSync(log, "utf8") : "" };
 }
 
@@ -63,7 +63,7 @@ it.each([true, false])(
   "continues after a runner died at any save (stored: %s), without repeating an answered request or an effect",
   async (stored) => {
     const server = await startModelServer([{ when: /^/, turns }]);
-    closing.push(server.stop);
+    cleanups.push(server.stop);
     for (let index = 1; ; index += 1) {
       const before = server.requests.length;
       const { outcome, saves, outputs, log } = await attempts(server, { at: index, stored });
@@ -90,9 +90,9 @@ it.each([
   "tells the model about a call that %s, repeats reads, and then sends the message of the next run",
   async (_, dies, code) => {
     const server = await startModelServer([{ when: /^/, turns }]);
-    closing.push(server.stop);
+    cleanups.push(server.stop);
     const opened = await openContext();
-    closing.push(opened.close);
+    cleanups.push(opened.close);
     const invocation = createInvocation(
       "r1",
       { type: "autonomous", provider: "anthropic", model: "m", permissions: { mode: "bypassPermissions" } },

@@ -2,9 +2,9 @@ import type { RunEvent } from "../../../model/event.ts";
 import type { UserInput } from "../../../model/executor.ts";
 import type { NewId } from "../../../model/ids.ts";
 import type { SessionStore, ToolResult, Turn } from "../../../model/provider.ts";
-import { firstTurns } from "../../../llm/first-turns.ts";
+import { takeFirstTurns } from "../../../llm/first-turns.ts";
 import { type Job, RunFailure } from "../../scaffold/define-executor.ts";
-import { unknownTurn } from "../../scaffold/run-failure.ts";
+import { unknownTurnFailure } from "../../scaffold/run-failure.ts";
 
 export type ModelAnswer = Extract<Turn, { ok: true }>;
 
@@ -181,8 +181,8 @@ export async function openLoopState({ invocation, context }: Job, newId: NewId):
 }
 
 function takeTurns(conversation: unknown, turns: number): unknown {
-  const first = firstTurns(conversation, turns);
-  if (!first.ok) throw unknownTurn(turns, first.turns);
+  const first = takeFirstTurns(conversation, turns);
+  if (!first.ok) throw unknownTurnFailure(turns, first.turns);
   return first.conversation;
 }
 

@@ -10,7 +10,7 @@ import { startModelServer } from "../../../../test/model-server/server.ts";
 import { createModelExecutor } from "./model-executor.ts";
 import {
   call,
-  closing,
+  cleanups,
   executor,
   invocation,
   newId,
@@ -19,7 +19,7 @@ import {
   types,
 } from "../../../../test/fixtures/execute/model-run.ts";
 
-describeContract("the executor model", executorContract, async () => {
+describeContract("the model executor", executorContract, async () => {
   const server = await startModelServer((request) => {
     const hasAnswered = request.messages.some(({ role }) => role === "assistant");
     if (request.messages.some(({ text }) => text.includes("fail"))) return { error: { status: 401, message: "no" } };
@@ -27,15 +27,15 @@ describeContract("the executor model", executorContract, async () => {
       return { tool: call("command_run", { command: "sleep 1000" }) };
     if (request.messages.some(({ text }) => text.includes("stubborn")) && !hasAnswered)
       return { tool: call("command_run", { command: "trap '' TERM; while :; do sleep 1; done" }) };
-    if (request.messages.some(({ text }) => text.includes("hearing")))
-      return { text: `heard ${request.messages.at(-1)?.text}` };
+    if (request.messages.some(({ text }) => text.includes("receiving")))
+      return { text: `received ${request.messages.at(-1)?.text}` };
     if (request.messages.some(({ text }) => text.includes("asking")) && !hasAnswered)
       return { tool: call("command_run", { command: "echo did-$((40 + 1))" }) };
     if (request.messages.some(({ text }) => text.includes("leaving")) && !hasAnswered)
       return { tool: call("command_run", { command: "sleep 1000 >/dev/null 2>&1 & echo left" }) };
     return { text: "done" };
   });
-  closing.push(server.stop);
+  cleanups.push(server.stop);
   const permissions = { mode: "bypassPermissions" as const };
   return {
     executor,
@@ -44,11 +44,11 @@ describeContract("the executor model", executorContract, async () => {
     endless: invocation(server, { permissions }, { prompt: "endless" }),
     stubborn: invocation(server, { permissions }, { prompt: "stubborn" }),
     leaving: invocation(server, { permissions }, { prompt: "leaving" }),
-    receivingInput: invocation(server, {}, { prompt: "hearing" }),
+    receivingInput: invocation(server, {}, { prompt: "receiving" }),
     asking: { invocation: invocation(server, {}, { prompt: "asking" }), edited: { command: "echo did-$((40 + 2))" } },
     async open() {
       const opened = await openContext();
-      closing.push(opened.close);
+      cleanups.push(opened.close);
       return opened;
     },
   };
@@ -89,7 +89,7 @@ it("records a command and tells the model its exit code", async () => {
   expect(requests.at(-1)?.messages.at(-1)?.tool_results[0]).toContain('"exit_code":3');
 });
 
-describe("permission modes decide by the effect of a tool", () => {
+describe("permission modes", () => {
   const everything: Turn[] = [
     { tool: call("file_write", { path: "a", content: "x" }) },
     { tool: call("command_run", { command: "touch b" }) },
@@ -101,17 +101,17 @@ describe("permission modes decide by the effect of a tool", () => {
     ["default", ["permission_denied", "permission_denied", null], []],
     ["acceptEdits", [null, "permission_denied", null], ["a"]],
     ["bypassPermissions", [null, null, null], ["a", "b"]],
-  ] as const)("%s", async (mode, faults, left) => {
+  ] as const)("%s allows tools by their effect", async (mode, faults, files) => {
     const { events, requests } = await run(everything, { permissions: { mode } });
     const codes = results(events).map(({ output }) => (output as { error?: { code: string } }).error?.code ?? null);
     expect(codes).toEqual(faults);
     const listed = results(events).at(-1)?.output as { entries: { path: string }[] };
-    expect(listed.entries.map(({ path }) => path)).toEqual(left);
+    expect(listed.entries.map(({ path }) => path)).toEqual(files);
     const offered = JSON.stringify(requests[0]?.body["tools"]);
     expect(offered.includes("file_write")).toBe(mode !== "plan");
   });
 
-  it("allowed_tools pre-approves, denied_tools removes", async () => {
+  it("pre-approves the tools in allowed_tools, and hides the tools in denied_tools", async () => {
     const permissions = { mode: "default" as const, allowed_tools: ["file.*"], denied_tools: ["file_list"] };
     const { events } = await run(everything, { permissions });
     const codes = results(events).map(({ output }) => (output as { error?: { code: string } }).error?.code ?? null);
@@ -137,7 +137,7 @@ describe("permission modes decide by the effect of a tool", () => {
   });
 });
 
-it("answers invalid calls so that the model can correct them", async () => {
+it("tells the model what is wrong with an invalid call, so that it can correct it", async () => {
   const cut = { ...call("file_write", { path: "a.txt", content: "hello" }), cut_input: 12 };
   const { outcome, events, work } = await run([
     { tools: [call("file_raed", { path: "a" }), call("file_read", {}), cut] },
@@ -152,7 +152,7 @@ it("answers invalid calls so that the model can correct them", async () => {
   expect(readdirSync(work)).toEqual([]);
 });
 
-it("continues if a repeated call had something new in between", async () => {
+it("does not fail a run that repeats a call if other calls changed the result in between", async () => {
   const list = { tool: call("file_list", {}) };
   const write = (content: string) => ({ tool: call("file_write", { path: "a", content }) });
   const turns = [write("1"), list, write("12"), list, write("123"), list, { text: "done" }];
@@ -171,15 +171,18 @@ it.each([
 
 it("uses the provider of drover.yaml if neither the agent nor the profile names one", async () => {
   const opened = await openContext();
-  closing.push(opened.close);
-  const named = createModelExecutor({
+  cleanups.push(opened.close);
+  const modelExecutor = createModelExecutor({
     env: {},
-    named: { config: "scripted" },
+    namedProviders: { config: "scripted" },
     newId,
     version: "0",
     checkInput: async () => [],
   });
-  const outcome = await named.run(createInvocation("r1", { type: "autonomous" }, { prompt: "do it" }), opened.context);
+  const outcome = await modelExecutor.run(
+    createInvocation("r1", { type: "autonomous" }, { prompt: "do it" }),
+    opened.context,
+  );
   expect(outcome).toMatchObject({ status: "completed", text: expect.stringContaining("built-in script") });
 });
 

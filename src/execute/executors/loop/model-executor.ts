@@ -9,12 +9,12 @@ import type { Executor } from "../../../model/executor.ts";
 import type { NewId } from "../../../model/ids.ts";
 import type { Provider, ProviderSession } from "../../../model/provider.ts";
 import type { Environment } from "../../../model/environment.ts";
-import { fileTools } from "../../../tools/file-tools.ts";
+import { createFileTools } from "../../../tools/file-tools.ts";
 import type { McpServers } from "../../../tools/mcp-servers.ts";
 import { createCommandTool } from "../../../tools/run-command.ts";
 import { openWorkspace, type Workspace } from "../../../tools/workspace.ts";
 import { defineExecutor, type Job, RunFailure } from "../../scaffold/define-executor.ts";
-import { defaultPrompt } from "../../scaffold/prompt.ts";
+import { buildDefaultPrompt } from "../../scaffold/prompt.ts";
 import { createModelRequests } from "./model-requests.ts";
 import { createBudgetKeeper } from "./budget-keeper.ts";
 import { type CheckInput, createToolCaller } from "./tool-caller.ts";
@@ -27,13 +27,13 @@ import { RunParked } from "./run-parked.ts";
 export interface ModelHost {
   env: Environment;
   /** The providers named on the command line and in drover.yaml. */
-  named?: Pick<NamedProviders, "option" | "config">;
+  namedProviders?: Pick<NamedProviders, "option" | "config">;
   newId: NewId;
   version: string;
   /** Checks input that a person has edited. */
   checkInput: CheckInput;
   now?: () => Date;
-  /** Waits before a retry. By default it sleeps. */
+  /** Waits before a retry. Tests replace it. */
   pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
@@ -81,7 +81,7 @@ async function runLoop(
 ): Promise<string> {
   const { agent, executor_config } = job.invocation;
   const limits = readLimits(executor_config);
-  const tools = [...fileTools(workspace), createCommandTool(workspace.root), ...servers.tools];
+  const tools = [...createFileTools(workspace), createCommandTool(workspace.root), ...servers.tools];
   const gate = gateTools(tools, agent.permissions);
   const names = tools.map(({ name }) => name);
   for (const warning of warnAboutUnmatched(agent.permissions, names)) await job.context.emit(warning);
@@ -91,7 +91,7 @@ async function runLoop(
   await state.addInputs(job.invocation.inputs);
   saveInputs(job.context, state);
   const fixedAnswers = answerUnfinishedCalls({
-    pending: session.pending,
+    calls: session.pending,
     finished: new Set(state.results.map(({ tool_use_id }) => tool_use_id)),
     awaitingApproval: state.awaitingApproval,
     getEffect: (name) => tools.find((tool) => tool.name === name)?.effect,
@@ -116,7 +116,7 @@ async function runLoop(
   });
   // A session whose first request failed has not sent the agent's first message yet.
   const isFirstMessage = session.last_message === null && session.pending.length === 0;
-  return converse(isFirstMessage ? defaultPrompt({ ...job.invocation, mode: "start" }) : job.prompt, {
+  return converse(isFirstMessage ? buildDefaultPrompt({ ...job.invocation, mode: "start" }) : job.prompt, {
     session,
     model,
     tools: createToolCaller({
@@ -216,7 +216,7 @@ async function openAgentProvider(
   };
   try {
     const name = await chooseProvider(
-      { ...host.named, agent: agent.provider, profile: readText("provider") },
+      { ...host.namedProviders, agent: agent.provider, profile: readText("provider") },
       providerHost,
     );
     const { default_model: defaultModel } = await findProvider(name);

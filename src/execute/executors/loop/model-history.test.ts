@@ -3,7 +3,7 @@ import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
 import { startModelServer } from "../../../../test/model-server/server.ts";
 import type { RunEvent } from "../../../model/event.ts";
 import type { Invocation } from "../../../model/executor.ts";
-import { call, closing, executor, invocation, run } from "../../../../test/fixtures/execute/model-run.ts";
+import { call, cleanups, executor, invocation, run } from "../../../../test/fixtures/execute/model-run.ts";
 
 describe("a conversation that outgrows the model's context window", () => {
   const isSummary = (request: { tools: readonly unknown[] }): boolean => request.tools.length === 0;
@@ -92,12 +92,12 @@ it("sends the agent's first message when it resumes a session whose first reques
   const server = await startModelServer(() =>
     refused ? { error: { status: 401, message: "no" } } : { text: "hello" },
   );
-  closing.push(server.stop);
-  const attempt = async (more: Partial<Invocation>) => {
+  cleanups.push(server.stop);
+  const attempt = async (overrides: Partial<Invocation>) => {
     const opened = await openContext();
-    closing.push(opened.close);
+    cleanups.push(opened.close);
     opened.saved.state = state;
-    const outcome = await executor.run(invocation(server, { first_message: "Be brief." }, more), opened.context);
+    const outcome = await executor.run(invocation(server, { first_message: "Be brief." }, overrides), opened.context);
     state = opened.saved.state;
     const init = opened.events.find((event) => event.type === "system" && event.subtype === "init");
     return { outcome, executor_session_id: (init as { executor_session_id: string }).executor_session_id };
@@ -119,12 +119,12 @@ it("sends the agent's first message when it resumes a session whose first reques
 it("resumes with the whole history, and forks without touching the original", async () => {
   const states = new Map<string | null, Awaited<ReturnType<typeof openContext>>["saved"]["state"]>();
   const server = await startModelServer(({ messages }) => ({ text: `answer to ${messages.at(-1)?.text}` }));
-  closing.push(server.stop);
-  const attempt = async (more: Partial<Invocation>) => {
+  cleanups.push(server.stop);
+  const attempt = async (overrides: Partial<Invocation>) => {
     const opened = await openContext();
-    closing.push(opened.close);
-    opened.saved.state = states.get(more.executor_session_id ?? null) ?? null;
-    const outcome = await executor.run(invocation(server, {}, more), opened.context);
+    cleanups.push(opened.close);
+    opened.saved.state = states.get(overrides.executor_session_id ?? null) ?? null;
+    const outcome = await executor.run(invocation(server, {}, overrides), opened.context);
     const init = opened.events.find((event) => event.type === "system" && event.subtype === "init");
     const id = (init as { executor_session_id?: string } | undefined)?.executor_session_id ?? null;
     states.set(id, opened.saved.state);

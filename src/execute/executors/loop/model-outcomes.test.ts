@@ -96,8 +96,8 @@ describe("how a run ends", () => {
   it.each(Object.entries(cases))("%s", async (_title, { turns, ends, message = /^/, ...expected }) => {
     const ended = await startModelServer([]);
     await ended.stop();
-    const more = expected.unreachable ? { executor_config: { base_url: ended.url } } : {};
-    const { outcome, events, requests } = await run(turns, expected.agent ?? {}, more);
+    const overrides = expected.unreachable ? { executor_config: { base_url: ended.url } } : {};
+    const { outcome, events, requests } = await run(turns, expected.agent ?? {}, overrides);
     expect(outcome).toMatchObject(ends);
     if (outcome.status === "failed") expect(outcome.message).toMatch(message);
     const retries = events.filter((event) => event.type === "system" && event.subtype === "provider_retry");

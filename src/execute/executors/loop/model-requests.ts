@@ -163,9 +163,9 @@ async function withRetries<T extends Turn | CompactResult>(
     if (result.ok) return result as Extract<T, { ok: true }>; // the compiler cannot narrow a type parameter
     const { error } = result;
     if (error.too_long) return "too_long";
-    const waitMs = retryDelayMs(error, tries);
+    const waitMs = getRetryDelayMs(error, tries);
     if (waitMs === null) {
-      const until = onUsageLimit === "park" ? usageLimitResetTime(error, now()) : null;
+      const until = onUsageLimit === "park" ? getUsageLimitResetTime(error, now()) : null;
       if (until !== null) throw new RunParked({ why: "usage_limit", until, message: error.message });
       throw new RunFailure(reasons[error.kind], error.message);
     }
@@ -186,13 +186,13 @@ const reasons: Record<ProviderFault["kind"], FailureReason> = {
 };
 
 /** Returns when the account's usage limit resets, if that is too late to wait for. */
-function usageLimitResetTime({ kind, retry_after_ms }: ProviderFault, now: Date): string | null {
+function getUsageLimitResetTime({ kind, retry_after_ms }: ProviderFault, now: Date): string | null {
   if (kind !== "rate_limit" || retry_after_ms === undefined || retry_after_ms <= maxWaitMs) return null;
   return new Date(now.getTime() + retry_after_ms).toISOString();
 }
 
 /** Returns null if a retry would not help or would take too long. */
-function retryDelayMs({ kind, retry_after_ms }: ProviderFault, tries: number): number | null {
+function getRetryDelayMs({ kind, retry_after_ms }: ProviderFault, tries: number): number | null {
   if (tries >= maxTries || kind === "authentication") return null;
   const waitMs = retry_after_ms ?? 1000 * 2 ** (tries - 1);
   return waitMs <= maxWaitMs ? waitMs : null;

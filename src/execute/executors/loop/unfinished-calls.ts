@@ -2,7 +2,8 @@ import type { ToolUse } from "../../../model/provider.ts";
 import type { Effect, ToolResponse } from "../../../model/tool.ts";
 
 export interface UnfinishedCalls {
-  pending: readonly ToolUse[];
+  /** The calls of the model's last answer. */
+  calls: readonly ToolUse[];
   /** Ids of calls that have a result. */
   finished: ReadonlySet<string>;
   /** Ids of calls that are waiting for approval and so have not started. */
@@ -13,17 +14,18 @@ export interface UnfinishedCalls {
 }
 
 /**
- * Answers calls that an earlier attempt or run left without a result. Calls are made in order, so only the first of
- * them can have started. Reads get no answer here, because they are repeated.
+ * Answers calls that an earlier attempt or run left without a result. Calls other than reads run one at a time, so at
+ * most the first unfinished call can have had an effect. Reads are harmless and are simply repeated, so they get no
+ * answer here.
  */
 export function answerUnfinishedCalls({
-  pending,
+  calls,
   finished,
   awaitingApproval,
   getEffect,
   continues,
 }: UnfinishedCalls): Map<string, ToolResponse> {
-  const unfinished = pending.filter(({ tool_use_id }) => !finished.has(tool_use_id));
+  const unfinished = calls.filter(({ tool_use_id }) => !finished.has(tool_use_id));
   const answers = unfinished.map(({ tool_use_id, name }, index): [string, ToolResponse | null] => {
     if (getEffect(name) === "read") return [tool_use_id, null];
     if (index === 0 && !awaitingApproval.has(tool_use_id)) return [tool_use_id, unknownEffect(name)];

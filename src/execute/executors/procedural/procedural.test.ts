@@ -7,24 +7,31 @@ import type { Invocation } from "../../../model/executor.ts";
 import { createRedactor } from "../../../redact/redactor.ts";
 import { createProceduralExecutor, type ProceduralOptions } from "./procedural.ts";
 
-const closing: (() => Promise<unknown>)[] = [];
+const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0)) await close();
+  for (const clean of cleanups.splice(0)) await clean();
 });
 
-async function run(agent: Partial<Agent>, more: Partial<Invocation> = {}, options: Partial<ProceduralOptions> = {}) {
+async function run(
+  agent: Partial<Agent>,
+  overrides: Partial<Invocation> = {},
+  options: Partial<ProceduralOptions> = {},
+) {
   const opened = await openContext();
   const schemas = createLazySchemas();
-  closing.push(opened.close, schemas.stop);
+  cleanups.push(opened.close, schemas.stop);
   const executor = createProceduralExecutor({
-    runnerDirectory: opened.folder,
+    runnerDirectory: opened.directory,
     variables: { allowed: [], env: process.env },
     redactor: createRedactor({ variables: { APP_TOKEN: "s3cret-value-123" } }),
     maxOutputBytes: 1024 * 1024,
     checkOutput: schemas.check,
     ...options,
   });
-  return { outcome: await executor.run(createInvocation("r", agent, more), opened.context), events: opened.events };
+  return {
+    outcome: await executor.run(createInvocation("r", agent, overrides), opened.context),
+    events: opened.events,
+  };
 }
 
 const node = (source: string): Partial<Agent> => ({ command: `"${process.execPath}" -e '${source}'` });
@@ -74,12 +81,12 @@ test("parses data from the whole output even if the text is truncated", async ()
 test.each([
   ["", {}],
   [" ", { output_schema: { type: "array" } }],
-])("reports JSON above 16 MB as too large, and fails it against an output_schema", async (blank, more) => {
+])("reports JSON above 16 MB as too large, and fails it against an output_schema", async (blank, overrides) => {
   const source = `process.stdout.write("${blank}"); process.stdout.write("[" + "1,".repeat(9 * 1024 * 1024) + "1]\\n")`;
-  const { outcome, events } = await run({ ...node(source), ...more });
+  const { outcome, events } = await run({ ...node(source), ...overrides });
   const message = expect.stringMatching(/^The output is JSON of 1887437[23] bytes, which is too large/) as string;
   expect(outcome).toMatchObject(
-    "output_schema" in more ? { status: "failed", reason: "invalid_output", message } : { status: "completed" },
+    "output_schema" in overrides ? { status: "failed", reason: "invalid_output", message } : { status: "completed" },
   );
   expect("data" in outcome).toBe(false);
   expect(events).toContainEqual({ type: "error", code: "result_truncated", message });
