@@ -196,7 +196,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     receiver.answer((_, response) => void response.writeHead(503).end("later"));
     await finishRun(coordinator, "completed");
     const [failed] = await settledDeliveries(coordinator);
-    expect(failed).toMatchObject({ status: "failed", error: "The receiver answered 503.", response: "later" });
+    expect(failed).toMatchObject({ status: "failed", error: "The receiver responded with 503.", response: "later" });
     receiver.answer((_, response) => void response.end());
     expect(await client.webhooks.redeliver(failed!.delivery_id)).toMatchObject({ status: "pending" });
     expect(await settledDeliveries(coordinator)).toMatchObject([{ status: "delivered", attempts: 2 }]);

@@ -80,7 +80,7 @@ test("300 payloads in the text of models, commands and users run no script and c
   await page.goto(`${ui.url}/ui/runs/${texts}?tab=conversation`);
   await expect
     .poll(() => page.locator("main").innerText())
-    .toContain("[picture: picture] http://outside.example/pixel.png");
+    .toContain("[image: picture] http://outside.example/pixel.png");
   expect(await page.locator("main script, main iframe, main img, main form").count()).toBe(0);
 }, 600_000);
 

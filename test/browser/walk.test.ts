@@ -142,7 +142,7 @@ test("shows a tool's changes, approves, edits and denies them with the mouse, an
   const { page } = await ui.open();
   const { run_id } = await ui.client.submit({ agent_name: "careful", prompt: "write three files", attended: true });
   await page.goto(`${ui.url}/ui/inbox`);
-  const question = page.getByRole("article", { name: "careful asks for file.write" });
+  const question = page.getByRole("article", { name: "careful asks to use file.write" });
   await expect.poll(() => question.innerText()).toMatch(/first\.txt[\s\S]*\+The first text\./);
   await question.getByRole("button", { name: "Approve" }).click();
   await expect.poll(() => question.innerText()).toContain("+The second text.");

@@ -21,7 +21,7 @@ export function InboxCount() {
   return openCount === 0 ? null : (
     <span className={styles["count"]}>
       {openCount}
-      <span className="hidden-visually"> open questions</span>
+      <span className="visually-hidden"> open questions</span>
     </span>
   );
 }

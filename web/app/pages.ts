@@ -8,7 +8,7 @@ interface PageLink {
   key: string;
 }
 
-/** In navigation order. */
+/** The pages in the order of the navigation. */
 export const pages: readonly PageLink[] = [
   { to: "/", icon: "overview", label: "Overview", key: "o" },
   { to: "/inbox", icon: "inbox", label: "Inbox", key: "i" },

@@ -11,8 +11,8 @@ import { Shell } from "./shell.tsx";
 
 const root = createRootRoute({ component: Shell, notFoundComponent: NotFound });
 
-/** A route whose page module loads on first visit. */
-const page = <const P extends string, S extends object = object>(
+/** Creates a route whose page module loads on first visit. */
+const createPageRoute = <const P extends string, S extends object = object>(
   path: P,
   load: () => Promise<{ Page: () => ReactNode }>,
   readSearch: (search: Record<string, unknown>) => S = () => ({}) as S,
@@ -27,22 +27,22 @@ const page = <const P extends string, S extends object = object>(
 export const router = createRouter({
   basepath: "/ui",
   routeTree: root.addChildren([
-    page("/", () => import("../pages/overview/page.tsx"), readOverviewSearch),
-    page("/inbox", () => import("../pages/inbox/page.tsx")),
-    page("/runs", () => import("../pages/runs/page.tsx"), readRunsSearch),
-    page("/runs/$runId", () => import("../pages/run/page.tsx"), readRunSearch),
-    page("/chat", () => import("../pages/chat/page.tsx"), readChatSearch),
-    page("/sessions", () => import("../pages/sessions/page.tsx")),
-    page("/schedules", () => import("../pages/schedules/page.tsx"), readSchedulesSearch),
-    page("/schedules/new", () => import("../pages/schedule/new.tsx"), readSchedulesSearch),
-    page("/schedules/$scheduleId", () => import("../pages/schedule/page.tsx")),
-    page("/webhooks", () => import("../pages/webhooks/page.tsx"), readWebhooksSearch),
-    page("/runners", () => import("../pages/runners/page.tsx")),
-    page("/audit", () => import("../pages/audit/page.tsx")),
-    page("/settings", () => import("../pages/settings/page.tsx")),
-    page("/agents", () => import("../pages/agents/page.tsx")),
-    page("/agents/new", () => import("../pages/agent/new.tsx")),
-    page("/agents/$name", () => import("../pages/agent/page.tsx")),
+    createPageRoute("/", () => import("../pages/overview/page.tsx"), readOverviewSearch),
+    createPageRoute("/inbox", () => import("../pages/inbox/page.tsx")),
+    createPageRoute("/runs", () => import("../pages/runs/page.tsx"), readRunsSearch),
+    createPageRoute("/runs/$runId", () => import("../pages/run/page.tsx"), readRunSearch),
+    createPageRoute("/chat", () => import("../pages/chat/page.tsx"), readChatSearch),
+    createPageRoute("/sessions", () => import("../pages/sessions/page.tsx")),
+    createPageRoute("/schedules", () => import("../pages/schedules/page.tsx"), readSchedulesSearch),
+    createPageRoute("/schedules/new", () => import("../pages/schedule/new.tsx"), readSchedulesSearch),
+    createPageRoute("/schedules/$scheduleId", () => import("../pages/schedule/page.tsx")),
+    createPageRoute("/webhooks", () => import("../pages/webhooks/page.tsx"), readWebhooksSearch),
+    createPageRoute("/runners", () => import("../pages/runners/page.tsx")),
+    createPageRoute("/audit", () => import("../pages/audit/page.tsx")),
+    createPageRoute("/settings", () => import("../pages/settings/page.tsx")),
+    createPageRoute("/agents", () => import("../pages/agents/page.tsx")),
+    createPageRoute("/agents/new", () => import("../pages/agent/new.tsx")),
+    createPageRoute("/agents/$name", () => import("../pages/agent/page.tsx")),
   ]),
   defaultPreload: "intent",
   defaultErrorComponent: PageError,

@@ -8,7 +8,7 @@ const generalShortcuts: readonly [keys: string, description: string][] = [
   ["j k", "next and previous row"],
   ["Enter", "open the row"],
   ["x", "select the row"],
-  ["a e d", "approve, edit or deny a question"],
+  ["a e d", "approve, edit or deny the tool call"],
 ];
 
 export function ShortcutHelp({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {

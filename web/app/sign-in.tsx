@@ -7,38 +7,38 @@ import { Command } from "../parts/command.tsx";
 import { Brand } from "../parts/icon.tsx";
 import styles from "./sign-in.module.css";
 
-let connected = false;
+let isConnected = false;
 
 /** Exchanges the code in a sign-in link for a session, then shows the app to a signed-in user. */
 export function SignIn({ children }: { children: ReactNode }) {
   const [signInError, setSignInError] = useState<ErrorText | null>(null);
-  const [exchanging, setExchanging] = useState(() => location.hash.startsWith("#code="));
+  const [isExchanging, setIsExchanging] = useState(() => location.hash.startsWith("#code="));
   useEffect(() => {
     // Opening a sign-in link in a tab that already shows the app changes only the fragment.
     const checkHash = (): void => {
-      if (location.hash.startsWith("#code=")) setExchanging(true);
+      if (location.hash.startsWith("#code=")) setIsExchanging(true);
     };
     addEventListener("hashchange", checkHash);
     return () => removeEventListener("hashchange", checkHash);
   }, []);
   useEffect(() => {
-    if (!exchanging) return;
+    if (!isExchanging) return;
     const code = location.hash.slice("#code=".length);
     // Remove the code from the URL so that it stays out of the history and of copied links.
     history.replaceState(null, "", location.pathname + location.search);
     void api.signIn
       .exchange(code)
       .catch((error: unknown) => setSignInError(describeError(error)))
-      .finally(() => setExchanging(false));
-  }, [exchanging]);
-  const me = useQuery({ queryKey: ["me"], queryFn: () => api.me(), enabled: !exchanging, staleTime: Infinity });
+      .finally(() => setIsExchanging(false));
+  }, [isExchanging]);
+  const me = useQuery({ queryKey: ["me"], queryFn: () => api.me(), enabled: !isExchanging, staleTime: Infinity });
   const connection = useConnection();
   useEffect(() => {
-    if (!me.isSuccess || connected) return;
-    connected = true;
+    if (!me.isSuccess || isConnected) return;
+    isConnected = true;
     connectLive();
   }, [me.isSuccess]);
-  if (isSignedOut(me.error) || (connected && connection === "signed_out")) return <SignedOut error={signInError} />;
+  if (isSignedOut(me.error) || (isConnected && connection === "signed_out")) return <SignedOut error={signInError} />;
   if (me.isSuccess) return children;
   if (me.isError) return <Unreachable error={describeError(me.error)} retry={() => void me.refetch()} />;
   return null;

@@ -10,7 +10,7 @@ interface Span {
 }
 
 export type AttemptActivity = Span & { kind: "attempt"; number: number; result: ResultEvent | null };
-/** One answer from the model, from the moment it could start thinking to its last text or tool call. */
+/** One response of the model, from the moment it could start thinking to its last text or tool call. */
 export type TurnActivity = Span & { kind: "turn"; number: number; text: string; usage: Usage | null };
 export type UserActivity = Span & {
   kind: "user";
@@ -62,11 +62,11 @@ export function createActivityReader(): (events: readonly StoredEvent[]) => read
    * kind is necessary, because a question may have the id of the tool that it asks about.
    */
   const unfinished = new Map<string, number>();
-  const unread: number[] = [];
+  const unreadIndexes: number[] = [];
   let readCount = 0;
-  let attempt: number | null = null;
-  let turn: number | null = null;
-  let turns = 0;
+  let attemptIndex: number | null = null;
+  let turnIndex: number | null = null;
+  let turnCount = 0;
   /** Usage reported before its turn started. The next turn takes it. */
   let usage: Usage | null = null;
   /** When the model may have started thinking. */
@@ -81,13 +81,14 @@ export function createActivityReader(): (events: readonly StoredEvent[]) => read
     const at = Date.parse(time);
     const key = `e${seq}`;
     const instant = { key, from: at, to: at };
-    const started = { key, from: at, to: null };
+    const openSpan = { key, from: at, to: null };
     idleSince ??= at;
     // Events from the coordinator itself have no number and do not start an attempt.
-    if (n !== null && (attempt === null || attemptAt(attempt).number !== number)) {
+    if (n !== null && (attemptIndex === null || getAttempt(attemptIndex).number !== number)) {
       endAttempt(at);
-      attempt = activities.push({ ...started, key: `attempt-${number}`, kind: "attempt", number, result: null }) - 1;
-      turn = null;
+      attemptIndex =
+        activities.push({ ...openSpan, key: `attempt-${number}`, kind: "attempt", number, result: null }) - 1;
+      turnIndex = null;
       idleSince = at;
     }
     switch (event.type) {
@@ -98,7 +99,7 @@ export function createActivityReader(): (events: readonly StoredEvent[]) => read
       case "tool_use":
         recordOutput(at, null);
         startActivity("tool", event.tool_use_id, {
-          ...started,
+          ...openSpan,
           kind: "tool",
           name: event.name,
           input: event.input,
@@ -107,7 +108,7 @@ export function createActivityReader(): (events: readonly StoredEvent[]) => read
         });
         break;
       case "tool_result":
-        turn = null;
+        turnIndex = null;
         idleSince = at;
         finishActivity("tool", event.tool_use_id, { to: at, output: event.output, is_error: event.is_error });
         break;
@@ -115,10 +116,10 @@ export function createActivityReader(): (events: readonly StoredEvent[]) => read
         const from = Date.parse(event.execution.started_at);
         const start = event.execution;
         startActivity("execution", start.execution_id, {
-          ...started,
+          ...openSpan,
           kind: "execution",
           from,
-          inTurn: turns > 0,
+          inTurn: turnCount > 0,
           start,
           end: null,
         });
@@ -133,7 +134,7 @@ export function createActivityReader(): (events: readonly StoredEvent[]) => read
       case "permission_request": {
         const { request_id, tool, input } = event;
         startActivity("question", request_id, {
-          ...started,
+          ...openSpan,
           kind: "question",
           request_id,
           tool,
@@ -151,7 +152,7 @@ export function createActivityReader(): (events: readonly StoredEvent[]) => read
       }
       case "system":
         if (event.subtype === "user_input") {
-          unread.push(activities.length);
+          unreadIndexes.push(activities.length);
           activities.push({ ...instant, kind: "user", ...readInput(event.data), read: false });
         } else if (event.subtype === "compacted")
           activities.push({ ...instant, kind: "note", text: "The conversation was summarized to fit the model." });
@@ -161,13 +162,14 @@ export function createActivityReader(): (events: readonly StoredEvent[]) => read
         break;
       case "usage":
         // Some executors report usage before the model's text, others after it.
-        if (turn !== null && turnAt(turn).usage === null) update(turn, "turn", { usage: event.usage });
-        else [turn, usage, idleSince] = [null, event.usage, turn === null ? idleSince : turnAt(turn).to];
+        if (turnIndex !== null && getTurn(turnIndex).usage === null) update(turnIndex, "turn", { usage: event.usage });
+        else
+          [turnIndex, usage, idleSince] = [null, event.usage, turnIndex === null ? idleSince : getTurn(turnIndex).to];
         activities.push({ ...instant, kind: "usage", usage: event.usage });
         break;
       case "result":
         endAttempt(at);
-        if (attempt !== null) update(attempt, "attempt", { to: at, result: event });
+        if (attemptIndex !== null) update(attemptIndex, "attempt", { to: at, result: event });
         activities.push({ ...instant, kind: "result", event });
         break;
       default:
@@ -177,14 +179,16 @@ export function createActivityReader(): (events: readonly StoredEvent[]) => read
 
   /** Records that the model wrote text or called a tool. Starts a turn if none is in progress. */
   function recordOutput(at: number, text: string | null): void {
-    for (const index of unread.splice(0)) update(index, "user", { read: true });
-    if (turn === null) {
-      turns += 1;
+    for (const index of unreadIndexes.splice(0)) update(index, "user", { read: true });
+    if (turnIndex === null) {
+      turnCount += 1;
       const from = idleSince ?? at;
-      turn = activities.push({ kind: "turn", key: `turn-${turns}`, number: turns, from, to: at, text: "", usage }) - 1;
+      turnIndex =
+        activities.push({ kind: "turn", key: `turn-${turnCount}`, number: turnCount, from, to: at, text: "", usage }) -
+        1;
       usage = null;
     }
-    update(turn, "turn", { to: at, ...(text === null ? {} : { text }) });
+    update(turnIndex, "turn", { to: at, ...(text === null ? {} : { text }) });
   }
 
   function startActivity<K extends Activity["kind"]>(
@@ -223,13 +227,13 @@ export function createActivityReader(): (events: readonly StoredEvent[]) => read
     if (activity?.kind === kind) activities[index] = { ...activity, ...changes };
   }
 
-  function turnAt(index: number): TurnActivity {
-    // `turn` only ever holds the index of a turn.
+  function getTurn(index: number): TurnActivity {
+    // `turnIndex` only ever holds the index of a turn.
     return activities[index] as TurnActivity;
   }
 
-  function attemptAt(index: number): AttemptActivity {
-    // `attempt` only ever holds the index of an attempt.
+  function getAttempt(index: number): AttemptActivity {
+    // `attemptIndex` only ever holds the index of an attempt.
     return activities[index] as AttemptActivity;
   }
 }

@@ -1,9 +1,9 @@
 import { HostError, RequestError } from "../../src/model/errors.ts";
 import { createApiClient } from "../../src/wire/api-client.ts";
-import { fetchTransport } from "./fetch-transport.ts";
+import { createFetchTransport } from "./fetch-transport.ts";
 
 /** Authenticated by the session cookie, so it needs no token. */
-export const api = createApiClient(fetchTransport(location.origin));
+export const api = createApiClient(createFetchTransport(location.origin));
 
 export type Api = typeof api;
 

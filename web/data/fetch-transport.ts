@@ -10,7 +10,7 @@ const jsonTimeoutMs = 10_000;
  * The transport for browsers, authenticated by the session cookie. Programs use `createHttpTransport`, which also verifies the
  * coordinator's identity.
  */
-export function fetchTransport(url: string): Transport {
+export function createFetchTransport(url: string): Transport {
   return {
     url,
     async json(route, input) {
@@ -62,7 +62,8 @@ async function* readChunks(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Uint8Array> {
   const reader = body.getReader();
-  const stop = (): void => void reader.cancel(signal?.reason).catch(() => undefined); // the stream has already failed
+  // If cancelling fails, the stream has already failed.
+  const stop = (): void => void reader.cancel(signal?.reason).catch(() => undefined);
   signal?.addEventListener("abort", stop);
   try {
     for (;;) {

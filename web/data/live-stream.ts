@@ -11,27 +11,27 @@ export type LiveMessage =
   | { kind: "caught_up" };
 
 export interface LiveStream {
-  /** Sets the runs whose partial text the server should stream. */
+  /** Sets the runs whose partial text the coordinator should stream. */
   follow(run_ids: readonly string[]): void;
 }
 
-/** The server sends a keepalive every 15 s. */
+/** The coordinator sends a keepalive every 15 s. */
 const silenceTimeoutMs = 40_000;
 const maxBackoffMs = 5000;
-/** A cursor past every stored event, so that the server sends only new ones. */
-const newEventsOnly = Number.MAX_SAFE_INTEGER;
+/** A cursor past every stored event, so that the coordinator sends only new ones. */
+const cursorPastEnd = Number.MAX_SAFE_INTEGER;
 
 /** Opens the event stream that all tabs share. Reconnects until the session ends. */
 export function openLiveStream(origin: string, post: (message: LiveMessage) => void): LiveStream {
   let cursor: number | null = null;
-  let followed: readonly string[] = [];
+  let followedRuns: readonly string[] = [];
   let request = new AbortController();
   const stream = crypto.randomUUID();
   void run();
   return {
     follow(run_ids) {
-      if (run_ids.join() === followed.join()) return;
-      followed = run_ids;
+      if (run_ids.join() === followedRuns.join()) return;
+      followedRuns = run_ids;
       void updateFollowed();
     },
   };
@@ -41,10 +41,10 @@ export function openLiveStream(origin: string, post: (message: LiveMessage) => v
     for (let backoffMs = 100; ; backoffMs = Math.min(backoffMs * 2, maxBackoffMs)) {
       post({ kind: "connection", connection: wasLive ? "reconnecting" : "connecting" });
       request = new AbortController();
-      const silence = abortOnSilence(request);
+      const silenceTimeout = abortOnSilence(request);
       try {
-        const response = await fetch(streamUrl(), {
-          headers: { accept: "text/event-stream", "last-event-id": String(cursor ?? newEventsOnly) },
+        const response = await fetch(buildStreamUrl(), {
+          headers: { accept: "text/event-stream", "last-event-id": String(cursor ?? cursorPastEnd) },
           signal: request.signal,
         });
         if (response.status === 401) return post({ kind: "connection", connection: "signed_out" });
@@ -52,12 +52,12 @@ export function openLiveStream(origin: string, post: (message: LiveMessage) => v
           post({ kind: "connection", connection: "live" });
           wasLive = true;
           backoffMs = 100;
-          await readEvents(response.body, postCaughtUp(silence.reset));
+          await readEvents(response.body, postCaughtUp(silenceTimeout.reset));
         }
       } catch {
-        // Disconnected, silent or refused: the loop reconnects, and the page shows the connection state.
+        // The stream was disconnected, silent or refused. The loop reconnects, and the page shows the connection state.
       } finally {
-        silence.stop();
+        silenceTimeout.stop();
         request.abort();
       }
       post({ kind: "connection", connection: wasLive ? "reconnecting" : "connecting" });
@@ -65,7 +65,7 @@ export function openLiveStream(origin: string, post: (message: LiveMessage) => v
     }
   }
 
-  /** Posts `caught_up` with the server's first bytes. From then on, every new event arrives on this stream. */
+  /** Posts `caught_up` with the coordinator's first bytes. From then on, every new event arrives on this stream. */
   function postCaughtUp(onChunk: () => void): () => void {
     let isFirst = true;
     return () => {
@@ -75,8 +75,11 @@ export function openLiveStream(origin: string, post: (message: LiveMessage) => v
     };
   }
 
-  function streamUrl(): string {
-    const query = new URLSearchParams({ stream, ...(followed.length > 0 ? { follow: followed.join(",") } : {}) });
+  function buildStreamUrl(): string {
+    const query = new URLSearchParams({
+      stream,
+      ...(followedRuns.length > 0 ? { follow: followedRuns.join(",") } : {}),
+    });
     return `${origin}/events?${query.toString()}`;
   }
 
@@ -89,7 +92,7 @@ export function openLiveStream(origin: string, post: (message: LiveMessage) => v
       events = [];
     };
     for await (const { event, data } of readSse(readChunks(body, onChunk))) {
-      // The server serializes these types.
+      // The coordinator serializes these types.
       if (event === "partial") post({ kind: "partial", ...(JSON.parse(data) as PartialData) });
       else if (event === "message") {
         const stored = JSON.parse(data) as StoredEvent;
@@ -101,12 +104,12 @@ export function openLiveStream(origin: string, post: (message: LiveMessage) => v
     }
   }
 
-  /** If the server no longer knows the stream, reconnects with the new set of runs. */
+  /** If the coordinator no longer knows the stream, reconnects with the new set of runs. */
   async function updateFollowed(): Promise<void> {
     const response = await fetch(`${origin}/events/follow`, {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ stream, follow: followed }),
+      body: JSON.stringify({ stream, follow: followedRuns }),
     }).catch(() => null);
     if (response?.status === 404) request.abort();
   }

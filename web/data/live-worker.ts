@@ -1,12 +1,12 @@
 import { type Connection, type LiveMessage, type LiveStream, openLiveStream } from "./live-stream.ts";
 
-/** All tabs share one stream because browsers open at most six connections to a host. Maps each tab to its followed runs. */
+/** The runs that each tab follows. All tabs share one stream, because browsers open at most six connections to a host. */
 const ports = new Map<MessagePort, readonly string[]>();
 let connection: Connection = "connecting";
 let stream: LiveStream | null = null;
 
 self.addEventListener("connect", (event) => {
-  // a SharedWorker's connect event is a MessageEvent with one port
+  // A SharedWorker's connect event is a MessageEvent with one port.
   const port = (event as MessageEvent).ports[0]!;
   ports.set(port, []);
   port.addEventListener("message", ({ data }: MessageEvent<{ follow: string[] } | "disconnect">) => {

@@ -1,8 +1,8 @@
 import type { StoredEvent } from "../../src/model/event.ts";
 
 export interface LogLine {
-  /** Counted from 1, as in links to the line. */
-  no: number;
+  /** The line's number, counted from 1, as in links to the line. */
+  number: number;
   at: string;
   stream: "stdout" | "stderr" | "drover";
   text: string;
@@ -16,7 +16,7 @@ export function toLogLines(events: readonly StoredEvent[]): LogLine[] {
   const lines: LogLine[] = [];
   const unfinished: Record<"stdout" | "stderr", LogLine | null> = { stdout: null, stderr: null };
   const push = (at: string, stream: LogLine["stream"], text: string): LogLine => {
-    const line = { no: lines.length + 1, at, stream, text };
+    const line = { number: lines.length + 1, at, stream, text };
     lines.push(line);
     return line;
   };

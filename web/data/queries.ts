@@ -45,7 +45,7 @@ export const queries = {
     queryOptions({
       queryKey: ["runners"],
       queryFn: async () => (await api.runners.list()).items,
-      // Heartbeats cause no events.
+      // Poll, because heartbeats cause no events.
       refetchInterval: 5000,
     }),
   runs: (filter: RunsFilter) =>

@@ -12,11 +12,11 @@ export interface RunLog {
   /** Text that the agent is still writing. The `assistant` event with the complete text replaces it. */
   partial: string;
   /** Whether all events stored when the page opened have been read. */
-  loaded: boolean;
+  isLoaded: boolean;
   error: unknown;
 }
 
-const empty: RunLog = { events: [], activity: [], partial: "", loaded: false, error: null };
+const emptyLog: RunLog = { events: [], activity: [], partial: "", isLoaded: false, error: null };
 const pageSize = 1000;
 
 /** The logs in use on this page. Components that show the same run share a log. */
@@ -25,15 +25,15 @@ const logs = new Map<string, { log: ReturnType<typeof openLog>; users: number; s
 /** Returns every event of a run, once and in order: first the stored events, then live ones. */
 export function useRunEvents(run_id: string | null): RunLog {
   useFollow(run_id);
-  const { subscribe, get } = useMemo(() => (run_id === null ? noLog : sharedLog(run_id)), [run_id]);
+  const { subscribe, get } = useMemo(() => (run_id === null ? noLog : openSharedLog(run_id)), [run_id]);
   return useSyncExternalStore(subscribe, get);
 }
 
-const noLog = { get: () => empty, subscribe: () => () => undefined };
+const noLog = { get: () => emptyLog, subscribe: () => () => undefined };
 
-function sharedLog(run_id: string): { subscribe: (watcher: () => void) => () => void; get: () => RunLog } {
+function openSharedLog(run_id: string): { subscribe: (watcher: () => void) => () => void; get: () => RunLog } {
   return {
-    get: () => logs.get(run_id)?.log.get() ?? empty,
+    get: () => logs.get(run_id)?.log.get() ?? emptyLog,
     subscribe(watcher) {
       let entry = logs.get(run_id);
       if (entry === undefined) {
@@ -55,9 +55,9 @@ function sharedLog(run_id: string): { subscribe: (watcher: () => void) => () => 
 }
 
 function openLog(run_id: string) {
-  let state = empty;
+  let state = emptyLog;
   let isReading = false;
-  let readRequested = false;
+  let isReadRequested = false;
   let isStopped = false;
   let pendingNotification = 0;
   const watchers = new Set<() => void>();
@@ -85,7 +85,7 @@ function openLog(run_id: string) {
     const next = received.filter(({ seq }) => seq > last);
     if (next.length === 0) return;
     // Fill a gap by reading from the store.
-    if (!state.loaded || next[0]!.seq !== last + 1) return void read();
+    if (!state.isLoaded || next[0]!.seq !== last + 1) return void read();
     add(next);
   }
 
@@ -96,7 +96,7 @@ function openLog(run_id: string) {
   }
 
   async function read(): Promise<void> {
-    if (isReading) return void (readRequested = true);
+    if (isReading) return void (isReadRequested = true);
     isReading = true;
     try {
       for (;;) {
@@ -108,15 +108,15 @@ function openLog(run_id: string) {
         if (next.length > 0) add(next);
         if (next_cursor === null) break;
       }
-      update({ loaded: true, error: null });
+      update({ isLoaded: true, error: null });
     } catch (error) {
       update({ error });
       // Retry if the coordinator was unreachable. Other errors are final.
       if (error instanceof HostError && !isStopped) setTimeout(() => void (isStopped || read()), 2000);
     } finally {
       isReading = false;
-      if (readRequested) {
-        readRequested = false;
+      if (isReadRequested) {
+        isReadRequested = false;
         void read();
       }
     }

@@ -20,7 +20,7 @@ export type StepDetail =
   | { kind: "queue" }
   | Extract<Activity, { kind: "attempt" | "turn" | "tool" | "execution" | "question" | "user" }>;
 
-/** The queue wait, then attempts with their turns, tools, programs and questions, ordered by start time. */
+/** Returns the queue wait, then attempts with their turns, tools, programs and questions, ordered by start time. */
 export function toSteps(run: Run, activity: readonly Activity[]): Step[] {
   const steps = activity.map(toStep).filter((step) => step !== null);
   const first = steps.find(({ detail }) => detail.kind === "attempt");
@@ -50,7 +50,7 @@ function toStep(activity: Activity): Step | null {
         depth: 0,
         label: `Attempt ${activity.number}`,
         note: activity.result?.reason ?? null,
-        tone: activity.to === null ? "run" : resultTone(activity.result?.status ?? null),
+        tone: activity.to === null ? "run" : getResultTone(activity.result?.status ?? null),
         detail: activity,
       };
     case "turn":
@@ -91,7 +91,7 @@ function toStep(activity: Activity): Step | null {
       return {
         ...span,
         depth: 2,
-        label: `Asks for ${activity.tool}`,
+        label: `Asks to use ${activity.tool}`,
         note: toExcerpt(summarizeInput(activity.input)),
         tone: activity.to === null ? "wait" : activity.decision === "allow" ? "ok" : "bad",
         detail: activity,
@@ -101,11 +101,11 @@ function toStep(activity: Activity): Step | null {
   }
 }
 
-function resultTone(status: string | null): Tone {
+function getResultTone(status: string | null): Tone {
   return status === "completed" ? "ok" : status === "failed" ? "bad" : "idle";
 }
 
-/** Cumulative tokens and cost after each turn that reported usage. */
+/** Returns the cumulative tokens and cost after each turn that reported usage. */
 export function toSpending(activity: readonly Activity[]): { at: number; tokens: number; cost: number | null }[] {
   let tokens = 0;
   let cost: number | null = null;
@@ -120,11 +120,11 @@ export function toSpending(activity: readonly Activity[]): { at: number; tokens:
 
 /** Whether the step's label, input or output contains the search text. */
 export function matchesText({ label, detail }: Step, searchText: string): boolean {
-  const texts = [label, ...searchableTexts(detail)];
+  const texts = [label, ...listSearchableTexts(detail)];
   return texts.some((text) => text.toLowerCase().includes(searchText));
 }
 
-function searchableTexts(detail: StepDetail): string[] {
+function listSearchableTexts(detail: StepDetail): string[] {
   switch (detail.kind) {
     case "turn":
     case "user":

@@ -37,8 +37,8 @@ export function stripAnsi(text: string): string {
   return text.includes("\u001B") ? text.replaceAll(escapePattern, "") : text;
 }
 
-function applyCodes(before: TextStyle, codes: string): TextStyle {
-  let style = before;
+function applyCodes(previous: TextStyle, codes: string): TextStyle {
+  let style = previous;
   for (const code of codes === "" ? [0] : codes.split(";").map(Number)) {
     if (code === 0) style = { colour: null, bold: false, dim: false };
     else if (code === 1) style = { ...style, bold: true };

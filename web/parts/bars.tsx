@@ -4,7 +4,7 @@ export interface Bar {
   key: string;
   /** Shown on hover and read by screen readers. */
   title: string;
-  /** From the bottom up. */
+  /** The stacked parts of the bar, from the bottom up. */
   parts: readonly { tone: "accent" | "idle" | "bad"; value: number }[];
 }
 
@@ -29,15 +29,15 @@ export function Bars({ bars, label, from, to, formatMax }: BarsProps) {
               <title>{title}</title>
               <rect x={index * width} y={0} width={width} height={height} className={styles["hit"]} />
               {parts.map(({ tone, value }) => {
-                const barHeight = value === 0 ? 0 : Math.max(1.5, (height * value) / max);
-                stackedHeight += barHeight;
+                const partHeight = value === 0 ? 0 : Math.max(1.5, (height * value) / max);
+                stackedHeight += partHeight;
                 return (
                   <rect
                     key={tone}
                     x={index * width + gap / 2}
                     y={height - stackedHeight}
                     width={width - gap}
-                    height={barHeight}
+                    height={partHeight}
                     className={styles[tone]}
                   />
                 );

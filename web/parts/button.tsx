@@ -19,7 +19,7 @@ export function Button({ variant = "plain", icon, shortcut, children, disabledRe
   return (
     <button
       type="button"
-      className={buttonClass(variant)}
+      className={getButtonClass(variant)}
       aria-disabled={isDisabled || undefined}
       title={disabledReason ?? rest.title}
       onClick={isDisabled ? undefined : onClick}
@@ -44,6 +44,6 @@ export function IconButton({
   );
 }
 
-export function buttonClass(variant: Variant = "plain"): string {
+export function getButtonClass(variant: Variant = "plain"): string {
   return `${styles["button"]} ${styles[variant]}`;
 }

@@ -23,20 +23,20 @@ const foldedLines = 60;
 
 /** A diff with added and removed lines in colour. A long diff, such as a lockfile's, starts folded. */
 export function Diff({ text }: { text: string }) {
-  const [expanded, setExpanded] = useState(false);
+  const [isExpanded, setIsExpanded] = useState(false);
   const lines = revealDirectionMarks(text).split("\n");
-  const visibleLines = lines.length > maxUnfoldedLines && !expanded ? lines.slice(0, foldedLines) : lines;
+  const visibleLines = lines.length > maxUnfoldedLines && !isExpanded ? lines.slice(0, foldedLines) : lines;
   return (
     <>
       <pre className={styles["code"]} tabIndex={0} role="region" aria-label="Changes">
         {visibleLines.map((line, index) => (
-          <span key={index} className={styles[lineKind(line)]}>
+          <span key={index} className={styles[getLineKind(line)]}>
             {line === "" ? " " : line}
           </span>
         ))}
       </pre>
       {visibleLines.length < lines.length ? (
-        <Button variant="quiet" icon="down" onClick={() => setExpanded(true)}>
+        <Button variant="quiet" icon="down" onClick={() => setIsExpanded(true)}>
           Show {formatCount(lines.length - visibleLines.length)} more lines
         </Button>
       ) : null}
@@ -44,9 +44,9 @@ export function Diff({ text }: { text: string }) {
   );
 }
 
-/** The number of lines a diff adds and removes. */
+/** Shows how many lines a diff adds and removes. */
 export function DiffCounts({ diff }: { diff: string }) {
-  const kinds = diff.split("\n").map(lineKind);
+  const kinds = diff.split("\n").map(getLineKind);
   const countLines = (kind: "add" | "del"): number => kinds.filter((candidate) => candidate === kind).length;
   return (
     <span className={styles["changes"]}>
@@ -56,7 +56,7 @@ export function DiffCounts({ diff }: { diff: string }) {
   );
 }
 
-function lineKind(line: string): "add" | "del" | "hunk" | "same" {
+function getLineKind(line: string): "add" | "del" | "hunk" | "same" {
   if (/^(?:@@|\+\+\+ |--- |diff |index )/.test(line)) return "hunk";
   return line.startsWith("+") ? "add" : line.startsWith("-") ? "del" : "same";
 }
@@ -69,12 +69,12 @@ export function toDiff(input: unknown): string | null {
     const value = field(key);
     if (typeof value === "string" && /^[-+@]/m.test(value)) return value;
   }
-  for (const [before, after] of [
+  for (const [oldKey, newKey] of [
     ["old_string", "new_string"],
     ["old", "new"],
     ["search", "replace"],
   ] as const) {
-    const [oldText, newText] = [field(before), field(after)];
+    const [oldText, newText] = [field(oldKey), field(newKey)];
     if (typeof oldText === "string" && typeof newText === "string")
       return [...prefixLines(oldText, "-"), ...prefixLines(newText, "+")].join("\n");
   }

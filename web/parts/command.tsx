@@ -13,13 +13,13 @@ export function Command({ text, label = "Copy the command" }: { text: string; la
 }
 
 export function CopyButton({ text, label }: { text: string; label: string }) {
-  const [done, setDone] = useState(false);
+  const [isCopied, setIsCopied] = useState(false);
   const copy = (): void =>
     void copyText(text).then(() => {
-      setDone(true);
-      setTimeout(() => setDone(false), 1500);
+      setIsCopied(true);
+      setTimeout(() => setIsCopied(false), 1500);
     });
-  return <IconButton icon={done ? "ok" : "copy"} label={done ? "Copied" : label} onClick={copy} />;
+  return <IconButton icon={isCopied ? "ok" : "copy"} label={isCopied ? "Copied" : label} onClick={copy} />;
 }
 
 /** Browsers offer no clipboard API on plain HTTP outside loopback, so fall back to `execCommand`. */

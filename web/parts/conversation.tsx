@@ -19,12 +19,12 @@ const Markdown = lazy(async () => ({ default: (await import("./markdown.tsx")).M
 /** Renders the actions for a user's message. `turn` counts the turns of this run up to that message. */
 export type MessageMenu = (message: { text: string; turn: number }) => ReactNode;
 
-/** One run as a conversation: the prompt, what the agent said and did, and the result. */
+/** Shows a run as a conversation: the prompt, what the agent said and did, and the result. */
 export function Conversation({ run, log, menu }: { run: Run; log: RunLog; menu?: MessageMenu }) {
   const prompt = run.prompt ?? (Object.keys(run.parameters).length > 0 ? null : "");
-  const turns = useMemo(() => turnByMessage(log.activity), [log.activity]);
+  const turns = useMemo(() => mapMessagesToTurns(log.activity), [log.activity]);
   const hasText = log.activity.some(({ kind }) => kind === "assistant");
-  const ended = hasEnded(run.status);
+  const runHasEnded = hasEnded(run.status);
   return (
     <div className={styles["thread"]}>
       {prompt === "" ? null : (
@@ -38,7 +38,7 @@ export function Conversation({ run, log, menu }: { run: Run; log: RunLog; menu?:
             key={activity.key}
             by={activity.by}
             menu={menu && activity.read ? menu({ text: activity.text, turn: turns.get(activity.key) ?? 1 }) : null}
-            note={activity.read ? null : ended ? "not read" : "not read yet"}
+            note={activity.read ? null : runHasEnded ? "not read" : "not read yet"}
           >
             <Text text={activity.text} />
           </Bubble>
@@ -47,7 +47,7 @@ export function Conversation({ run, log, menu }: { run: Run; log: RunLog; menu?:
             key={activity.key}
             activity={activity}
             run_id={run.run_id}
-            runActive={!ended}
+            isRunActive={!runHasEnded}
             hasText={hasText}
             usage={run.usage}
           />
@@ -58,7 +58,7 @@ export function Conversation({ run, log, menu }: { run: Run; log: RunLog; menu?:
           <Text text={log.partial} streaming />
         </div>
       )}
-      {ended || log.partial !== "" ? null : (
+      {runHasEnded || log.partial !== "" ? null : (
         <p className="faint row">
           <Status status={run.status} /> {run.waiting_for ?? ""}
         </p>
@@ -67,23 +67,26 @@ export function Conversation({ run, log, menu }: { run: Run; log: RunLog; menu?:
   );
 }
 
-/** A model reads all messages since its last answer as one turn. Messages before its first answer join the prompt. */
-function turnByMessage(activity: readonly Activity[]): ReadonlyMap<string, number> {
+/**
+ * Maps each message to its turn. A model reads all messages since its last response as one turn. Messages before its first
+ * response belong to the prompt's turn.
+ */
+function mapMessagesToTurns(activity: readonly Activity[]): ReadonlyMap<string, number> {
   const turns = new Map<string, number>();
   let turn = 1;
-  let answered = false;
+  let hasResponded = false;
   for (const item of activity)
     if (item.kind === "user" && item.read) {
-      if (answered) turn += 1;
-      answered = false;
+      if (hasResponded) turn += 1;
+      hasResponded = false;
       turns.set(item.key, turn);
-    } else if (item.kind === "turn") answered = true;
+    } else if (item.kind === "turn") hasResponded = true;
   return turns;
 }
 
-/** The number of turns a run added to its conversation. */
+/** Counts the turns that a run added to its conversation. */
 export function countTurns(activity: readonly Activity[]): number {
-  return Math.max(1, ...turnByMessage(activity).values());
+  return Math.max(1, ...mapMessagesToTurns(activity).values());
 }
 
 type AgentActivity = Exclude<Activity, { kind: "user" }>;
@@ -92,13 +95,13 @@ type AgentActivity = Exclude<Activity, { kind: "user" }>;
 const ActivityRow = memo(function ActivityRow({
   activity,
   run_id,
-  runActive,
+  isRunActive,
   hasText,
   usage,
 }: {
   activity: AgentActivity;
   run_id: string;
-  runActive: boolean;
+  isRunActive: boolean;
   /** Whether the agent wrote any text. If it wrote none, the result card shows the result's text. */
   hasText: boolean;
   usage: Usage | null;
@@ -119,7 +122,7 @@ const ActivityRow = memo(function ActivityRow({
     case "tool":
       return <ToolCard tool={activity} />;
     case "question":
-      if (activity.decision === null && runActive)
+      if (activity.decision === null && isRunActive)
         return (
           <div className={styles["card"]} data-tone="wait">
             <OpenQuestion run_id={run_id} request_id={activity.request_id} />
@@ -197,7 +200,7 @@ const toolStates = {
   succeeded: { tone: "ok", icon: "ok" },
 } as const;
 
-function toolState({ to, output, is_error }: ToolActivity): keyof typeof toolStates {
+function getToolState({ to, output, is_error }: ToolActivity): keyof typeof toolStates {
   if (to === null) return "running";
   if (output === undefined) return "stopped";
   return is_error ? "failed" : "succeeded";
@@ -205,7 +208,7 @@ function toolState({ to, output, is_error }: ToolActivity): keyof typeof toolSta
 
 function ToolCard({ tool }: { tool: ToolActivity }) {
   const diff = toDiff(tool.input);
-  const { tone, icon } = toolStates[toolState(tool)];
+  const { tone, icon } = toolStates[getToolState(tool)];
   const isShort = diff !== null && diff.split("\n").length <= 30;
   return (
     <details className={styles["card"]} data-tone={tone} open={tool.is_error || isShort || undefined}>

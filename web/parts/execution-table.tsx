@@ -1,15 +1,15 @@
 import { Link } from "@tanstack/react-router";
 import type { Execution } from "../data/queries.ts";
-import { shortId } from "./numbers.ts";
+import { formatShortId } from "./numbers.ts";
 import { Status } from "./status.tsx";
 import { type Column, Table, tableLink } from "./table.tsx";
-import { Ago, formatDuration } from "./time.tsx";
+import { Age, formatDuration } from "./time.tsx";
 
 const run: Column<Execution> = {
   head: "Run",
   cell: ({ run_id }) => (
     <Link className={tableLink} to="/runs/$runId" params={{ runId: run_id }}>
-      <span className="mono">{shortId(run_id)}</span>
+      <span className="mono">{formatShortId(run_id)}</span>
     </Link>
   ),
 };
@@ -21,7 +21,7 @@ const directory: Column<Execution> = {
   cell: ({ start }) => start.working_directory,
 };
 
-const columns = (withRun: boolean): Column<Execution>[] => [
+const buildColumns = (withRun: boolean): Column<Execution>[] => [
   { head: "End", cell: (execution) => <End {...execution} /> },
   { head: "Command", mono: true, title: ({ start }) => start.command, cell: ({ start }) => start.command },
   withRun ? run : directory,
@@ -32,7 +32,7 @@ const columns = (withRun: boolean): Column<Execution>[] => [
     cell: ({ end }) =>
       end?.duration_ms === undefined || end.duration_ms === null ? "—" : formatDuration(end.duration_ms),
   },
-  { head: "Age", right: true, tone: "faint", cell: ({ start }) => <Ago at={start.started_at} /> },
+  { head: "Age", right: true, tone: "faint", cell: ({ start }) => <Age at={start.started_at} /> },
 ];
 
 export function ExecutionTable({
@@ -43,7 +43,12 @@ export function ExecutionTable({
   withRun?: boolean;
 }) {
   return (
-    <Table label="Programs" columns={columns(withRun)} rows={executions} getKey={({ start }) => start.execution_id} />
+    <Table
+      label="Programs"
+      columns={buildColumns(withRun)}
+      rows={executions}
+      getKey={({ start }) => start.execution_id}
+    />
   );
 }
 

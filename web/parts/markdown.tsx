@@ -19,7 +19,7 @@ const components: Components = {
     ),
   img: ({ alt, src }) => (
     <span className={styles["image"]}>
-      [picture{alt ? `: ${alt}` : ""}] <code>{String(src ?? "")}</code>
+      [image{alt ? `: ${alt}` : ""}] <code>{String(src ?? "")}</code>
     </span>
   ),
 };

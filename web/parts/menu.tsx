@@ -11,7 +11,7 @@ export interface MenuEntry {
   onSelect: () => void;
 }
 
-interface Trigger {
+interface TriggerProps {
   onClick?: (event: { detail: number }) => void;
   onKeyDown?: (event: { key: string; preventDefault(): void }) => void;
   "aria-haspopup"?: "menu";
@@ -19,9 +19,9 @@ interface Trigger {
 }
 
 /** Renders only the trigger at first. The menu itself loads on first use. */
-export function Menu({ trigger, entries }: { trigger: ReactElement<Trigger>; entries: readonly MenuEntry[] }) {
+export function Menu({ trigger, entries }: { trigger: ReactElement<TriggerProps>; entries: readonly MenuEntry[] }) {
   const [openedBy, setOpenedBy] = useState<"pointer" | "keyboard" | null>(null);
-  const closedMenu = cloneElement(trigger, {
+  const closedTrigger = cloneElement(trigger, {
     // A click caused by Enter or Space has detail 0.
     onClick: ({ detail }) => setOpenedBy(detail === 0 ? "keyboard" : "pointer"),
     onKeyDown: (event) => {
@@ -32,9 +32,9 @@ export function Menu({ trigger, entries }: { trigger: ReactElement<Trigger>; ent
     "aria-haspopup": "menu",
     "aria-expanded": false,
   });
-  if (openedBy === null) return closedMenu;
+  if (openedBy === null) return closedTrigger;
   return (
-    <Suspense fallback={closedMenu}>
+    <Suspense fallback={closedTrigger}>
       <OpenMenu trigger={trigger} entries={entries} byKeyboard={openedBy === "keyboard"} />
     </Suspense>
   );

@@ -13,7 +13,7 @@ export function formatBytes(size: number): string {
   return `${(size / 1048576).toFixed(1)} MB`;
 }
 
-/** The last eight characters of an id, as the command line shows and accepts them. */
-export function shortId(id: string): string {
+/** Shortens an id to its last eight characters, as the command line shows and accepts them. */
+export function formatShortId(id: string): string {
   return `…${id.slice(-8)}`;
 }

@@ -6,7 +6,7 @@ import { queries, type Question, queryClient } from "../data/queries.ts";
 import { Button } from "./button.tsx";
 import { Icon } from "./icon.tsx";
 import { JsonField } from "./schema-form.tsx";
-import { Ago, formatRemainingTime, useNow } from "./time.tsx";
+import { Age, formatRemainingTime, useNow } from "./time.tsx";
 import { toast, toastError } from "./toasts.tsx";
 import { ToolInput } from "./tool-input.tsx";
 import styles from "./question-card.module.css";
@@ -64,7 +64,7 @@ export function QuestionCard({
     <article
       className={styles["card"]}
       data-current={isCurrent || undefined}
-      aria-label={`${question.agent_name} asks for ${question.tool}`}
+      aria-label={`${question.agent_name} asks to use ${question.tool}`}
     >
       <div className="row wrap">
         <span className={styles["icon"]}>
@@ -84,7 +84,7 @@ export function QuestionCard({
           </Link>
         ))}
         <span className="faint push">
-          <Ago at={question.asked_at} />
+          <Age at={question.asked_at} />
         </span>
       </div>
       {mode === "edit" ? (
@@ -192,7 +192,7 @@ export function AnsweredRow({ question }: { question: Question }) {
       <code className="ellipsis">{question.tool}</code>
       <span className="dim ellipsis grow">{question.message ?? ""}</span>
       <span className="faint">{question.answered_by ? `by ${question.answered_by}` : ""}</span>
-      <span className="faint">{question.answered_at ? <Ago at={question.answered_at} /> : null}</span>
+      <span className="faint">{question.answered_at ? <Age at={question.answered_at} /> : null}</span>
     </li>
   );
 }

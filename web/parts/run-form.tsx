@@ -1,6 +1,6 @@
 import { type FormEvent, type ReactNode, useId, useState } from "react";
 import { api } from "../data/client.ts";
-import { errorsByField } from "../data/errors-by-field.ts";
+import { getErrorsByField } from "../data/errors-by-field.ts";
 import type { Agent, Run } from "../data/queries.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { SchemaForm, type Values } from "./schema-form.tsx";
@@ -66,7 +66,7 @@ export function RunForm({
             schema={agent.parameters_schema}
             values={values}
             onChange={setValues}
-            faults={errorsByField(error, "body.parameters")}
+            faults={getErrorsByField(error, "body.parameters")}
           />
         ) : null}
       </div>

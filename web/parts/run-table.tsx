@@ -6,7 +6,7 @@ import { useRunnerNames } from "../data/runner-names.ts";
 import { stripAnsi } from "./ansi.tsx";
 import { formatMoney } from "./numbers.ts";
 import { Status } from "./status.tsx";
-import { Ago, Duration } from "./time.tsx";
+import { Age, Duration } from "./time.tsx";
 import styles from "./run-table.module.css";
 
 interface Selection {
@@ -57,7 +57,7 @@ export function RunTable({ runs, label, selection, currentIndex = null, searchTe
           <div className={styles["head"]} role="row">
             {selection ? (
               <span role="columnheader">
-                <span className="hidden-visually">Select</span>
+                <span className="visually-hidden">Select</span>
               </span>
             ) : null}
             {["Status", "Agent", "Summary", "Trigger", "Runner"].map((head) => (
@@ -135,7 +135,7 @@ const Row = memo(function Row({
         <Status status={run.status} />
       </span>
       <span role="cell" className={styles["agent"]}>
-        <Link to="/runs/$runId" params={{ runId: run.run_id }} search={matchTarget(run)} className={styles["link"]}>
+        <Link to="/runs/$runId" params={{ runId: run.run_id }} search={getMatchTarget(run)} className={styles["link"]}>
           {run.agent_name}
         </Link>
       </span>
@@ -162,7 +162,7 @@ const Row = memo(function Row({
         {formatMoney(run.usage?.cost_usd)}
       </span>
       <span role="cell" className={styles["age"]}>
-        <Ago at={run.created_at} />
+        <Age at={run.created_at} />
       </span>
     </div>
   );
@@ -171,7 +171,7 @@ const Row = memo(function Row({
 const matchLabels = { prompt: "prompt", result: "result", error: "error", tool_input: "tool" };
 
 /** Search parameters that open the run's page at the match. */
-function matchTarget({ match }: RunRow): { step?: string; tab?: "result" } {
+function getMatchTarget({ match }: RunRow): { step?: string; tab?: "result" } {
   if (match?.where === "tool_input" && match.seq !== null) return { step: `e${match.seq}` };
   return match?.where === "result" ? { tab: "result" } : {};
 }

@@ -2,10 +2,10 @@ import { Link } from "@tanstack/react-router";
 import { api } from "../data/client.ts";
 import { queryClient, type Schedule } from "../data/queries.ts";
 import { Button } from "./button.tsx";
-import { SlotState, slotReason } from "./slot.tsx";
+import { SlotState, describeSlotReason } from "./slot.tsx";
 import { StatusMark } from "./status.tsx";
 import { type Column, Table, tableLink } from "./table.tsx";
-import { Ago, Until } from "./time.tsx";
+import { Age, TimeUntil } from "./time.tsx";
 import { toast, toastError } from "./toasts.tsx";
 import styles from "./schedule-table.module.css";
 
@@ -20,11 +20,16 @@ export function ScheduleTable({
   readOnlyReason: string | null;
 }) {
   return (
-    <Table label={label} columns={columns(readOnlyReason)} rows={schedules} getKey={({ schedule_id }) => schedule_id} />
+    <Table
+      label={label}
+      columns={buildColumns(readOnlyReason)}
+      rows={schedules}
+      getKey={({ schedule_id }) => schedule_id}
+    />
   );
 }
 
-const columns = (readOnlyReason: string | null): Column<Schedule>[] => [
+const buildColumns = (readOnlyReason: string | null): Column<Schedule>[] => [
   {
     head: "Schedule",
     cell: ({ schedule_id, name }) => (
@@ -43,7 +48,7 @@ const columns = (readOnlyReason: string | null): Column<Schedule>[] => [
       </Link>
     ),
   },
-  { head: "When", title: describeTiming, cell: (schedule) => <When {...schedule} /> },
+  { head: "When", title: describeTiming, cell: (schedule) => <ScheduleTiming {...schedule} /> },
   { head: "Next", cell: (schedule) => <Next schedule={schedule} /> },
   { head: "Defined by", tone: "dim", cell: describeSource },
   {
@@ -80,16 +85,16 @@ function describeSource({ source, created_by }: Schedule): string {
 function LastSlot({ last }: Pick<Schedule, "last">) {
   if (last === null) return <span className="faint">None yet</span>;
   return (
-    <span className={styles["pair"]} title={slotReason(last)}>
+    <span className={styles["pair"]} title={describeSlotReason(last)}>
       <SlotState slot={last} />
       <span className="faint">
-        <Ago at={last.at} suffix=" ago" />
+        <Age at={last.at} suffix=" ago" />
       </span>
     </span>
   );
 }
 
-export function When({ cron, every, timezone }: Pick<Schedule, "cron" | "every" | "timezone">) {
+export function ScheduleTiming({ cron, every, timezone }: Pick<Schedule, "cron" | "every" | "timezone">) {
   if (every !== null) return <>every {every}</>;
   return (
     <span className={styles["pair"]}>
@@ -105,7 +110,7 @@ function describeTiming({ cron, every, timezone }: Pick<Schedule, "cron" | "ever
 
 function Next({ schedule: { enabled, next } }: { schedule: Schedule }) {
   if (!enabled) return <StatusMark icon="wait" tone="idle" status="disabled" label="Disabled" />;
-  return next[0] === undefined ? <span className="faint">never</span> : <Until at={next[0]} />;
+  return next[0] === undefined ? <span className="faint">never</span> : <TimeUntil at={next[0]} />;
 }
 
 export function setEnabled({ schedule_id, name, source }: Schedule, enabled: boolean): void {

@@ -73,7 +73,7 @@ function Field({
     defaultValue === undefined
       ? ""
       : String(typeof defaultValue === "object" ? JSON.stringify(defaultValue) : defaultValue);
-  const common = {
+  const commonProps = {
     id,
     "aria-invalid": error ? true : undefined,
     "aria-describedby": description || error ? `${id}-description` : undefined,
@@ -86,7 +86,7 @@ function Field({
       {type === "boolean" ? (
         <label className={styles["check"]}>
           <input
-            {...common}
+            {...commonProps}
             type="checkbox"
             checked={value === undefined ? defaultValue === true : value === true}
             onChange={(event) => onChange(event.target.checked)}
@@ -101,7 +101,7 @@ function Field({
           </label>
           {choices ? (
             <select
-              {...common}
+              {...commonProps}
               value={value === undefined ? "" : JSON.stringify(value)}
               onChange={(event) => onChange(event.target.value === "" ? undefined : JSON.parse(event.target.value))}
             >
@@ -114,7 +114,7 @@ function Field({
             </select>
           ) : type === "integer" || type === "number" ? (
             <input
-              {...common}
+              {...commonProps}
               type="number"
               step={type === "integer" ? 1 : "any"}
               placeholder={defaultText}
@@ -123,7 +123,7 @@ function Field({
             />
           ) : type === "array" ? (
             <textarea
-              {...common}
+              {...commonProps}
               rows={2}
               placeholder="one per line"
               value={Array.isArray(value) ? value.join("\n") : ""}
@@ -131,7 +131,7 @@ function Field({
             />
           ) : schema["format"] === "textarea" || Number(schema["maxLength"] ?? 0) > 200 ? (
             <textarea
-              {...common}
+              {...commonProps}
               rows={4}
               placeholder={defaultText}
               value={typeof value === "string" ? value : ""}
@@ -139,7 +139,7 @@ function Field({
             />
           ) : (
             <input
-              {...common}
+              {...commonProps}
               type="text"
               placeholder={defaultText}
               value={typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value)}

@@ -6,12 +6,12 @@ const reasons: Record<SkipReason, { label: string; explanation: string; isFailur
   overlap: { label: "overlap", explanation: "The previous run had not finished", isFailure: false },
   queue_full: { label: "queue full", explanation: "100 of its runs are already queued", isFailure: true },
   disabled: { label: "disabled", explanation: "The schedule was disabled", isFailure: false },
-  missed: { label: "missed", explanation: "No coordinator fired it in time", isFailure: true },
+  missed: { label: "missed", explanation: "No coordinator started the run in time", isFailure: true },
   agent_gone: { label: "agent gone", explanation: "The agent no longer exists", isFailure: true },
   refused: { label: "refused", explanation: "The run was refused", isFailure: true },
 };
 
-/** A skipped slot shows its reason. A slot that fired shows the status of its run. */
+/** Shows the reason of a skipped slot, or the status of the slot's run. */
 export function SlotState({ slot }: { slot: Slot }) {
   if (slot.why !== null) {
     const { label, isFailure } = reasons[slot.why];
@@ -29,7 +29,7 @@ export function SlotState({ slot }: { slot: Slot }) {
 }
 
 /** Explains why the slot has no run, or why its run failed. */
-export function slotReason({ why, detail, run_reason }: Slot): string {
+export function describeSlotReason({ why, detail, run_reason }: Slot): string {
   if (why === null) return run_reason ?? "";
   return detail === null ? reasons[why].explanation : `${reasons[why].explanation}: ${detail}`;
 }

@@ -43,15 +43,15 @@ export function Status({ status, label, iconOnly = false }: { status: RunStatus;
     <StatusMark
       status={status}
       {...appearance}
-      label={iconOnly ? <span className="hidden-visually">{text}</span> : text}
+      label={iconOnly ? <span className="visually-hidden">{text}</span> : text}
     />
   );
 }
 
-export function statusLabel(status: RunStatus): string {
+export function getStatusLabel(status: RunStatus): string {
   return appearances[status].label;
 }
 
-export function getTone(status: RunStatus): Tone {
+export function getStatusTone(status: RunStatus): Tone {
   return appearances[status].tone;
 }

@@ -34,7 +34,7 @@ export function Table<T>({
             <tr>
               {columns.map(({ head, right, hideHeader }) => (
                 <th key={head} scope="col" className={right ? styles["right"] : undefined}>
-                  {hideHeader ? <span className="hidden-visually">{head}</span> : head}
+                  {hideHeader ? <span className="visually-hidden">{head}</span> : head}
                 </th>
               ))}
             </tr>

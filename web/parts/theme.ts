@@ -9,8 +9,8 @@ export const themes: readonly { name: Theme; label: string; icon: IconName }[] =
 ];
 
 const key = "drover.theme";
-const systemDark = matchMedia("(prefers-color-scheme: dark)");
-systemDark.addEventListener("change", apply);
+const systemDarkQuery = matchMedia("(prefers-color-scheme: dark)");
+systemDarkQuery.addEventListener("change", apply);
 
 export function getTheme(): Theme {
   const stored = localStorage.getItem(key);
@@ -24,6 +24,6 @@ export function setTheme(theme: Theme): void {
 
 function apply(): void {
   const theme = getTheme();
-  const dark = theme === "dark" || (theme === "system" && systemDark.matches);
-  document.documentElement.dataset["theme"] = dark ? "dark" : "light";
+  const isDark = theme === "dark" || (theme === "system" && systemDarkQuery.matches);
+  document.documentElement.dataset["theme"] = isDark ? "dark" : "light";
 }

@@ -18,8 +18,8 @@ export function useNow(): number {
   );
 }
 
-/** Time since `at`, with the exact time on hover. */
-export function Ago({ at, suffix = "" }: { at: string; suffix?: string }) {
+/** Shows the time since `at`, with the exact time on hover. */
+export function Age({ at, suffix = "" }: { at: string; suffix?: string }) {
   const ageMs = useNow() - Date.parse(at);
   return (
     <time dateTime={at} title={formatDateTime(at)}>
@@ -29,8 +29,8 @@ export function Ago({ at, suffix = "" }: { at: string; suffix?: string }) {
   );
 }
 
-/** Time until `at`, with the exact time on hover. */
-export function Until({ at }: { at: string }) {
+/** Shows the time until `at`, with the exact time on hover. */
+export function TimeUntil({ at }: { at: string }) {
   const remainingMs = Date.parse(at) - useNow();
   return (
     <time dateTime={at} title={formatDateTime(at)}>
@@ -41,7 +41,7 @@ export function Until({ at }: { at: string }) {
   );
 }
 
-/** The time from start to end, still counting if there is no end yet. */
+/** Shows the time from start to end. Without an end, the time keeps counting. */
 export function Duration({ from, to }: { from: string | null; to: string | null }) {
   const current = useNow();
   if (from === null) return <>—</>;
@@ -85,12 +85,12 @@ export function isKnownZone(timeZone: string): boolean {
   }
 }
 
-/** A duration in its largest unit, such as `3m`, or `now` below five seconds. */
+/** Formats a duration in its largest unit, such as `3m`, or as `now` below five seconds. */
 export function formatShortDuration(ms: number): string {
   return toLargestUnit(ms, Math.floor);
 }
 
-/** Like formatShortDuration, but rounded to the nearest unit, so that seven days do not become `6d` after a second. */
+/** Like formatShortDuration, but rounds to the nearest unit, so that seven days do not become `6d` after a second. */
 export function formatRemainingTime(ms: number): string {
   return toLargestUnit(ms, Math.round);
 }
@@ -104,7 +104,7 @@ function toLargestUnit(ms: number, round: (value: number) => number): string {
   return `${round(ms / 86_400_000)}d`;
 }
 
-/** A precise duration, such as `850ms`, `4.2s` or `3m 05s`. */
+/** Formats a precise duration, such as `850ms`, `4.2s` or `3m 05s`. */
 export function formatDuration(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))}ms`;
   if (ms < 10_000) return `${(ms / 1000).toFixed(1)}s`;

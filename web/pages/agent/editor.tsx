@@ -32,7 +32,7 @@ export function Editor({ agent, onDone }: { agent: Agent | null; onDone: (name: 
   const [schema, setSchema] = useState<Record<string, unknown> | undefined>(
     agent ? agent.parameters_schema : exampleSchema,
   );
-  const [otherValues, setOtherValues] = useState<unknown>(() => otherFields(agent));
+  const [otherValues, setOtherValues] = useState<unknown>(() => getOtherFields(agent));
   const [preview, setPreview] = useState<Values>({});
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
@@ -172,7 +172,7 @@ export function Editor({ agent, onDone }: { agent: Agent | null; onDone: (name: 
 }
 
 /** The agent's fields that have no separate input in this form. */
-function otherFields(agent: Agent | null): Record<string, unknown> | undefined {
+function getOtherFields(agent: Agent | null): Record<string, unknown> | undefined {
   if (agent === null) return undefined;
   const editedFields = [
     "name",

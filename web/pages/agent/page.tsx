@@ -34,7 +34,7 @@ export function Page() {
 }
 
 function AgentPage({ agent }: { agent: Agent }) {
-  const [editing, setEditing] = useState(false);
+  const [isEditing, setIsEditing] = useState(false);
   const navigate = useNavigate();
   const me = useQuery(queries.me());
   const runs = useQuery(queries.recentRuns({ agent_name: agent.name }, 10));
@@ -58,7 +58,7 @@ function AgentPage({ agent }: { agent: Agent }) {
         <h1>{agent.name}</h1>
         <span className={styles["type"]}>{agent.type}</span>
         <span className="row push">
-          <Button icon="edit" disabledReason={readOnlyReason} onClick={() => setEditing(true)}>
+          <Button icon="edit" disabledReason={readOnlyReason} onClick={() => setIsEditing(true)}>
             Edit
           </Button>
           <Button variant="danger" icon="trash" disabledReason={readOnlyReason} onClick={remove}>
@@ -69,8 +69,8 @@ function AgentPage({ agent }: { agent: Agent }) {
       <p className="dim" style={{ marginBottom: 12 }}>
         {agent.description ?? agent.title ?? "No description"}
       </p>
-      {editing ? (
-        <Editor agent={agent} onDone={() => setEditing(false)} />
+      {isEditing ? (
+        <Editor agent={agent} onDone={() => setIsEditing(false)} />
       ) : (
         <div className={styles["panes"]}>
           <Card title="Run">
@@ -93,7 +93,7 @@ function AgentPage({ agent }: { agent: Agent }) {
               {typeof agent.system_prompt === "string" ? (
                 <Code text={agent.system_prompt} label="System prompt" />
               ) : null}
-              <JsonTree value={otherFields(agent)} />
+              <JsonTree value={getOtherFields(agent)} />
             </div>
           </Card>
         </div>
@@ -151,7 +151,7 @@ function Schedules({ agent }: { agent: Agent }) {
   );
 }
 
-function otherFields(agent: Agent): Record<string, unknown> {
+function getOtherFields(agent: Agent): Record<string, unknown> {
   const hidden = new Set(["name", "command", "system_prompt", "description", "title", "fault"]);
   return Object.fromEntries(Object.entries(agent).filter(([key, value]) => !hidden.has(key) && value !== null));
 }

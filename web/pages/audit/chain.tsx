@@ -9,7 +9,7 @@ import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { formatCount } from "../../parts/numbers.ts";
-import { Ago } from "../../parts/time.tsx";
+import { Age } from "../../parts/time.tsx";
 import styles from "./page.module.css";
 
 /** The state of the audit chain, and a button that verifies that no record was changed or removed. */
@@ -65,7 +65,7 @@ function Facts({ state }: { state: Output<"GET /audit"> }) {
       </div>
       <div>
         <dt>Last sealed</dt>
-        <dd>{sealed_at === null ? "never" : <Ago at={sealed_at} suffix=" ago" />}</dd>
+        <dd>{sealed_at === null ? "never" : <Age at={sealed_at} suffix=" ago" />}</dd>
       </div>
       <div>
         <dt>Head</dt>

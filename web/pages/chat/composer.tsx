@@ -9,10 +9,10 @@ import { Button, IconButton } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { RunForm } from "../../parts/run-form.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
-import { draftKey, useDraft } from "./draft.ts";
+import { getDraftKey, useDraft } from "./draft.ts";
 import { MessageInput } from "./message-input.tsx";
 import { Queue } from "./queue.tsx";
-import { sendInput, countFinishedSteps, useDelivery } from "./use-delivery.ts";
+import { sendInput, countFinishedSteps, useQueueSender } from "./use-queue-sender.ts";
 import styles from "./composer.module.css";
 
 interface Props {
@@ -28,9 +28,9 @@ interface Props {
 export function Composer(props: Props) {
   const { agent, session_id } = props;
   const needsParameters =
-    agent.type === "procedural" || (session_id === null && requiredParameters(agent.parameters_schema).length > 0);
+    agent.type === "procedural" || (session_id === null && listRequiredParameters(agent.parameters_schema).length > 0);
   if (needsParameters) return <ParameterForm agent={agent} session_id={session_id} />;
-  const draft = draftKey(agent.name, session_id, props.fork);
+  const draft = getDraftKey(agent.name, session_id, props.fork);
   return <MessageComposer key={draft} draft={draft} {...props} />;
 }
 
@@ -83,7 +83,7 @@ function MessageComposer({ agent, session_id, lastRunId, fork, draft }: Props & 
       await navigate({ to: "/chat", search: { session: created.session_id } });
   };
   const resumeOptions = session_id === null ? {} : ({ mode: "resume", session_id } as const);
-  useDelivery({
+  useQueueSender({
     queue,
     run,
     log,
@@ -122,7 +122,7 @@ function MessageComposer({ agent, session_id, lastRunId, fork, draft }: Props & 
       )}
       <Queue
         messages={queue.messages}
-        statusLabel={
+        getStatusLabel={
           isActive
             ? takesInput
               ? "sent after this step"
@@ -162,7 +162,7 @@ function refresh(): void {
   for (const key of ["runs", "session"]) void queryClient.invalidateQueries({ queryKey: [key] });
 }
 
-function requiredParameters(schema: Agent["parameters_schema"]): readonly unknown[] {
+function listRequiredParameters(schema: Agent["parameters_schema"]): readonly unknown[] {
   const names = schema?.["required"];
   return Array.isArray(names) ? names : [];
 }

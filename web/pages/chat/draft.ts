@@ -1,7 +1,7 @@
 import { useState } from "react";
 
-/** Each conversation has its own draft, and so does each point at which it is forked. */
-export function draftKey(agent: string, session_id: string | null, fork: number | null): string {
+/** Returns the storage key of a draft. Each conversation has its own draft, and so does each point at which it is forked. */
+export function getDraftKey(agent: string, session_id: string | null, fork: number | null): string {
   return `drover.draft.${session_id ?? agent}${fork === null ? "" : `.${fork}`}`;
 }
 

@@ -4,10 +4,10 @@ import { useEffect, useState } from "react";
 import { type Agent, queries, type RunRow } from "../../data/queries.ts";
 import { IconButton } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icon.tsx";
-import { shortId } from "../../parts/numbers.ts";
+import { formatShortId } from "../../parts/numbers.ts";
 import { summarizeRun } from "../../parts/run-table.tsx";
-import { Status, statusLabel } from "../../parts/status.tsx";
-import { Ago } from "../../parts/time.tsx";
+import { Status, getStatusLabel } from "../../parts/status.tsx";
+import { Age } from "../../parts/time.tsx";
 import { Composer } from "./composer.tsx";
 import { toLineage } from "./lineage.ts";
 import type { ChatSearch } from "./search.ts";
@@ -24,16 +24,16 @@ export function Page() {
   const name = session.data?.agent_name ?? search.agent;
   const agent = agents.data?.find((candidate) => candidate.name === name) ?? null;
   const isProcedural = agent?.type === "procedural" && search.session === undefined;
-  const latest = useQuery({ ...queries.recentRuns({ agent_name: name ?? "" }, 10), enabled: isProcedural });
-  const { inherited, runIds, complete } = toLineage(session.data ?? null);
-  const run_ids = isProcedural ? (latest.data ?? []).map(({ run_id }) => run_id).toReversed() : runIds;
+  const latestRuns = useQuery({ ...queries.recentRuns({ agent_name: name ?? "" }, 10), enabled: isProcedural });
+  const { inheritedRunIds, runIds, isComplete } = toLineage(session.data ?? null);
+  const run_ids = isProcedural ? (latestRuns.data ?? []).map(({ run_id }) => run_id).toReversed() : runIds;
   useEffect(() => setListOpen(false), [search.session, search.agent]);
   return (
     <div className={styles["chat"]} data-listing={listOpen || undefined}>
       <SessionList current={search.session ?? null} agent={name ?? null} agents={agents.data ?? []} />
       <div className={styles["main"]}>
         <div className={styles["head"]}>
-          <h1 className="hidden-visually">Chat</h1>
+          <h1 className="visually-hidden">Chat</h1>
           <span className={styles["list"]}>
             <IconButton
               icon="menu"
@@ -43,12 +43,12 @@ export function Page() {
             />
           </span>
           <AgentPicker agents={agents.data ?? []} name={name ?? null} />
-          {search.session ? <span className="faint mono">{shortId(search.session)}</span> : null}
+          {search.session ? <span className="faint mono">{formatShortId(search.session)}</span> : null}
           {session.data?.forked_from ? (
             <Link className="dim row" to="/chat" search={{ session: session.data.forked_from }}>
               <Icon name="fork" small />
               <span>
-                forked from <span className="mono">{shortId(session.data.forked_from)}</span>
+                forked from <span className="mono">{formatShortId(session.data.forked_from)}</span>
               </span>
             </Link>
           ) : null}
@@ -56,11 +56,11 @@ export function Page() {
         <Thread
           key={`thread ${search.session ?? name ?? ""}`}
           agent={agent}
-          inherited={inherited}
+          inheritedRunIds={inheritedRunIds}
           run_ids={run_ids}
-          loading={search.session !== undefined && session.isPending}
+          isLoading={search.session !== undefined && session.isPending}
           forkableSessionId={
-            complete && search.session !== undefined && agent?.type === "autonomous" ? search.session : null
+            isComplete && search.session !== undefined && agent?.type === "autonomous" ? search.session : null
           }
         />
         {agent ? (
@@ -145,9 +145,9 @@ function SessionList({
           <Status status={run.status} iconOnly />
           <b>{run.agent_name}</b>
           <span className="faint">
-            <Ago at={run.created_at} />
+            <Age at={run.created_at} />
           </span>
-          <span className={`dim ellipsis ${styles["summary"]}`}>{summarizeRun(run) || statusLabel(run.status)}</span>
+          <span className={`dim ellipsis ${styles["summary"]}`}>{summarizeRun(run) || getStatusLabel(run.status)}</span>
         </Link>
       ))}
     </nav>

@@ -3,15 +3,15 @@ import { Button, IconButton } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import styles from "./composer.module.css";
 
-/** The queued messages. `statusLabel` says when unsent messages will be sent. */
+/** The queued messages. `getStatusLabel` says when unsent messages will be sent. */
 export function Queue({
   messages,
-  statusLabel,
+  getStatusLabel,
   sendNow,
   withdraw,
 }: {
   messages: readonly QueuedMessage[];
-  statusLabel: string;
+  getStatusLabel: string;
   sendNow: ((message: QueuedMessage) => void) | null;
   withdraw: (message: QueuedMessage) => void;
 }) {
@@ -22,7 +22,7 @@ export function Queue({
         <li key={message.id}>
           <Icon name={message.sent ? "send" : "wait"} />
           <span className="ellipsis grow">{message.text}</span>
-          <span className="faint">{message.sent ? "sent, not read yet" : statusLabel}</span>
+          <span className="faint">{message.sent ? "sent, not read yet" : getStatusLabel}</span>
           {message.sent ? null : (
             <>
               {sendNow ? (

@@ -10,23 +10,23 @@ import { EmptyState } from "../../parts/empty-state.tsx";
 import { Skeleton } from "../../parts/skeleton.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { Menu } from "../../parts/menu.tsx";
-import { shortId } from "../../parts/numbers.ts";
-import { Ago } from "../../parts/time.tsx";
+import { formatShortId } from "../../parts/numbers.ts";
+import { Age } from "../../parts/time.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
-import { draftKey, saveDraft } from "./draft.ts";
+import { getDraftKey, saveDraft } from "./draft.ts";
 import styles from "./page.module.css";
 
 interface Props {
   agent: Agent | null;
   /** Runs inherited from the conversations that this one was forked from. */
-  inherited: readonly string[];
+  inheritedRunIds: readonly string[];
   run_ids: readonly string[];
-  loading: boolean;
+  isLoading: boolean;
   /** The session's id, or null if the conversation cannot be forked at a turn. */
   forkableSessionId: string | null;
 }
 
-export function Thread({ agent, inherited, run_ids, loading, forkableSessionId }: Props) {
+export function Thread({ agent, inheritedRunIds, run_ids, isLoading, forkableSessionId }: Props) {
   const scrollBox = useRef<HTMLDivElement>(null);
   const followsEnd = useRef(true);
   /** The number of turns each run added. */
@@ -39,8 +39,8 @@ export function Thread({ agent, inherited, run_ids, loading, forkableSessionId }
     observer.observe(element.firstElementChild!);
     return () => observer.disconnect();
   }, []);
-  const allRunIds = [...inherited, ...run_ids];
-  const turnsBefore = (run_id: string): number =>
+  const allRunIds = [...inheritedRunIds, ...run_ids];
+  const countTurnsBefore = (run_id: string): number =>
     allRunIds.slice(0, allRunIds.indexOf(run_id)).reduce((sum, earlier) => sum + (turns.current.get(earlier) ?? 1), 0);
   return (
     <div
@@ -54,7 +54,7 @@ export function Thread({ agent, inherited, run_ids, loading, forkableSessionId }
       }
     >
       <div className={styles["runs"]}>
-        {loading ? (
+        {isLoading ? (
           <Skeleton rows={4} />
         ) : allRunIds.length === 0 ? (
           <EmptyState icon="chat" title={agent ? `Talk to ${agent.name}` : "Choose an agent"}>
@@ -68,9 +68,9 @@ export function Thread({ agent, inherited, run_ids, loading, forkableSessionId }
             <RunSection
               key={run_id}
               run_id={run_id}
-              forkedHere={inherited.length > 0 && index === inherited.length}
+              isFirstAfterFork={inheritedRunIds.length > 0 && index === inheritedRunIds.length}
               forkableSessionId={agent ? forkableSessionId : null}
-              turnsBefore={() => turnsBefore(run_id)}
+              countTurnsBefore={() => countTurnsBefore(run_id)}
               onTurns={(count) => void turns.current.set(run_id, count)}
             />
           ))
@@ -82,15 +82,15 @@ export function Thread({ agent, inherited, run_ids, loading, forkableSessionId }
 
 function RunSection({
   run_id,
-  forkedHere,
+  isFirstAfterFork,
   forkableSessionId,
-  turnsBefore,
+  countTurnsBefore,
   onTurns,
 }: {
   run_id: string;
-  forkedHere: boolean;
+  isFirstAfterFork: boolean;
   forkableSessionId: string | null;
-  turnsBefore: () => number;
+  countTurnsBefore: () => number;
   onTurns: (count: number) => void;
 }) {
   const run = useQuery(queries.run(run_id));
@@ -107,21 +107,21 @@ function RunSection({
             run_id={run_id}
             agent_name={agent_name}
             session_id={forkableSessionId}
-            turn={() => turnsBefore() + turn}
+            turn={() => countTurnsBefore() + turn}
           />
         );
   return (
-    <section aria-label={`Run ${shortId(run_id)}`}>
-      {forkedHere ? (
+    <section aria-label={`Run ${formatShortId(run_id)}`}>
+      {isFirstAfterFork ? (
         <p className={styles["forked"]}>
           <Icon name="fork" small /> forked here
         </p>
       ) : null}
       <p className={styles["mark"]}>
         <Link to="/runs/$runId" params={{ runId: run_id }}>
-          run <span className="mono">{shortId(run_id)}</span>
+          run <span className="mono">{formatShortId(run_id)}</span>
         </Link>
-        <Ago at={created_at} suffix=" ago" />
+        <Age at={created_at} suffix=" ago" />
       </p>
       <Conversation run={run.data} log={log} {...(menu ? { menu } : {})} />
     </section>
@@ -148,7 +148,7 @@ function TurnMenu({
     void navigate({ to: "/chat", search: { session: session_id, fork: turns } });
   const askAgain = (): void => {
     const keptTurns = turn() - 1;
-    saveDraft(draftKey(agent_name, keptTurns === 0 ? null : session_id, keptTurns === 0 ? null : keptTurns), text);
+    saveDraft(getDraftKey(agent_name, keptTurns === 0 ? null : session_id, keptTurns === 0 ? null : keptTurns), text);
     if (keptTurns > 0) forkAfter(keptTurns);
     // Nothing precedes the first turn, so start a new conversation.
     else void navigate({ to: "/chat", search: { agent: agent_name } });

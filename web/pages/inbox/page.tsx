@@ -13,12 +13,12 @@ import { toast, toastError } from "../../parts/toasts.tsx";
 
 /** Open questions of all runs, oldest first. */
 export function Page() {
-  const open = useQuery(queries.questions(true));
-  const closed = useQuery(queries.questions(false));
+  const openQuestions = useQuery(queries.questions(true));
+  const closedQuestions = useQuery(queries.questions(false));
   const agents = useQuery(queries.agents());
   const [currentIndex, setCurrentIndex] = useState(0);
   const [mode, setMode] = useState<{ id: string; mode: "edit" | "deny" } | null>(null);
-  const questions = open.data?.items ?? [];
+  const questions = openQuestions.data?.items ?? [];
   const current = questions[Math.min(currentIndex, questions.length - 1)];
   const getMode = (id: string) => (mode?.id === id ? mode.mode : "view");
   const toId = (question: { run_id: string; request_id: string }): string =>
@@ -43,12 +43,12 @@ export function Page() {
           ? "Inbox"
           : questions.length === 1
             ? "1 question is waiting for you"
-            : `${open.data?.count ?? 0} questions are waiting for you`}
+            : `${openQuestions.data?.count ?? 0} questions are waiting for you`}
       </h1>
-      {open.isError ? <ErrorNote error={open.error} /> : null}
+      {openQuestions.isError ? <ErrorNote error={openQuestions.error} /> : null}
       <div className="stack" style={{ maxWidth: 920 }}>
         <Card title="Open" note="oldest first" flush>
-          {open.isPending ? (
+          {openQuestions.isPending ? (
             <Skeleton rows={3} />
           ) : questions.length === 0 ? (
             <EmptyState icon="inbox" title="No open questions">
@@ -72,10 +72,10 @@ export function Page() {
             ))
           )}
         </Card>
-        {closed.data && closed.data.items.length > 0 ? (
+        {closedQuestions.data && closedQuestions.data.items.length > 0 ? (
           <Card title="Answered" note="newest last" flush>
             <ul>
-              {closed.data.items.slice(-20).map((question) => (
+              {closedQuestions.data.items.slice(-20).map((question) => (
                 <AnsweredRow key={toId(question)} question={question} />
               ))}
             </ul>

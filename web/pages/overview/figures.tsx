@@ -53,7 +53,7 @@ function Throughput({ stats, timeRange }: { stats: Stats; timeRange: string }) {
 
 function Cost({ stats: { cost } }: { stats: Stats }) {
   const spent = sum(cost, ({ cost_usd }) => cost_usd ?? 0);
-  const tokens = sum(cost, totalTokens);
+  const tokens = sum(cost, sumTokens);
   // A local model uses tokens but costs nothing.
   const unit = spent > 0 ? moneyUnit : tokenUnit;
   const agents = groupBy(cost, ({ agent_name }) => agent_name, unit.getValue).toSorted(([, a], [, b]) => b - a);
@@ -83,7 +83,7 @@ function Cost({ stats: { cost } }: { stats: Stats }) {
           <Bars
             bars={days.map(([day, value]) => ({
               key: day,
-              title: [`${day} · ${unit.show(value)}`, ...agentLines(cost, day, unit)].join("\n"),
+              title: [`${day} · ${unit.show(value)}`, ...formatAgentLines(cost, day, unit)].join("\n"),
               parts: [{ tone: "accent", value }],
             }))}
             label={`Cost by day: ${days.map(([day, value]) => `${day} ${unit.show(value)}`).join(", ")}`}
@@ -105,13 +105,13 @@ interface Unit {
 }
 
 const moneyUnit: Unit = { getValue: ({ cost_usd }) => cost_usd ?? 0, show: formatMoney };
-const tokenUnit: Unit = { getValue: totalTokens, show: (value) => formatCount(Math.round(value)) };
+const tokenUnit: Unit = { getValue: sumTokens, show: (value) => formatCount(Math.round(value)) };
 
-function totalTokens({ input_tokens, output_tokens }: CostRow): number {
+function sumTokens({ input_tokens, output_tokens }: CostRow): number {
   return input_tokens + output_tokens;
 }
 
-function agentLines(cost: readonly CostRow[], day: string, unit: Unit): string[] {
+function formatAgentLines(cost: readonly CostRow[], day: string, unit: Unit): string[] {
   return cost.filter((row) => row.day === day).map((row) => `${row.agent_name} ${unit.show(unit.getValue(row))}`);
 }
 

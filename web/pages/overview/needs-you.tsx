@@ -6,7 +6,7 @@ import { Card } from "../../parts/card.tsx";
 import { Skeleton } from "../../parts/skeleton.tsx";
 import { QuestionCard } from "../../parts/question-card.tsx";
 import { Status } from "../../parts/status.tsx";
-import { Ago } from "../../parts/time.tsx";
+import { Age } from "../../parts/time.tsx";
 import styles from "./needs-you.module.css";
 
 const maxQuestions = 3;
@@ -55,7 +55,7 @@ export function NeedsYou({ parked }: { parked: readonly RunRow[] }) {
                       : ""}
                 </span>
                 <span className="faint">
-                  <Ago at={run.created_at} />
+                  <Age at={run.created_at} />
                 </span>
               </li>
             ))}

@@ -12,7 +12,7 @@ import { Figures } from "./figures.tsx";
 import { NeedsYou } from "./needs-you.tsx";
 import { Runners } from "./runners.tsx";
 import { type OverviewSearch, timeRanges } from "./search.ts";
-import { Waiting } from "./waiting.tsx";
+import { WaitReasons } from "./wait-reasons.tsx";
 import styles from "./page.module.css";
 
 export function Page() {
@@ -69,7 +69,7 @@ export function Page() {
               </EmptyState>
             )}
           </Card>
-          {stats.data ? <Waiting stats={stats.data} /> : null}
+          {stats.data ? <WaitReasons stats={stats.data} /> : null}
         </div>
         <div className="stack">
           {stats.data ? (

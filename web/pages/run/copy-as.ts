@@ -1,6 +1,6 @@
 import type { Run } from "../../data/queries.ts";
 
-/** A curl command that repeats the run's request. */
+/** Returns a curl command that repeats the run's request. */
 export function toCurlCommand(run: Run): string {
   const body = {
     agent_name: run.agent_name,
@@ -13,7 +13,7 @@ export function toCurlCommand(run: Run): string {
   ].join(" \\\n");
 }
 
-/** A `drover run` command that repeats the run's request. */
+/** Returns a `drover run` command that repeats the run's request. */
 export function toDroverCommand(run: Run): string {
   const options = Object.entries(run.parameters).map(([name, value]) => {
     const text = typeof value === "string" ? value : JSON.stringify(value);

@@ -3,7 +3,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
 import type { StoredFile } from "../../../src/model/file.ts";
 import type { Run } from "../../data/queries.ts";
-import { Button, buttonClass } from "../../parts/button.tsx";
+import { Button, getButtonClass } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
 import { Code, Diff } from "../../parts/code.tsx";
 import { EmptyState } from "../../parts/empty-state.tsx";
@@ -59,12 +59,12 @@ export function Files({
         flush
       >
         <ul className={styles["list"]}>
-          {files.map((listed) => (
-            <li key={listed.path}>
-              <button type="button" aria-pressed={listed === file} onClick={() => choose(listed.path)}>
+          {files.map((entry) => (
+            <li key={entry.path}>
+              <button type="button" aria-pressed={entry === file} onClick={() => choose(entry.path)}>
                 <Icon name="file" />
-                <span className="ellipsis mono grow">{listed.path}</span>
-                <span className="faint">{formatBytes(listed.size)}</span>
+                <span className="ellipsis mono grow">{entry.path}</span>
+                <span className="faint">{formatBytes(entry.size)}</span>
               </button>
             </li>
           ))}
@@ -74,7 +74,7 @@ export function Files({
         title={<span className="mono">{file.path}</span>}
         note={`${formatBytes(file.size)} · ${file.media_type}`}
         actions={
-          <a className={buttonClass("plain")} href={toUrl(run, file)} download>
+          <a className={getButtonClass("plain")} href={toUrl(run, file)} download>
             <Icon name="download" /> Download
           </a>
         }
@@ -86,7 +86,7 @@ export function Files({
 }
 
 function Preview({ run, file }: { run: Run; file: StoredFile }) {
-  const kind = previewKind(file);
+  const kind = getPreviewKind(file);
   const text = useQuery({
     queryKey: ["file", file.sha256],
     enabled: kind !== "image" && kind !== "none",
@@ -137,14 +137,18 @@ function Csv({ text }: { text: string }) {
   );
 }
 
-/** Quoted cells may contain commas and doubled quotes. */
+/** Splits a CSV line into cells. Quoted cells may contain commas and doubled quotes. */
 function parseCells(line: string): string[] {
   return [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(
     ([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain ?? "",
   );
 }
 
-function previewKind({ path, media_type, size }: StoredFile): "image" | "markdown" | "diff" | "csv" | "text" | "none" {
+function getPreviewKind({
+  path,
+  media_type,
+  size,
+}: StoredFile): "image" | "markdown" | "diff" | "csv" | "text" | "none" {
   if (/^image\/(?:png|jpeg|gif|webp)$/.test(media_type)) return "image";
   if (size > maxPreviewBytes) return "none";
   if (/\.(?:diff|patch)$/.test(path)) return "diff";
@@ -161,7 +165,7 @@ function toUrl(run: Run, { path }: StoredFile): string {
 }
 
 async function saveAll(run: Run, files: readonly StoredFile[]): Promise<void> {
-  const { zip } = await import("./zip.ts");
+  const { buildZip } = await import("./zip.ts");
   const contents = await Promise.all(
     files.map(async (file) => {
       const response = await fetch(toUrl(run, file));
@@ -170,5 +174,5 @@ async function saveAll(run: Run, files: readonly StoredFile[]): Promise<void> {
       return { path: file.path, bytes: new Uint8Array(await response.arrayBuffer()) };
     }),
   );
-  saveAs(zip(contents), `${run.agent_name}-${run.run_id.slice(-8)}.zip`);
+  saveAs(buildZip(contents), `${run.agent_name}-${run.run_id.slice(-8)}.zip`);
 }

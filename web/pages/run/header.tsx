@@ -8,9 +8,9 @@ import { useRunnerNames } from "../../data/runner-names.ts";
 import { Button } from "../../parts/button.tsx";
 import { copyText, CopyButton } from "../../parts/command.tsx";
 import { Menu } from "../../parts/menu.tsx";
-import { formatCount, formatMoney, shortId } from "../../parts/numbers.ts";
+import { formatCount, formatMoney, formatShortId } from "../../parts/numbers.ts";
 import { Status } from "../../parts/status.tsx";
-import { Ago, Duration } from "../../parts/time.tsx";
+import { Age, Duration } from "../../parts/time.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
 import { toDroverCommand, toCurlCommand } from "./copy-as.ts";
 import styles from "./header.module.css";
@@ -85,11 +85,11 @@ function Actions({ run }: { run: Run }) {
         disabledReason={agent ? null : "This agent no longer exists"}
         onClick={() => setDialogMode("start")}
       >
-        Edit and re-run
+        Edit and run again
       </Button>
       {ended ? (
         <Button icon="retry" onClick={retry}>
-          Re-run
+          Retry
         </Button>
       ) : (
         <Button
@@ -111,16 +111,16 @@ function Actions({ run }: { run: Run }) {
 }
 
 function Facts({ run }: { run: Run }) {
-  const nameOf = useRunnerNames();
+  const getRunnerName = useRunnerNames();
   const children = useQuery(queries.recentRuns({ parent_run_id: run.run_id }, 100)).data ?? [];
   const tokens = run.usage ? run.usage.input_tokens + run.usage.output_tokens : null;
   return (
     <div className={styles["facts"]}>
       <span className="mono row">
-        {shortId(run.run_id)} <CopyButton text={run.run_id} label="Copy the run's id" />
+        {formatShortId(run.run_id)} <CopyButton text={run.run_id} label="Copy the run's id" />
       </span>
       <span>
-        created <Ago at={run.created_at} suffix=" ago" />
+        created <Age at={run.created_at} suffix=" ago" />
       </span>
       {run.started_at ? (
         <span>
@@ -128,7 +128,7 @@ function Facts({ run }: { run: Run }) {
         </span>
       ) : null}
       {run.exit_code === null ? null : <span>exit {run.exit_code}</span>}
-      {run.runner_id ? <span>runner {nameOf(run.runner_id)}</span> : null}
+      {run.runner_id ? <span>runner {getRunnerName(run.runner_id)}</span> : null}
       {run.schedule ? (
         <Link to="/schedules" search={{ agent: run.agent_name }}>
           schedule · {run.schedule}
@@ -142,7 +142,7 @@ function Facts({ run }: { run: Run }) {
       {run.usage?.cost_usd ? <span>{formatMoney(run.usage.cost_usd)}</span> : null}
       {run.session_id ? (
         <Link to="/runs" search={{ session: run.session_id }}>
-          session <span className="mono">{shortId(run.session_id)}</span>
+          session <span className="mono">{formatShortId(run.session_id)}</span>
         </Link>
       ) : null}
       {children.length > 0 ? (
@@ -155,7 +155,7 @@ function Facts({ run }: { run: Run }) {
       {run.retry_of ? <RunLink label="retry of" run_id={run.retry_of} /> : null}
       {run.forked_from ? (
         <Link to="/runs" search={{ session: run.forked_from }}>
-          forked from <span className="mono">{shortId(run.forked_from)}</span>
+          forked from <span className="mono">{formatShortId(run.forked_from)}</span>
         </Link>
       ) : null}
       {run.repo_sha ? <span className="mono">@{run.repo_sha.slice(0, 7)}</span> : null}
@@ -174,7 +174,7 @@ function Facts({ run }: { run: Run }) {
 function RunLink({ label, run_id }: { label: string; run_id: string }) {
   return (
     <Link to="/runs/$runId" params={{ runId: run_id }}>
-      {label} <span className="mono">{shortId(run_id)}</span>
+      {label} <span className="mono">{formatShortId(run_id)}</span>
     </Link>
   );
 }

@@ -15,19 +15,19 @@ import { formatDateTime } from "../../parts/time.tsx";
 import styles from "./log.module.css";
 
 export function Log({ run, log }: { run: Run; log: RunLog }) {
-  const all = useMemo(() => toLogLines(log.events), [log.events]);
+  const allLines = useMemo(() => toLogLines(log.events), [log.events]);
   const [search, setSearch] = useState("");
   const [stream, setStream] = useState<"all" | "stdout" | "stderr">("all");
   const [wrap, setWrap] = useState(true);
   const [timeFormat, setTimeFormat] = useState<TimeFormat>("none");
   const lines = useMemo(() => {
     const searchText = search.toLowerCase();
-    return all.filter(
+    return allLines.filter(
       (line) =>
         (stream === "all" || line.stream === stream) &&
         (searchText === "" || line.text.toLowerCase().includes(searchText)),
     );
-  }, [all, search, stream]);
+  }, [allLines, search, stream]);
   const connection = useConnection();
   const isActive = !hasEnded(run.status);
   return (
@@ -62,7 +62,7 @@ export function Log({ run, log }: { run: Run; log: RunLog }) {
             ? "Reconnecting; no output will be lost"
             : `${formatCount(lines.length)} lines`}
         </span>
-        <Button icon="download" variant="quiet" onClick={() => download(run, all)}>
+        <Button icon="download" variant="quiet" onClick={() => download(run, allLines)}>
           Raw
         </Button>
       </div>
@@ -71,7 +71,7 @@ export function Log({ run, log }: { run: Run; log: RunLog }) {
           <p>{isActive ? "Output appears here as the run writes it." : "This run wrote nothing."}</p>
         </EmptyState>
       ) : (
-        <Lines lines={lines} wrap={wrap} formatTime={timeFormatter(timeFormat, run)} loaded={log.loaded} />
+        <Lines lines={lines} wrap={wrap} formatTime={createTimeFormatter(timeFormat, run)} isLoaded={log.isLoaded} />
       )}
     </Card>
   );
@@ -79,13 +79,13 @@ export function Log({ run, log }: { run: Run; log: RunLog }) {
 
 type TimeFormat = "none" | "clock" | "since";
 
-function timeFormatter(format: TimeFormat, { started_at, created_at }: Run): ((at: string) => string) | null {
+function createTimeFormatter(format: TimeFormat, { started_at, created_at }: Run): ((at: string) => string) | null {
   const start = Date.parse(started_at ?? created_at);
   if (format === "none") return null;
-  return format === "clock" ? clockTime : (at) => `+${((Date.parse(at) - start) / 1000).toFixed(3)}s`;
+  return format === "clock" ? formatClockTime : (at) => `+${((Date.parse(at) - start) / 1000).toFixed(3)}s`;
 }
 
-function clockTime(at: string): string {
+function formatClockTime(at: string): string {
   const time = new Date(at);
   return `${time.toLocaleTimeString("en-GB")}.${String(time.getMilliseconds()).padStart(3, "0")}`;
 }
@@ -94,16 +94,16 @@ function Lines({
   lines,
   wrap,
   formatTime,
-  loaded,
+  isLoaded,
 }: {
   lines: readonly LogLine[];
   wrap: boolean;
   formatTime: ((at: string) => string) | null;
-  loaded: boolean;
+  isLoaded: boolean;
 }) {
   const scrollBox = useRef<HTMLDivElement>(null);
   const linkedLine = useMemo(() => Number(/^#L(\d+)$/.exec(location.hash)?.[1] ?? 0), []);
-  const [markedLine, setMarkedLine] = useState(linkedLine);
+  const [highlightedLine, setHighlightedLine] = useState(linkedLine);
   const [follow, setFollow] = useState(linkedLine === 0);
   const rows = useVirtualizer({
     count: lines.length,
@@ -115,17 +115,17 @@ function Lines({
     if (follow) rows.scrollToIndex(lines.length - 1, { align: "end" });
   }, [follow, lines.length, wrap]);
   useEffect(() => {
-    if (!loaded || linkedLine === 0) return;
-    const index = lines.findIndex(({ no }) => no === linkedLine);
+    if (!isLoaded || linkedLine === 0) return;
+    const index = lines.findIndex(({ number }) => number === linkedLine);
     if (index >= 0) rows.scrollToIndex(index, { align: "center" });
-  }, [loaded]);
+  }, [isLoaded]);
   const onScroll = (): void => {
     const { scrollTop, clientHeight, scrollHeight } = scrollBox.current!;
     setFollow(scrollTop + clientHeight > scrollHeight - 40);
   };
-  const mark = (no: number): void => {
-    setMarkedLine(no);
-    history.replaceState(history.state, "", `#L${no}`);
+  const highlight = (number: number): void => {
+    setHighlightedLine(number);
+    history.replaceState(history.state, "", `#L${number}`);
   };
   return (
     <div className={styles["frame"]}>
@@ -141,19 +141,24 @@ function Lines({
       >
         <div style={{ height: rows.getTotalSize(), position: "relative" }}>
           {rows.getVirtualItems().map(({ index, start, key }) => {
-            const { no, at, stream, text } = lines[index]!;
+            const { number, at, stream, text } = lines[index]!;
             return (
               <div
                 key={key}
                 ref={rows.measureElement}
                 data-index={index}
                 data-stream={stream}
-                data-marked={no === markedLine || undefined}
+                data-highlighted={number === highlightedLine || undefined}
                 className={styles["line"]}
                 style={{ transform: `translateY(${start}px)` }}
               >
-                <button type="button" tabIndex={-1} aria-label={`Link to line ${no}`} onClick={() => mark(no)}>
-                  {no}
+                <button
+                  type="button"
+                  tabIndex={-1}
+                  aria-label={`Link to line ${number}`}
+                  onClick={() => highlight(number)}
+                >
+                  {number}
                 </button>
                 {formatTime ? (
                   <time dateTime={at} title={formatDateTime(at)}>

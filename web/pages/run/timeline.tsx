@@ -30,7 +30,7 @@ export function Timeline({ run, log, selectedId }: { run: Run; log: RunLog; sele
   const failures = steps.filter(({ tone, depth }) => tone === "bad" && depth > 0).length;
   const searchText = search.trim().toLowerCase();
   const isFiltered = searchText !== "" || onlyFailures;
-  const { isFolded, toggle, childrenOf } = useFolds(steps, selected);
+  const { isFolded, toggle, countChildren } = useFolds(steps, selected);
   const visibleSteps = steps.filter(
     (item) =>
       (searchText === "" || matchesText(item, searchText)) &&
@@ -45,7 +45,7 @@ export function Timeline({ run, log, selectedId }: { run: Run; log: RunLog; sele
       replace: true,
       resetScroll: false,
     });
-  if (!log.loaded && steps.length === 0) return <Skeleton rows={6} />;
+  if (!log.isLoaded && steps.length === 0) return <Skeleton rows={6} />;
   return (
     <div className={styles["panes"]}>
       <Card flush>
@@ -71,7 +71,7 @@ export function Timeline({ run, log, selectedId }: { run: Run; log: RunLog; sele
         ) : null}
         <ol className={styles["steps"]} aria-label="Steps">
           {visibleSteps.map((item) => {
-            const children = isFiltered ? 0 : childrenOf(item);
+            const children = isFiltered ? 0 : countChildren(item);
             const open = children > 0 && !isFolded(item, true);
             return (
               <li key={item.id} className={styles["item"]}>
@@ -125,40 +125,40 @@ const maxUnfoldedSteps = 40;
 
 /** Lets the user fold the tools of a turn. In a long run, turns whose tools all succeeded start folded. */
 function useFolds(steps: readonly Step[], selected: Step | null) {
-  const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
+  const [toggledIds, setToggledIds] = useState<ReadonlySet<string>>(new Set());
   const groups = useMemo(() => {
-    const turnOf = new Map<Step, Step>();
+    const turnByStep = new Map<Step, Step>();
     const children = new Map<Step, Step[]>();
     let turn: Step | null = null;
     for (const step of steps) {
       if (step.depth < 2) turn = step.detail.kind === "turn" ? step : null;
       else if (turn) {
-        turnOf.set(step, turn);
+        turnByStep.set(step, turn);
         children.set(turn, [...(children.get(turn) ?? []), step]);
       }
     }
-    return { turnOf, children };
+    return { turnByStep, children };
   }, [steps]);
-  const selectedTurn = selected ? groups.turnOf.get(selected) : undefined;
+  const selectedTurn = selected ? groups.turnByStep.get(selected) : undefined;
   const isClosed = (turn: Step): boolean => {
     const children = groups.children.get(turn) ?? [];
     const foldedByDefault =
       steps.length > maxUnfoldedSteps && turn !== selectedTurn && children.every(({ tone }) => tone === "ok");
-    return foldedByDefault !== toggled.has(turn.id);
+    return foldedByDefault !== toggledIds.has(turn.id);
   };
   return {
     /** Whether the step's turn is folded. With `isTurn`, the step itself is the turn. */
     isFolded: (step: Step, isTurn = false): boolean => {
-      const turn = isTurn ? step : groups.turnOf.get(step);
+      const turn = isTurn ? step : groups.turnByStep.get(step);
       return turn !== undefined && isClosed(turn);
     },
     toggle: (id: string) =>
-      setToggled((before) => {
-        const next = new Set(before);
+      setToggledIds((previous) => {
+        const next = new Set(previous);
         if (!next.delete(id)) next.add(id);
         return next;
       }),
-    childrenOf: (step: Step): number => groups.children.get(step)?.length ?? 0,
+    countChildren: (step: Step): number => groups.children.get(step)?.length ?? 0,
   };
 }
 

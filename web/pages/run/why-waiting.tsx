@@ -7,7 +7,7 @@ import { formatDateTime } from "../../parts/time.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
 import styles from "./why-waiting.module.css";
 
-const parkedTexts = {
+const parkedDescriptions = {
   approval: "is waiting for an answer and uses no runner until then",
   budget: "has spent its budget",
   usage_limit: "has reached the usage limit of its account",
@@ -20,7 +20,7 @@ export function WhyWaiting({ run }: { run: Run }) {
       ? (reasons.data?.why ?? []).map(({ detail }) => detail)
       : run.status === "parked" && run.parked_why
         ? [
-            `The run ${parkedTexts[run.parked_why]}${run.parked_until ? `, and continues automatically at ${formatDateTime(run.parked_until)}` : ""}.`,
+            `The run ${parkedDescriptions[run.parked_why]}${run.parked_until ? `, and continues automatically at ${formatDateTime(run.parked_until)}` : ""}.`,
           ]
         : [];
   if (lines.length === 0) return null;

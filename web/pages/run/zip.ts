@@ -5,11 +5,11 @@ interface Entry {
 
 /** 1 January 1980, the earliest date in the format. A run's files have no timestamps. */
 const earliestDate = 33;
-/** Flag: file names are UTF-8. */
+/** The flag that says that file names are UTF-8. */
 const utf8Names = 0x800;
 
 /** Builds an uncompressed ZIP archive. */
-export function zip(entries: readonly Entry[]): Blob {
+export function buildZip(entries: readonly Entry[]): Blob {
   const parts: Uint8Array<ArrayBuffer>[] = [];
   const directory: Uint8Array<ArrayBuffer>[] = [];
   let offset = 0;
@@ -27,16 +27,16 @@ export function zip(entries: readonly Entry[]): Blob {
       [2, name.length],
       [2, 0],
     ];
-    const local = record([[4, 0x04034b50], ...fileFields]);
+    const local = encodeFields([[4, 0x04034b50], ...fileFields]);
     directory.push(
-      record([[4, 0x02014b50], [2, 20], ...fileFields, [2, 0], [2, 0], [2, 0], [4, 0], [4, offset]]),
+      encodeFields([[4, 0x02014b50], [2, 20], ...fileFields, [2, 0], [2, 0], [2, 0], [4, 0], [4, offset]]),
       name,
     );
     parts.push(local, name, bytes);
     offset += local.length + name.length + bytes.length;
   }
   const size = directory.reduce((sum, { length }) => sum + length, 0);
-  const end = record([
+  const end = encodeFields([
     [4, 0x06054b50],
     [2, 0],
     [2, 0],
@@ -51,7 +51,7 @@ export function zip(entries: readonly Entry[]): Blob {
 
 type Field = [bytes: 2 | 4, value: number];
 
-function record(fields: readonly Field[]): Uint8Array<ArrayBuffer> {
+function encodeFields(fields: readonly Field[]): Uint8Array<ArrayBuffer> {
   const view = new DataView(new ArrayBuffer(fields.reduce((sum, [bytes]) => sum + bytes, 0)));
   let offset = 0;
   for (const [bytes, value] of fields) {

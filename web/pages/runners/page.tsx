@@ -9,7 +9,7 @@ import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Heartbeat, RunnerState, Slots } from "../../parts/runner.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
-import { Ago } from "../../parts/time.tsx";
+import { Age } from "../../parts/time.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
 
 export function Page() {
@@ -30,7 +30,7 @@ export function Page() {
         ) : (
           <Table
             label="Runners"
-            columns={columns(me.data?.role === "admin" || me.data?.role === "user")}
+            columns={buildColumns(me.data?.role === "admin" || me.data?.role === "user")}
             rows={runners.data ?? []}
             getKey={({ runner_id }) => runner_id}
           />
@@ -40,7 +40,7 @@ export function Page() {
   );
 }
 
-const columns = (canDrain: boolean): Column<Runner>[] => [
+const buildColumns = (canDrain: boolean): Column<Runner>[] => [
   { head: "State", cell: (runner) => <RunnerState status={runner.status} /> },
   {
     head: "Profile",
@@ -68,7 +68,7 @@ const columns = (canDrain: boolean): Column<Runner>[] => [
   },
   { head: "Slots", cell: (runner) => <Slots {...runner} /> },
   { head: "Heartbeat", right: true, cell: ({ last_seen_at }) => <Heartbeat at={last_seen_at} /> },
-  { head: "Since", right: true, tone: "faint", cell: ({ registered_at }) => <Ago at={registered_at} /> },
+  { head: "Since", right: true, tone: "faint", cell: ({ registered_at }) => <Age at={registered_at} /> },
   { head: "Actions", hideHeader: true, right: true, cell: (runner) => <Drain runner={runner} canDrain={canDrain} /> },
 ];
 

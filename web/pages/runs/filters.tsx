@@ -5,8 +5,8 @@ import type { Agent } from "../../data/queries.ts";
 import { IconButton } from "../../parts/button.tsx";
 import { Chip, chipClass } from "../../parts/chip.tsx";
 import { Menu } from "../../parts/menu.tsx";
-import { shortId } from "../../parts/numbers.ts";
-import { statusLabel } from "../../parts/status.tsx";
+import { formatShortId } from "../../parts/numbers.ts";
+import { getStatusLabel } from "../../parts/status.tsx";
 import { type RunsSearch, timeRanges } from "./search.ts";
 import styles from "./filters.module.css";
 
@@ -25,9 +25,9 @@ export function Filters({ search, agents }: { search: RunsSearch; agents: readon
     <>
       <SearchBox text={search.search ?? ""} onChange={(text) => set({ search: text === "" ? undefined : text })} />
       <Menu
-        trigger={<Chip label="Status" value={search.status?.map(statusLabel).join(", ") ?? "any"} />}
+        trigger={<Chip label="Status" value={search.status?.map(getStatusLabel).join(", ") ?? "any"} />}
         entries={runStatuses.map((status) => ({
-          text: statusLabel(status),
+          text: getStatusLabel(status),
           checked: selectedStatuses.has(status),
           onSelect: () => {
             const next = runStatuses.filter((candidate) => (candidate === status) !== selectedStatuses.has(candidate));
@@ -54,8 +54,8 @@ export function Filters({ search, agents }: { search: RunsSearch; agents: readon
       {(["session", "parent"] as const).map((name) =>
         search[name] === undefined ? null : (
           <span key={name} className={chipClass}>
-            {name === "session" ? "Session" : "Started by"} <b className="mono">{shortId(search[name])}</b>
-            <IconButton icon="close" label={`Any ${name}`} onClick={() => set({ [name]: undefined })} />
+            {name === "session" ? "Session" : "Started by"} <b className="mono">{formatShortId(search[name])}</b>
+            <IconButton icon="close" label={`Clear the ${name} filter`} onClick={() => set({ [name]: undefined })} />
           </span>
         ),
       )}
@@ -65,23 +65,23 @@ export function Filters({ search, agents }: { search: RunsSearch; agents: readon
 
 /** Searches when the user stops typing or presses Enter. */
 function SearchBox({ text, onChange }: { text: string; onChange: (text: string) => void }) {
-  const [typed, setTyped] = useState(text);
+  const [typedText, setTypedText] = useState(text);
   const onPause = useEffectEvent(onChange);
-  useEffect(() => setTyped(text), [text]);
+  useEffect(() => setTypedText(text), [text]);
   useEffect(() => {
-    if (typed.trim() === text) return;
-    const timer = setTimeout(() => onPause(typed.trim()), 250);
+    if (typedText.trim() === text) return;
+    const timer = setTimeout(() => onPause(typedText.trim()), 250);
     return () => clearTimeout(timer);
-  }, [typed, text]);
+  }, [typedText, text]);
   return (
     <input
       type="search"
       className={styles["search"]}
       aria-label="Search runs"
       placeholder="Search prompts, results, tool input"
-      value={typed}
-      onChange={(event) => setTyped(event.target.value)}
-      onKeyDown={(event) => event.key === "Enter" && onChange(typed.trim())}
+      value={typedText}
+      onChange={(event) => setTypedText(event.target.value)}
+      onKeyDown={(event) => event.key === "Enter" && onChange(typedText.trim())}
     />
   );
 }

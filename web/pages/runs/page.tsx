@@ -21,20 +21,20 @@ export function Page() {
   const search = useSearch({ strict: false }) as RunsSearch;
   const filter = useMemo(() => toFilter(search), [search]);
   const query = useInfiniteQuery(queries.runs(filter));
-  const all = useMemo(() => (query.data?.pages ?? []).flatMap(({ items }) => items), [query.data]);
-  const { visibleRuns, newCount, showNew } = useSteadyList(all, JSON.stringify(filter));
+  const allRuns = useMemo(() => (query.data?.pages ?? []).flatMap(({ items }) => items), [query.data]);
+  const { visibleRuns, newCount, showNew } = useSteadyList(allRuns, JSON.stringify(filter));
   const [currentIndex, setCurrentIndex] = useState<number | null>(null);
   const [selectedIds, setSelectedIds] = useState<ReadonlySet<string>>(new Set());
   const navigate = useNavigate();
   const agents = useQuery(queries.agents());
   const toggle = (run_id: string): void =>
-    setSelectedIds((before) => {
-      const next = new Set(before);
+    setSelectedIds((previous) => {
+      const next = new Set(previous);
       if (!next.delete(run_id)) next.add(run_id);
       return next;
     });
   const move = (by: number): void =>
-    setCurrentIndex((before) => Math.max(0, Math.min(visibleRuns.length - 1, before === null ? 0 : before + by)));
+    setCurrentIndex((previous) => Math.max(0, Math.min(visibleRuns.length - 1, previous === null ? 0 : previous + by)));
   useKeys({
     j: () => move(1),
     k: () => move(-1),
@@ -53,7 +53,9 @@ export function Page() {
         <Filters search={search} agents={agents.data ?? []} />
         <span className="row push">
           <span role="status" aria-live="polite">
-            {newCount > 0 ? <Button onClick={showNew}>{newCount} new</Button> : null}
+            {newCount > 0 ? (
+              <Button onClick={showNew}>{newCount === 1 ? "Show 1 new run" : `Show ${newCount} new runs`}</Button>
+            ) : null}
           </span>
           <Button variant="primary" icon="runs" onClick={() => void navigate({ to: "/agents" })}>
             Run an agent
@@ -96,16 +98,16 @@ export function Page() {
 }
 
 /** Updates rows in place but adds new ones only on request, so that rows do not move under the pointer. */
-function useSteadyList(all: readonly RunRow[], key: string) {
-  const [seen, setSeen] = useState<{ key: string; newest: string } | null>(null);
-  const newest = all[0]?.run_id ?? "";
+function useSteadyList(allRuns: readonly RunRow[], key: string) {
+  const [shownState, setShownState] = useState<{ key: string; newest: string } | null>(null);
+  const newest = allRuns[0]?.run_id ?? "";
   useEffect(() => {
-    if (all.length > 0 && seen?.key !== key) setSeen({ key, newest });
-  }, [all.length, key, newest, seen]);
+    if (allRuns.length > 0 && shownState?.key !== key) setShownState({ key, newest });
+  }, [allRuns.length, key, newest, shownState]);
   // Run ids sort by time.
-  const limit = seen?.key === key ? seen.newest : newest;
-  const visibleRuns = useMemo(() => all.filter(({ run_id }) => run_id <= limit), [all, limit]);
-  return { visibleRuns, newCount: all.length - visibleRuns.length, showNew: () => setSeen({ key, newest }) };
+  const limit = shownState?.key === key ? shownState.newest : newest;
+  const visibleRuns = useMemo(() => allRuns.filter(({ run_id }) => run_id <= limit), [allRuns, limit]);
+  return { visibleRuns, newCount: allRuns.length - visibleRuns.length, showNew: () => setShownState({ key, newest }) };
 }
 
 function useLoadMore(hasMore: boolean, load: () => void): void {
@@ -121,8 +123,8 @@ function useLoadMore(hasMore: boolean, load: () => void): void {
 }
 
 function BulkActions({ rows, clear }: { rows: readonly RunRow[]; clear: () => void }) {
-  const active = rows.filter(({ status }) => !hasEnded(status));
-  const ended = rows.filter(({ status }) => hasEnded(status));
+  const activeRuns = rows.filter(({ status }) => !hasEnded(status));
+  const endedRuns = rows.filter(({ status }) => hasEnded(status));
   const applyToAll = async (
     pastTense: string,
     runs: readonly RunRow[],
@@ -142,17 +144,17 @@ function BulkActions({ rows, clear }: { rows: readonly RunRow[]; clear: () => vo
       <Button
         variant="danger"
         icon="stop"
-        disabledReason={active.length === 0 ? "All selected runs have finished" : null}
-        onClick={() => void applyToAll("Stopped", active, (run_id) => api.runs.stop(run_id))}
+        disabledReason={activeRuns.length === 0 ? "All selected runs have finished" : null}
+        onClick={() => void applyToAll("Stopped", activeRuns, (run_id) => api.runs.stop(run_id))}
       >
-        Stop {active.length > 0 ? active.length : ""}
+        Stop {activeRuns.length > 0 ? activeRuns.length : ""}
       </Button>
       <Button
         icon="retry"
-        disabledReason={ended.length === 0 ? "None of the selected runs has finished" : null}
-        onClick={() => void applyToAll("Re-ran", ended, (run_id) => api.runs.retry(run_id))}
+        disabledReason={endedRuns.length === 0 ? "None of the selected runs has finished" : null}
+        onClick={() => void applyToAll("Retried", endedRuns, (run_id) => api.runs.retry(run_id))}
       >
-        Re-run {ended.length > 0 ? ended.length : ""}
+        Retry {endedRuns.length > 0 ? endedRuns.length : ""}
       </Button>
       <Button variant="quiet" onClick={clear}>
         Clear

@@ -43,12 +43,12 @@ export function toFilter({ status, agent, last, session, parent, search }: RunsS
     ...(parent === undefined ? {} : { parent_run_id: parent }),
     // The coordinator cannot search for text without letters or digits.
     ...(search !== undefined && /[\p{L}\p{N}]/u.test(search) ? { search } : {}),
-    ...(last === undefined ? {} : { since: startOfRange(last) }),
+    ...(last === undefined ? {} : { since: getStartOfRange(last) }),
   };
 }
 
 /** The start of the time range, rounded to the minute so that the query key stays stable. */
-function startOfRange(hours: number): string {
+function getStartOfRange(hours: number): string {
   return new Date(Math.floor((Date.now() - hours * 3_600_000) / 60_000) * 60_000).toISOString();
 }
 

@@ -47,7 +47,7 @@ export function toDraft(schedule: Schedule | null, agent_name: string, browserZo
   };
 }
 
-/** null while no timing has been entered. */
+/** Returns the timing of a draft, or null while none has been entered. */
 export function toTiming({ kind, cron, every, timezone }: Draft): Timing | null {
   const text = (kind === "cron" ? cron : every).trim();
   if (text === "" || timezone.trim() === "") return null;

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { api } from "../../data/client.ts";
-import { errorsByField } from "../../data/errors-by-field.ts";
+import { getErrorsByField } from "../../data/errors-by-field.ts";
 import { queries, type Schedule } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
@@ -32,9 +32,9 @@ export function ScheduleForm({
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
   const agents = useQuery(queries.agents()).data ?? [];
-  const set = (change: Partial<Draft>): void => setDraft((before) => ({ ...before, ...change }));
+  const set = (change: Partial<Draft>): void => setDraft((previous) => ({ ...previous, ...change }));
   const preview = usePreview(toTiming(draft));
-  const faults = errorsByField(error);
+  const faults = getErrorsByField(error);
   const agent = agents.find(({ name }) => name === draft.agent_name);
   const names = [...new Set([...agents.map(({ name }) => name), draft.agent_name])].filter(Boolean).sort();
   const isProcedural = agent?.type === "procedural";
@@ -89,7 +89,7 @@ export function ScheduleForm({
                   )}
                 </Field>
               </div>
-              <TimingFields draft={draft} faults={errorsByField(preview.query.error)} onChange={set} />
+              <TimingFields draft={draft} faults={getErrorsByField(preview.query.error)} onChange={set} />
             </div>
           </Card>
           <PolicyFields draft={draft} faults={faults} isProcedural={isProcedural} onChange={set} />
@@ -122,7 +122,7 @@ export function ScheduleForm({
                     schema={agent.parameters_schema}
                     values={draft.parameters}
                     onChange={(parameters) => set({ parameters })}
-                    faults={errorsByField(error, "body.parameters")}
+                    faults={getErrorsByField(error, "body.parameters")}
                   />
                 ) : null}
               </div>

@@ -7,10 +7,10 @@ import { Command } from "../../parts/command.tsx";
 import { EmptyState } from "../../parts/empty-state.tsx";
 import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
-import { shortId } from "../../parts/numbers.ts";
-import { SlotState, slotReason } from "../../parts/slot.tsx";
+import { formatShortId } from "../../parts/numbers.ts";
+import { SlotState, describeSlotReason } from "../../parts/slot.tsx";
 import { type Column, Table, tableLink } from "../../parts/table.tsx";
-import { Ago, formatInZone } from "../../parts/time.tsx";
+import { Age, formatInZone } from "../../parts/time.tsx";
 import { revealDirectionMarks } from "../../parts/reveal-direction-marks.ts";
 
 /** Each slot with its run, or with the reason why it has none. */
@@ -29,7 +29,7 @@ export function History({ schedule }: { schedule: Schedule }) {
             <Command text={`drover schedules run ${schedule.name}`} />
           </EmptyState>
         ) : (
-          <Table label="History" columns={columns(schedule.timezone)} rows={slots} getKey={({ slot }) => slot} />
+          <Table label="History" columns={buildColumns(schedule.timezone)} rows={slots} getKey={({ slot }) => slot} />
         )}
       </Card>
       {query.hasNextPage ? (
@@ -41,7 +41,7 @@ export function History({ schedule }: { schedule: Schedule }) {
   );
 }
 
-const columns = (timezone: string): Column<Slot>[] => [
+const buildColumns = (timezone: string): Column<Slot>[] => [
   { head: "Outcome", cell: (slot) => <SlotState slot={slot} /> },
   { head: "Slot", cell: ({ slot }) => formatInZone(slot, timezone) },
   {
@@ -51,7 +51,7 @@ const columns = (timezone: string): Column<Slot>[] => [
         <span className="faint">none</span>
       ) : (
         <Link className={tableLink} to="/runs/$runId" params={{ runId: run_id }}>
-          <span className="mono">{shortId(run_id)}</span>
+          <span className="mono">{formatShortId(run_id)}</span>
         </Link>
       ),
   },
@@ -59,8 +59,8 @@ const columns = (timezone: string): Column<Slot>[] => [
   {
     head: "Reason",
     tone: "dim",
-    title: (slot) => revealDirectionMarks(slotReason(slot)),
-    cell: (slot) => revealDirectionMarks(slotReason(slot)) || "—",
+    title: (slot) => revealDirectionMarks(describeSlotReason(slot)),
+    cell: (slot) => revealDirectionMarks(describeSlotReason(slot)) || "—",
   },
-  { head: "Decided", right: true, tone: "faint", cell: ({ at }) => <Ago at={at} suffix=" ago" /> },
+  { head: "Decided", right: true, tone: "faint", cell: ({ at }) => <Age at={at} suffix=" ago" /> },
 ];

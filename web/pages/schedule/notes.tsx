@@ -2,12 +2,12 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { queries, type Schedule } from "../../data/queries.ts";
 import { Icon } from "../../parts/icon.tsx";
-import { slotReason } from "../../parts/slot.tsx";
+import { describeSlotReason } from "../../parts/slot.tsx";
 import { tableLink } from "../../parts/table.tsx";
 import styles from "./page.module.css";
 
 /** Explains where to edit a schedule that an agent defines. */
-export function DefinedBy({ schedule: { source, agent_name } }: { schedule: Schedule }) {
+export function DefinitionNote({ schedule: { source, agent_name } }: { schedule: Schedule }) {
   if (source === "api") return null;
   const agent = (
     <Link className={tableLink} to="/agents/$name" params={{ name: agent_name }}>
@@ -44,7 +44,7 @@ export function FailureWarning({ schedule: { last } }: { schedule: Schedule }) {
       <Icon name="warn" />
       <span>
         {run_id === null ? (
-          <>The last slot has no run. {slotReason(last)}</>
+          <>The last slot has no run. {describeSlotReason(last)}</>
         ) : (
           <>
             The{" "}

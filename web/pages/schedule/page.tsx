@@ -12,8 +12,8 @@ import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { JsonTree } from "../../parts/json-tree.tsx";
-import { shortId } from "../../parts/numbers.ts";
-import { setEnabled, refreshSchedules, runNow, When } from "../../parts/schedule-table.tsx";
+import { formatShortId } from "../../parts/numbers.ts";
+import { setEnabled, refreshSchedules, runNow, ScheduleTiming } from "../../parts/schedule-table.tsx";
 import { isFailing, SlotState } from "../../parts/slot.tsx";
 import { StatusMark } from "../../parts/status.tsx";
 import { tableLink } from "../../parts/table.tsx";
@@ -21,7 +21,7 @@ import { toast, toastError } from "../../parts/toasts.tsx";
 import { SlotTimes } from "./slot-times.tsx";
 import { ScheduleForm } from "./form.tsx";
 import { History } from "./history.tsx";
-import { DefinedBy, FailureWarning } from "./notes.tsx";
+import { DefinitionNote, FailureWarning } from "./notes.tsx";
 import styles from "./page.module.css";
 
 export function Page() {
@@ -54,14 +54,14 @@ export function Page() {
 }
 
 function SchedulePage({ schedule }: { schedule: Schedule }) {
-  const [editing, setEditing] = useState(false);
+  const [isEditing, setIsEditing] = useState(false);
   return (
     <>
-      <Head schedule={schedule} onEdit={() => setEditing(true)} />
-      <DefinedBy schedule={schedule} />
+      <Head schedule={schedule} onEdit={() => setIsEditing(true)} />
+      <DefinitionNote schedule={schedule} />
       {isFailing(schedule) ? <FailureWarning schedule={schedule} /> : null}
-      {editing ? (
-        <ScheduleForm schedule={schedule} onDone={() => setEditing(false)} />
+      {isEditing ? (
+        <ScheduleForm schedule={schedule} onDone={() => setIsEditing(false)} />
       ) : (
         <div className={styles["panes"]}>
           <Card title="Next five slots" flush>
@@ -127,10 +127,10 @@ function Head({ schedule, onEdit }: { schedule: Schedule; onEdit: () => void }) 
             {agent_name}
           </Link>
         </span>
-        <When {...schedule} />
+        <ScheduleTiming {...schedule} />
         <span>by {schedule.created_by}</span>
         <span className="row" style={{ gap: 2 }}>
-          <span className="mono">{shortId(schedule_id)}</span>
+          <span className="mono">{formatShortId(schedule_id)}</span>
           <CopyButton text={schedule_id} label="Copy the id" />
         </span>
       </div>

@@ -48,7 +48,7 @@ export function Page() {
         ) : visibleSchedules.length > 0 ? (
           <ScheduleTable schedules={visibleSchedules} label="Schedules" readOnlyReason={readOnlyReason} />
         ) : query.isError ? null : agent === undefined && only === undefined ? (
-          <FirstSchedule />
+          <NoSchedules />
         ) : (
           <EmptyState icon="search" title={only === "failing" ? "No schedule is failing" : "No schedule matches"}>
             <Link to="/schedules">Show all schedules</Link>
@@ -94,7 +94,7 @@ function Filters({ agent, only, failing }: SchedulesSearch & { failing: number }
   );
 }
 
-function FirstSchedule() {
+function NoSchedules() {
   const file = `schedules:
   - name: nightly
     cron: "0 3 * * *"
@@ -111,6 +111,6 @@ function FirstSchedule() {
 
 /** Orders schedules by their next slot. Schedules without one come last. */
 function compareNextSlots(a: Schedule, b: Schedule): number {
-  const nextSlot = ({ next }: Schedule): string => next[0] ?? "9";
-  return nextSlot(a).localeCompare(nextSlot(b)) || a.name.localeCompare(b.name);
+  const getNextSlot = ({ next }: Schedule): string => next[0] ?? "9";
+  return getNextSlot(a).localeCompare(getNextSlot(b)) || a.name.localeCompare(b.name);
 }

@@ -11,9 +11,9 @@ import { EmptyState } from "../../parts/empty-state.tsx";
 import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Icon } from "../../parts/icon.tsx";
-import { shortId } from "../../parts/numbers.ts";
+import { formatShortId } from "../../parts/numbers.ts";
 import { type Column, Table, tableLink } from "../../parts/table.tsx";
-import { Ago } from "../../parts/time.tsx";
+import { Age } from "../../parts/time.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
 import styles from "./page.module.css";
 
@@ -41,7 +41,7 @@ export function Page() {
         ) : (
           <Table
             label="Sessions"
-            columns={columns(getRunnerName)}
+            columns={buildColumns(getRunnerName)}
             rows={rows}
             getKey={({ session }) => session.session_id}
           />
@@ -61,7 +61,7 @@ interface Row {
   depth: number;
 }
 
-const columns = (getRunnerName: (runner_id: string | null) => string): Column<Row>[] => [
+const buildColumns = (getRunnerName: (runner_id: string | null) => string): Column<Row>[] => [
   { head: "Session", cell: (row) => <SessionLink {...row} /> },
   { head: "Agent", cell: ({ session }) => session.agent_name },
   {
@@ -79,20 +79,24 @@ const columns = (getRunnerName: (runner_id: string | null) => string): Column<Ro
     cell: ({ session }) => (session.portable ? "on any runner" : `on ${getRunnerName(session.runner_id)}`),
   },
   { head: "By", tone: "dim", cell: ({ session }) => session.created_by },
-  { head: "Last used", right: true, tone: "faint", cell: ({ session }) => <Ago at={session.last_used_at} /> },
+  { head: "Last used", right: true, tone: "faint", cell: ({ session }) => <Age at={session.last_used_at} /> },
   {
     head: "Actions",
     hideHeader: true,
     right: true,
     cell: ({ session: { session_id } }) => (
-      <IconButton icon="trash" label={`End session ${shortId(session_id)}`} onClick={() => endSession(session_id)} />
+      <IconButton
+        icon="trash"
+        label={`Delete session ${formatShortId(session_id)}`}
+        onClick={() => deleteSession(session_id)}
+      />
     ),
   },
 ];
 
-function endSession(session_id: string): void {
+function deleteSession(session_id: string): void {
   void api.sessions.remove(session_id).then(() => {
-    toast("Session ended", "Its runs are kept.");
+    toast("Session deleted", "Its runs are kept.");
     return queryClient.invalidateQueries({ queryKey: ["sessions"] });
   }, toastError);
 }
@@ -102,11 +106,11 @@ function SessionLink({ session: { session_id, forked_from, fork_at_turn }, depth
     <span className={styles["id"]} style={{ paddingLeft: depth * 20 }}>
       {depth > 0 ? <Icon name="fork" small /> : null}
       <Link className={tableLink} to="/chat" search={{ session: session_id }}>
-        <span className="mono">{shortId(session_id)}</span>
+        <span className="mono">{formatShortId(session_id)}</span>
       </Link>
       {forked_from === null ? null : (
         <span className="faint">
-          {depth === 0 ? ` fork of ${shortId(forked_from)}` : ""}
+          {depth === 0 ? ` fork of ${formatShortId(forked_from)}` : ""}
           {fork_at_turn === null ? "" : ` after turn ${fork_at_turn}`}
         </span>
       )}

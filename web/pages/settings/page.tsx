@@ -25,7 +25,7 @@ export function Page() {
                 <input
                   type="radio"
                   name="theme"
-                  className="hidden-visually"
+                  className="visually-hidden"
                   checked={theme === name}
                   onChange={() => {
                     setTheme(name);

@@ -8,25 +8,25 @@ import { Card } from "../../parts/card.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
-import { SecretOnce } from "../../parts/secret-once.tsx";
+import { NewSecretNote } from "../../parts/new-secret-note.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
-import { Ago, formatDateTime, useNow } from "../../parts/time.tsx";
+import { Age, formatDateTime, useNow } from "../../parts/time.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
 import formStyles from "../../parts/form.module.css";
 
 export function Tokens({ isAdmin, currentTokenId }: { isAdmin: boolean; currentTokenId: string }) {
   const tokens = useQuery(queries.tokens());
-  const [creating, setCreating] = useState(false);
+  const [isCreating, setIsCreating] = useState(false);
   const [newToken, setNewToken] = useState<string | null>(null);
   const now = useNow();
-  const valid = (tokens.data ?? []).filter((token) => isValid(token, now));
+  const validTokens = (tokens.data ?? []).filter((token) => isValid(token, now));
   return (
     <Card
       title="Tokens"
       note="and signed-in browsers"
       actions={
         isAdmin ? (
-          <Button icon="plus" onClick={() => setCreating(true)}>
+          <Button icon="plus" onClick={() => setIsCreating(true)}>
             New token
           </Button>
         ) : undefined
@@ -34,26 +34,31 @@ export function Tokens({ isAdmin, currentTokenId }: { isAdmin: boolean; currentT
       flush
     >
       {newToken === null ? null : (
-        <SecretOnce description="The new token." text={newToken} copyLabel="Copy the token" />
+        <NewSecretNote description="The new token." text={newToken} copyLabel="Copy the token" />
       )}
       {tokens.isError ? <ErrorNote error={tokens.error} /> : null}
       {tokens.isPending ? (
         <Skeleton />
       ) : (
-        <Table label="Tokens" columns={columns(currentTokenId)} rows={valid} getKey={({ token_id }) => token_id} />
+        <Table
+          label="Tokens"
+          columns={buildColumns(currentTokenId)}
+          rows={validTokens}
+          getKey={({ token_id }) => token_id}
+        />
       )}
-      {creating ? <NewTokenDialog onClose={() => setCreating(false)} onCreated={setNewToken} /> : null}
+      {isCreating ? <NewTokenDialog onClose={() => setIsCreating(false)} onCreated={setNewToken} /> : null}
     </Card>
   );
 }
 
-const columns = (currentTokenId: string): Column<Token>[] => [
+const buildColumns = (currentTokenId: string): Column<Token>[] => [
   { head: "Subject", cell: ({ subject }) => subject },
   { head: "Role", tone: "dim", cell: ({ role }) => role },
   { head: "Kind", tone: "dim", cell: ({ token_id, kind }) => (token_id === currentTokenId ? "this browser" : kind) },
   { head: "Label", tone: "dim", title: ({ label }) => label ?? "", cell: ({ label }) => label ?? "—" },
   { head: "Expires", tone: "dim", cell: formatExpiry },
-  { head: "Created", right: true, tone: "faint", cell: ({ created_at }) => <Ago at={created_at} /> },
+  { head: "Created", right: true, tone: "faint", cell: ({ created_at }) => <Age at={created_at} /> },
   {
     head: "Actions",
     hideHeader: true,

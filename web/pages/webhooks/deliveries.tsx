@@ -11,9 +11,9 @@ import { EmptyState } from "../../parts/empty-state.tsx";
 import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Menu } from "../../parts/menu.tsx";
-import { formatCount, shortId } from "../../parts/numbers.ts";
+import { formatCount, formatShortId } from "../../parts/numbers.ts";
 import { type Column, Table, tableLink } from "../../parts/table.tsx";
-import { Ago, Until } from "../../parts/time.tsx";
+import { Age, TimeUntil } from "../../parts/time.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
 import { revealDirectionMarks } from "../../parts/reveal-direction-marks.ts";
 import { DeliveryDialog } from "./delivery.tsx";
@@ -35,7 +35,8 @@ export function Deliveries({ search }: { search: WebhooksSearch }) {
       {query.isError ? <ErrorNote error={query.error} /> : null}
       {selectedId !== undefined && selected === undefined && query.isSuccess ? (
         <p className="dim" role="status" style={{ marginBottom: 8 }}>
-          Delivery <code>{revealDirectionMarks(selectedId)}</code> is not in this list.
+          Delivery <code>{revealDirectionMarks(selectedId)}</code> is not among the deliveries shown. Clear the filters
+          or show older deliveries.
         </p>
       ) : null}
       <Card flush>
@@ -44,7 +45,7 @@ export function Deliveries({ search }: { search: WebhooksSearch }) {
         ) : deliveries.length > 0 ? (
           <Table
             label="Deliveries"
-            columns={columns(filters, readOnlyReason)}
+            columns={buildColumns(filters, readOnlyReason)}
             rows={deliveries}
             getKey={({ delivery_id }) => delivery_id}
           />
@@ -53,7 +54,7 @@ export function Deliveries({ search }: { search: WebhooksSearch }) {
             <Link to="/webhooks">Show all deliveries</Link>
           </EmptyState>
         ) : (
-          <FirstDelivery />
+          <NoDeliveries />
         )}
       </Card>
       {deliveries.length > 0 ? (
@@ -75,13 +76,13 @@ export function Deliveries({ search }: { search: WebhooksSearch }) {
   );
 }
 
-const columns = (search: WebhooksSearch, readOnlyReason: string | null): Column<Delivery>[] => [
+const buildColumns = (search: WebhooksSearch, readOnlyReason: string | null): Column<Delivery>[] => [
   { head: "Status", cell: (delivery) => <DeliveryState delivery={delivery} /> },
   {
     head: "Delivery",
     cell: ({ delivery_id, webhook, event }) => (
       <Link className={tableLink} to="/webhooks" search={{ ...search, delivery: delivery_id }} resetScroll={false}>
-        {event} to {webhook}
+        {event} → {webhook}
       </Link>
     ),
   },
@@ -89,7 +90,7 @@ const columns = (search: WebhooksSearch, readOnlyReason: string | null): Column<
     head: "Run",
     cell: ({ run_id }) => (
       <Link to="/runs/$runId" params={{ runId: run_id }}>
-        <span className="mono">{shortId(run_id)}</span>
+        <span className="mono">{formatShortId(run_id)}</span>
       </Link>
     ),
   },
@@ -102,9 +103,9 @@ const columns = (search: WebhooksSearch, readOnlyReason: string | null): Column<
   {
     head: "Next attempt",
     tone: "dim",
-    cell: ({ next_attempt_at }) => (next_attempt_at === null ? "—" : <Until at={next_attempt_at} />),
+    cell: ({ next_attempt_at }) => (next_attempt_at === null ? "—" : <TimeUntil at={next_attempt_at} />),
   },
-  { head: "Age", right: true, tone: "faint", cell: ({ at }) => <Ago at={at} /> },
+  { head: "Age", right: true, tone: "faint", cell: ({ at }) => <Age at={at} /> },
   {
     head: "Actions",
     hideHeader: true,
@@ -114,7 +115,7 @@ const columns = (search: WebhooksSearch, readOnlyReason: string | null): Column<
         variant="quiet"
         icon="retry"
         disabledReason={readOnlyReason}
-        aria-label={`Redeliver ${delivery.event} to ${delivery.webhook}`}
+        aria-label={`Redeliver the event ${delivery.event} to ${delivery.webhook}`}
         onClick={() => redeliver(delivery)}
       >
         Redeliver
@@ -157,15 +158,15 @@ function Filters({ search }: { search: WebhooksSearch }) {
       />
       {search.run === undefined ? null : (
         <span className={chipClass}>
-          Run <b className="mono">{shortId(search.run)}</b>
-          <IconButton icon="close" label="Any run" onClick={() => set({ run: undefined })} />
+          Run <b className="mono">{formatShortId(search.run)}</b>
+          <IconButton icon="close" label="Clear the run filter" onClick={() => set({ run: undefined })} />
         </span>
       )}
     </Chips>
   );
 }
 
-function FirstDelivery() {
+function NoDeliveries() {
   return (
     <EmptyState icon="webhooks" title="No deliveries yet">
       <p>Notify an address of every run that completes or fails:</p>
@@ -173,9 +174,9 @@ function FirstDelivery() {
       <p>
         Or{" "}
         <Link className={tableLink} to="/webhooks" search={{ tab: "out" }}>
-          add a webhook here
-        </Link>
-        . Each delivery then appears here with its attempts and the response.
+          add a webhook
+        </Link>{" "}
+        under Webhooks out. Its deliveries then appear in this list, each with its attempts and the response.
       </p>
     </EmptyState>
   );

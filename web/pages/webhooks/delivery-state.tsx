@@ -8,7 +8,7 @@ export function DeliveryState({ delivery: { status, attempts } }: { delivery: De
   return <StatusMark icon="retry" tone="wait" status={status} label="Retrying" />;
 }
 
-/** The receiver's response to the last attempt, or the error if there was none. */
+/** Describes the receiver's response to the last attempt, or the error if there was none. */
 export function describeResponse({ response_status, response, error }: Delivery): string {
   if (response_status === null) return error ?? "none yet";
   return [String(response_status), response].filter(Boolean).join(" ");

@@ -5,9 +5,9 @@ import { Code } from "../../parts/code.tsx";
 import { CopyButton } from "../../parts/command.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Facts } from "../../parts/facts.tsx";
-import { shortId } from "../../parts/numbers.ts";
+import { formatShortId } from "../../parts/numbers.ts";
 import { tableLink } from "../../parts/table.tsx";
-import { formatDateTime, Until } from "../../parts/time.tsx";
+import { formatDateTime, TimeUntil } from "../../parts/time.tsx";
 import { revealDirectionMarks } from "../../parts/reveal-direction-marks.ts";
 import { DeliveryState } from "./delivery-state.tsx";
 import formStyles from "../../parts/form.module.css";
@@ -26,7 +26,7 @@ export function DeliveryDialog({
 }) {
   const { delivery_id, webhook, url, run_id, event, at, attempts } = delivery;
   return (
-    <Dialog open onOpenChange={(open) => open || onClose()} title={`${event} to ${webhook}`} wide>
+    <Dialog open onOpenChange={(open) => open || onClose()} title={`${event} → ${webhook}`} wide>
       <div className="stack">
         <Facts
           facts={[
@@ -35,14 +35,14 @@ export function DeliveryDialog({
             [
               "Run",
               <Link className={tableLink} to="/runs/$runId" params={{ runId: run_id }}>
-                <span className="mono">{shortId(run_id)}</span>
+                <span className="mono">{formatShortId(run_id)}</span>
               </Link>,
             ],
             ["Event at", formatDateTime(at)],
             ["Attempts", attempts],
             ...(delivery.next_attempt_at === null
               ? []
-              : [["Next attempt", <Until at={delivery.next_attempt_at} />] as const]),
+              : [["Next attempt", <TimeUntil at={delivery.next_attempt_at} />] as const]),
             ...(delivery.settled_at === null ? [] : [["Settled", formatDateTime(delivery.settled_at)] as const]),
             ...(delivery.response_status === null ? [] : [["Response status", delivery.response_status] as const]),
             ...(delivery.error === null ? [] : [["Error", revealDirectionMarks(delivery.error)] as const]),

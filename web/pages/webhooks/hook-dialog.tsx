@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import type { Input } from "../../../src/wire/contracts.ts";
 import { api } from "../../data/client.ts";
-import { errorsByField } from "../../data/errors-by-field.ts";
+import { getErrorsByField } from "../../data/errors-by-field.ts";
 import { type Hook, queries, queryClient } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -35,7 +35,7 @@ export function HookDialog({
   );
   const [only, setOnly] = useState<unknown>(hook?.only ?? undefined);
   const [error, setError] = useState<unknown>(null);
-  const faults = errorsByField(error);
+  const faults = getErrorsByField(error);
   const names = [...new Set([...agents.map((candidate) => candidate.name), agent])].filter(Boolean).sort();
   const save = (event: FormEvent): void => {
     event.preventDefault();

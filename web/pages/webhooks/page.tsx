@@ -1,7 +1,7 @@
 import { Link, useSearch } from "@tanstack/react-router";
 import { Deliveries } from "./deliveries.tsx";
-import { Incoming } from "./incoming.tsx";
-import { Outgoing } from "./outgoing.tsx";
+import { HookList } from "./hook-list.tsx";
+import { WebhookList } from "./webhook-list.tsx";
 import { type Tab, tabs, type WebhooksSearch } from "./search.ts";
 import styles from "../../parts/tabs.module.css";
 
@@ -31,8 +31,8 @@ export function Page() {
         ))}
       </nav>
       {tab === "deliveries" ? <Deliveries search={search} /> : null}
-      {tab === "out" ? <Outgoing /> : null}
-      {tab === "in" ? <Incoming /> : null}
+      {tab === "out" ? <WebhookList /> : null}
+      {tab === "in" ? <HookList /> : null}
     </>
   );
 }

@@ -1,7 +1,7 @@
 import { type FormEvent, useState } from "react";
 import { type WebhookEvent, webhookEvents } from "../../../src/model/webhook-events.ts";
 import { api } from "../../data/client.ts";
-import { errorsByField } from "../../data/errors-by-field.ts";
+import { getErrorsByField } from "../../data/errors-by-field.ts";
 import { queryClient, type Webhook } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -27,7 +27,7 @@ export function WebhookDialog({
   const [scope, setScope] = useState<Webhook["scope"]>(webhook?.scope ?? "all");
   const [payload, setPayload] = useState<unknown>(webhook?.payload ?? undefined);
   const [error, setError] = useState<unknown>(null);
-  const faults = errorsByField(error);
+  const faults = getErrorsByField(error);
   const save = (event: FormEvent): void => {
     event.preventDefault();
     setError(null);

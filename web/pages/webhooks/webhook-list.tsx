@@ -11,7 +11,7 @@ import { EmptyState } from "../../parts/empty-state.tsx";
 import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Menu } from "../../parts/menu.tsx";
-import { SecretOnce } from "../../parts/secret-once.tsx";
+import { NewSecretNote } from "../../parts/new-secret-note.tsx";
 import { StatusMark } from "../../parts/status.tsx";
 import { type Column, Table, tableLink } from "../../parts/table.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
@@ -19,11 +19,11 @@ import { revealDirectionMarks } from "../../parts/reveal-direction-marks.ts";
 import { WebhookDialog } from "./webhook-dialog.tsx";
 
 /** Webhooks: external addresses that are notified about runs. */
-export function Outgoing() {
+export function WebhookList() {
   const query = useQuery(queries.webhooks());
   const readOnlyReason = useReadOnlyReason();
   /** The webhook in the dialog, "new" to create one, null if the dialog is closed. */
-  const [edited, setEdited] = useState<Webhook | "new" | null>(null);
+  const [editedWebhook, setEditedWebhook] = useState<Webhook | "new" | null>(null);
   const [newSecret, setNewSecret] = useState<{ name: string; secret: string } | null>(null);
   const webhooks = query.data ?? [];
   return (
@@ -31,14 +31,14 @@ export function Outgoing() {
       title="Webhooks out"
       note="addresses notified about runs"
       actions={
-        <Button icon="plus" disabledReason={readOnlyReason} onClick={() => setEdited("new")}>
+        <Button icon="plus" disabledReason={readOnlyReason} onClick={() => setEditedWebhook("new")}>
           New webhook
         </Button>
       }
       flush
     >
       {newSecret === null ? null : (
-        <SecretOnce
+        <NewSecretNote
           description={`Deliveries to ${newSecret.name} are signed with this secret.`}
           text={newSecret.secret}
         />
@@ -49,7 +49,7 @@ export function Outgoing() {
       ) : webhooks.length > 0 ? (
         <Table
           label="Webhooks out"
-          columns={columns(readOnlyReason, setEdited, setNewSecret)}
+          columns={buildColumns(readOnlyReason, setEditedWebhook, setNewSecret)}
           rows={webhooks}
           getKey={({ name }) => name}
         />
@@ -61,10 +61,10 @@ export function Outgoing() {
           />
         </EmptyState>
       )}
-      {edited === null ? null : (
+      {editedWebhook === null ? null : (
         <WebhookDialog
-          webhook={edited === "new" ? null : edited}
-          onClose={() => setEdited(null)}
+          webhook={editedWebhook === "new" ? null : editedWebhook}
+          onClose={() => setEditedWebhook(null)}
           onCreated={(name, secret) => setNewSecret({ name, secret })}
         />
       )}
@@ -72,7 +72,7 @@ export function Outgoing() {
   );
 }
 
-const columns = (
+const buildColumns = (
   readOnlyReason: string | null,
   edit: (webhook: Webhook) => void,
   show: (newSecret: { name: string; secret: string }) => void,

@@ -1,9 +1,9 @@
 import type { ReactNode } from "react";
 import { Command } from "./command.tsx";
-import styles from "./secret-once.module.css";
+import styles from "./new-secret-note.module.css";
 
 /** Shows a new secret. Drover returns each secret only once. */
-export function SecretOnce({
+export function NewSecretNote({
   description,
   text,
   copyLabel = "Copy the secret",

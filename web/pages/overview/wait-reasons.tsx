@@ -24,7 +24,7 @@ const reasons: Record<string, string> = {
 };
 
 /** The number of waiting runs by reason. */
-export function Waiting({ stats: { waiting } }: { stats: Stats }) {
+export function WaitReasons({ stats: { waiting } }: { stats: Stats }) {
   const total = waiting.reduce((sum, group) => sum + group.count, 0);
   if (total === 0) return null;
   return (

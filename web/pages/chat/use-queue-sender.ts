@@ -8,7 +8,7 @@ import type { Run } from "../../data/queries.ts";
 import type { RunLog } from "../../data/run-events.ts";
 import { toastError } from "../../parts/toasts.tsx";
 
-/** The number of finished tool calls and questions. A queued message is sent once this number grows. */
+/** Counts finished tool calls and questions. A queued message is sent once this number grows. */
 export function countFinishedSteps(activity: readonly Activity[]): number {
   return activity.filter(({ kind, to }) => (kind === "tool" || kind === "question") && to !== null).length;
 }
@@ -17,7 +17,7 @@ export function countFinishedSteps(activity: readonly Activity[]): number {
  * Sends queued messages, oldest first: to the active run between two of its steps, or as the next turn once the run has
  * completed. Sends nothing after a run that failed or was stopped.
  */
-export function useDelivery({
+export function useQueueSender({
   queue,
   run,
   log,
@@ -30,38 +30,45 @@ export function useDelivery({
   takesInput: boolean;
   startTurn: (text: string, idempotency_key: string) => Promise<void>;
 }): void {
-  const isDelivering = useRef(false);
-  const [deliveredCount, setDeliveredCount] = useState(0);
-  const next = run === undefined ? null : nextDelivery(queue.messages, run, log, takesInput);
+  const isSending = useRef(false);
+  const [sentCount, setSentCount] = useState(0);
+  const nextAction = run === undefined ? null : findNextAction(queue.messages, run, log, takesInput);
   useEffect(() => {
-    if (next === null || run === undefined || isDelivering.current) return;
-    isDelivering.current = true;
-    const { action, message } = next;
-    const deliver = async (): Promise<boolean> => {
+    if (nextAction === null || run === undefined || isSending.current) return;
+    isSending.current = true;
+    const { action, message } = nextAction;
+    const sendNext = async (): Promise<boolean> => {
       if (action === "input" && !(await sendInput(run.run_id, message.text))) return false;
       if (action === "turn") await startTurn(message.text, message.id);
       if (action === "input") queue.markSent(message.id);
       else queue.remove(message.id);
       return true;
     };
-    void withTabLock(run.run_id, deliver)
+    void withTabLock(run.run_id, sendNext)
       .catch((error: unknown) => (toastError(error), false))
-      .then((delivered) => {
-        isDelivering.current = false;
+      .then((wasSent) => {
+        isSending.current = false;
         // Retry a refused message after the run's next step.
-        if (delivered) setDeliveredCount((count) => count + 1);
+        if (wasSent) setSentCount((count) => count + 1);
       });
-  }, [next?.action, next?.message.id, run?.run_id, run?.status, countFinishedSteps(log.activity), deliveredCount]);
+  }, [
+    nextAction?.action,
+    nextAction?.message.id,
+    run?.run_id,
+    run?.status,
+    countFinishedSteps(log.activity),
+    sentCount,
+  ]);
 }
 
-function nextDelivery(
+function findNextAction(
   messages: readonly QueuedMessage[],
   run: Run,
-  { activity, loaded }: RunLog,
+  { activity, isLoaded }: RunLog,
   takesInput: boolean,
 ): { action: "input" | "turn" | "forget"; message: QueuedMessage } | null {
   const [message] = messages;
-  if (message === undefined || !loaded) return null;
+  if (message === undefined || !isLoaded) return null;
   const wasRead = activity.some((item) => item.kind === "user" && item.read && item.text === message.text);
   if (message.sent && wasRead) return { action: "forget", message };
   if (run.status === "completed") return { action: "turn", message };

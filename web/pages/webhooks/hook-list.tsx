@@ -11,23 +11,23 @@ import { EmptyState } from "../../parts/empty-state.tsx";
 import { Skeleton } from "../../parts/skeleton.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Menu } from "../../parts/menu.tsx";
-import { SecretOnce } from "../../parts/secret-once.tsx";
+import { NewSecretNote } from "../../parts/new-secret-note.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
-import { Ago } from "../../parts/time.tsx";
+import { Age } from "../../parts/time.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
 import { revealDirectionMarks } from "../../parts/reveal-direction-marks.ts";
 import { HookDialog } from "./hook-dialog.tsx";
-import { EnabledState } from "./outgoing.tsx";
+import { EnabledState } from "./webhook-list.tsx";
 import styles from "./page.module.css";
 
 type NewSecret = Pick<Hook, "name" | "scheme"> & { secret: string };
 
 /** Hooks: addresses on this coordinator that submit a run for each signed request. */
-export function Incoming() {
+export function HookList() {
   const query = useQuery(queries.hooks());
   const readOnlyReason = useReadOnlyReason();
   /** The hook in the dialog, "new" to create one, null if the dialog is closed. */
-  const [edited, setEdited] = useState<Hook | "new" | null>(null);
+  const [editedHook, setEditedHook] = useState<Hook | "new" | null>(null);
   const [newSecret, setNewSecret] = useState<NewSecret | null>(null);
   const hooks = query.data ?? [];
   return (
@@ -35,7 +35,7 @@ export function Incoming() {
       title="Hooks in"
       note="each signed request submits a run"
       actions={
-        <Button icon="plus" disabledReason={readOnlyReason} onClick={() => setEdited("new")}>
+        <Button icon="plus" disabledReason={readOnlyReason} onClick={() => setEditedHook("new")}>
           New hook
         </Button>
       }
@@ -48,7 +48,7 @@ export function Incoming() {
       ) : hooks.length > 0 ? (
         <Table
           label="Hooks in"
-          columns={columns(readOnlyReason, setEdited, setNewSecret)}
+          columns={buildColumns(readOnlyReason, setEditedHook, setNewSecret)}
           rows={hooks}
           getKey={({ name }) => name}
         />
@@ -58,8 +58,12 @@ export function Incoming() {
           <Command text="drover hooks add greetings echo --param message=/text" />
         </EmptyState>
       )}
-      {edited === null ? null : (
-        <HookDialog hook={edited === "new" ? null : edited} onClose={() => setEdited(null)} onCreated={setNewSecret} />
+      {editedHook === null ? null : (
+        <HookDialog
+          hook={editedHook === "new" ? null : editedHook}
+          onClose={() => setEditedHook(null)}
+          onCreated={setNewSecret}
+        />
       )}
     </Card>
   );
@@ -67,7 +71,7 @@ export function Incoming() {
 
 function HowToSend({ newSecret: { name, scheme, secret } }: { newSecret: NewSecret }) {
   return (
-    <SecretOnce description={`Requests to ${hookUrl(name)} must be signed with this secret.`} text={secret}>
+    <NewSecretNote description={`Requests to ${getHookUrl(name)} must be signed with this secret.`} text={secret}>
       {scheme === "github" ? (
         <p className="dim">
           On GitHub, under Settings, Webhooks, set the payload URL to the address above and the content type to
@@ -79,11 +83,11 @@ function HowToSend({ newSecret: { name, scheme, secret } }: { newSecret: NewSecr
           and the body.
         </p>
       )}
-    </SecretOnce>
+    </NewSecretNote>
   );
 }
 
-const columns = (
+const buildColumns = (
   readOnlyReason: string | null,
   edit: (hook: Hook) => void,
   show: (newSecret: NewSecret) => void,
@@ -102,11 +106,11 @@ const columns = (
   {
     head: "Address",
     mono: true,
-    title: ({ name }) => hookUrl(name),
+    title: ({ name }) => getHookUrl(name),
     cell: ({ name }) => (
       <span className={styles["address"]}>
         {`/hooks/${name}`}
-        <CopyButton text={hookUrl(name)} label={`Copy the address of ${name}`} />
+        <CopyButton text={getHookUrl(name)} label={`Copy the address of ${name}`} />
       </span>
     ),
   },
@@ -118,7 +122,7 @@ const columns = (
     cell: (hook) => revealDirectionMarks(describeAccepted(hook)),
   },
   { head: "Owner", tone: "dim", cell: ({ created_by }) => created_by },
-  { head: "Changed", right: true, tone: "faint", cell: ({ updated_at }) => <Ago at={updated_at} /> },
+  { head: "Changed", right: true, tone: "faint", cell: ({ updated_at }) => <Age at={updated_at} /> },
   {
     head: "Actions",
     hideHeader: true,
@@ -142,7 +146,7 @@ const columns = (
   },
 ];
 
-function hookUrl(name: string): string {
+function getHookUrl(name: string): string {
   return `${location.origin}/hooks/${name}`;
 }
 
