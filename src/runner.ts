@@ -38,7 +38,7 @@ import { sweepCgroups } from "./process/cgroup.ts";
 import { protectFromAll } from "./process/protected-paths.ts";
 import { killOrphans } from "./process/orphans.ts";
 import { start } from "./process/start.ts";
-import { currentOwner, ownerIsAlive } from "./record/audit/owner.ts";
+import { getCurrentOwner, isOwnerAlive } from "./record/audit/owner.ts";
 import type { RunnerFacts } from "./record/matching.ts";
 import { createRedactor } from "./redact/redactor.ts";
 import { createExecutor } from "./compose/create-executor.ts";
@@ -109,7 +109,7 @@ const defaultTimes: Times = {
 export async function startRunner(runnerOptions: RunnerOptions): Promise<Runner> {
   const protection = listProtectedPaths(runnerOptions.stateDirectory, runnerOptions.env);
   const options = { ...runnerOptions, start: protectFromAll(runnerOptions.start ?? start, protection) };
-  const stopping = new AbortController();
+  const stopController = new AbortController();
   const schemas = createLazySchemas();
   sweepCgroups();
   const descriptors = countDescriptors();
@@ -121,12 +121,12 @@ export async function startRunner(runnerOptions: RunnerOptions): Promise<Runner>
     });
   const openProfiles: Awaited<ReturnType<typeof openProfile>>[] = [];
   const stop = async (): Promise<void> => {
-    stopping.abort();
+    stopController.abort();
     await Promise.all(openProfiles.map(({ registration }) => registration.stop()));
   };
   try {
     for (const profile of options.profiles)
-      openProfiles.push(await openProfile(profile, options, schemas, stopping.signal));
+      openProfiles.push(await openProfile(profile, options, schemas, stopController.signal));
   } catch (error) {
     await stop();
     for (const { release } of openProfiles) release();
@@ -175,8 +175,8 @@ async function openProfile(
   const { profile, name: executor_profile } = loaded;
   const runner = toRunnerName(executor_profile, options);
   const directory = runnerRecordDirectory(recordDirectory(options.stateDirectory), runner);
-  const owner = currentOwner();
-  const lock = lockRunner(directory, owner, ownerIsAlive);
+  const owner = getCurrentOwner();
+  const lock = lockRunner(directory, owner, isOwnerAlive);
   const release = (): void => {
     if (options.shortLived) rmSync(directory, { recursive: true, force: true });
     else lock.release();
@@ -243,7 +243,7 @@ async function openProfile(
           ...(profile.leftovers === undefined ? {} : { leftovers: profile.leftovers }),
         },
         owner,
-        isAlive: ownerIsAlive,
+        isAlive: isOwnerAlive,
         lockDirectory: locksDirectory(recordDirectory(options.stateDirectory)),
         uploads: uploadTimes,
         random: Math.random,

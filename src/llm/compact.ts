@@ -31,35 +31,38 @@ export async function compact(
   { max_characters, signal }: CompactOptions,
 ): Promise<Compaction> {
   const { messages } = conversation;
-  const from = findTailStart(messages);
-  if (from <= 1) return { compacted: { ok: true, summary: null }, conversation: null };
-  const older = messages.slice(0, from);
-  const generated = await generate(
+  const tailStart = findTailStart(messages);
+  if (tailStart <= 1) return { compacted: { ok: true, summary: null }, conversation: null };
+  const olderMessages = messages.slice(0, tailStart);
+  const summaryResult = await generate(
     {
       ...conversation,
       purpose: "summary",
       options: { model: conversation.options.model, system_prompt: systemPrompt, tools: [] },
-      messages: [{ role: "user", text: `<conversation>\n${buildTranscript(older, max_characters)}\n</conversation>` }],
+      messages: [
+        { role: "user", text: `<conversation>\n${buildTranscript(olderMessages, max_characters)}\n</conversation>` },
+      ],
     },
     { signal },
   );
-  if (!generated.ok) return { compacted: generated, conversation: null };
-  const summary = generated.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
+  if (!summaryResult.ok) return { compacted: summaryResult, conversation: null };
+  const summary = summaryResult.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
   if (summary.trim() === "")
     return {
       compacted: { ok: false, error: { kind: "invalid_response", message: "The model wrote an empty summary." } },
       conversation: null,
     };
   const task = conversation.compacted?.task ?? toText(messages[0]!);
-  const kept = messages.slice(from);
-  const answers = (conversation.compacted?.answers ?? 0) + older.filter(({ role }) => role === "assistant").length;
+  const tail = messages.slice(tailStart);
+  const answers =
+    (conversation.compacted?.answers ?? 0) + olderMessages.filter(({ role }) => role === "assistant").length;
   const first: Message = {
     role: "user",
     text: `${task}\n\n<summary>\nThe conversation up to here was summarized to save space.\n${summary}\n</summary>`,
   };
   return {
-    compacted: { ok: true, summary, summarized: older.length, kept: kept.length, usage: generated.usage },
-    conversation: { ...conversation, compacted: { task, answers }, messages: [first, ...kept] },
+    compacted: { ok: true, summary, summarized: olderMessages.length, kept: tail.length, usage: summaryResult.usage },
+    conversation: { ...conversation, compacted: { task, answers }, messages: [first, ...tail] },
   };
 }
 

@@ -44,15 +44,15 @@ function openSession(
   /** Adds the new messages and their answer to the conversation. If the request fails, adds neither. */
   async function runTurn(newMessages: readonly Message[], options: TurnOptions): Promise<Turn> {
     const request = { ...current, messages: [...current.messages, ...newMessages] };
-    const generated = await generate(request, options);
-    if (!generated.ok) return generated;
-    current = { ...request, messages: [...request.messages, { role: "assistant", parts: generated.parts }] };
+    const result = await generate(request, options);
+    if (!result.ok) return result;
+    current = { ...request, messages: [...request.messages, { role: "assistant", parts: result.parts }] };
     await store.save(session_id, current);
     const tool_uses = findPendingUses(current.messages);
-    const { usage, stop } = generated;
+    const { usage, stop } = result;
     return {
       ok: true,
-      text: joinText(generated.parts),
+      text: joinText(result.parts),
       tool_uses,
       usage,
       stop: stop === "end" && tool_uses.length > 0 ? "tool_use" : stop,

@@ -13,7 +13,7 @@ export type FirstTurns =
 export function takeFirstTurns(state: unknown, turns: number): FirstTurns {
   if (!isConversation(state)) return { ok: false, turns: 0 };
   if (state.compacted !== undefined) return { ok: false, turns: null };
-  const starts = state.messages.flatMap(({ role }, index) => (role === "user" ? [index] : []));
-  if (starts.length < turns) return { ok: false, turns: starts.length };
-  return { ok: true, conversation: { ...state, messages: state.messages.slice(0, starts[turns]) } };
+  const turnStarts = state.messages.flatMap(({ role }, index) => (role === "user" ? [index] : []));
+  if (turnStarts.length < turns) return { ok: false, turns: turnStarts.length };
+  return { ok: true, conversation: { ...state, messages: state.messages.slice(0, turnStarts[turns]) } };
 }

@@ -108,11 +108,13 @@ export async function checkScript(
   }
   const yaml = parseYaml(text);
   if (yaml.ok) {
-    const checked = checkShape(yaml.value, shape, { ...yaml, file });
+    const checkResult = checkShape(yaml.value, shape, { ...yaml, file });
     // A turn with a misspelt key may look empty too, so report only the key.
     const hasInnerFault = (path: string): boolean =>
-      !checked.ok && checked.faults.some((fault) => fault.path.startsWith(`${path}.`));
-    return checked.ok ? checked : { ok: false, faults: checked.faults.filter(({ path }) => !hasInnerFault(path)) };
+      !checkResult.ok && checkResult.faults.some((fault) => fault.path.startsWith(`${path}.`));
+    return checkResult.ok
+      ? checkResult
+      : { ok: false, faults: checkResult.faults.filter(({ path }) => !hasInnerFault(path)) };
   }
   const { line, problem } = yaml.faults[0]!;
   return toFault(line, `the script is not valid YAML or JSON: ${problem}`, `Fix line ${line}.`);

@@ -18,7 +18,7 @@ export interface Evidence {
   launched: LaunchedProcess;
   command: Command;
   path: string | undefined;
-  /** The exit as Node reportsStatus it. The launcher's report takes precedence: Node reportsStatus a realtime signal as exit code 0. */
+  /** The exit as Node reports it. The launcher's report takes precedence: Node reports a realtime signal as exit code 0. */
   exit: { code: number | null; signal: NodeJS.Signals | null };
   spawnError: string | null;
   stopped: StopReason | null;
@@ -54,7 +54,7 @@ export function determineEnd(evidence: Evidence): ProcessEnd {
   };
 }
 
-/** In a sandbox the inner launcher reportsStatus about the command, and the outer one about bwrap. */
+/** In a sandbox the inner launcher reports about the command, and the outer one about bwrap. */
 interface Status extends LauncherStatus {
   /** Whether a launcher started the command, and not only bwrap. */
   isStarted: boolean;
@@ -182,7 +182,7 @@ function withUnkillable(fault: CommandFault | null, count: number): CommandFault
 }
 
 /**
- * Detects an exceeded rlimit by the kernel's signal, which a shell reportsStatus as 128 + n. A command that ignores SIGXCPU gets
+ * Detects an exceeded rlimit by the kernel's signal, which a shell reports as 128 + n. A command that ignores SIGXCPU gets
  * SIGKILL a second later, so for SIGKILL the used CPU time decides. `usedMs` is 0 if Drover killed the command.
  */
 function findExceededRlimit(

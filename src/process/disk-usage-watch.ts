@@ -41,7 +41,7 @@ const maxFailures = 3;
 
 export function watchDiskUsage(options: WatchOptions): DiskUsageWatch {
   const { limits, roots, excluded, initialUsage, onFault, subject = "command" } = options;
-  const ending = new AbortController();
+  const stopController = new AbortController();
   let failures = 0;
   let cancel = setLongTimeout(minPauseMs, () => void recheck());
 
@@ -56,18 +56,18 @@ export function watchDiskUsage(options: WatchOptions): DiskUsageWatch {
     const checkStart = { ms: monotonicMs(), cpu: process.cpuUsage() };
     let fault: CommandFault | null = null;
     try {
-      fault = await check(ending.signal);
+      fault = await check(stopController.signal);
       failures = 0;
     } catch (error) {
       failures += 1;
       if (failures === maxFailures) fault = cannotMeasure(limits, roots, error);
     }
-    if (ending.signal.aborted) return;
+    if (stopController.signal.aborted) return;
     if (fault !== null) onFault(fault);
     else cancel = setLongTimeout(pauseAfter(checkStart), () => void recheck());
   };
   const stop = (): void => {
-    ending.abort();
+    stopController.abort();
     cancel();
   };
   return {

@@ -60,7 +60,7 @@ export function toLaunchCommand(launchMethod: LaunchMethod, request: LaunchReque
   };
 }
 
-/** The descriptor on which the launcher reportsStatus. */
+/** The descriptor on which the launcher reports. */
 export const statusDescriptor = 3;
 
 export function toLauncherOptions(request: LaunchRequest, level: string): string[] {

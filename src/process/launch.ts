@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess, type StdioOptions } from "node:child_process";
-import { closeSync } from "node:fs";
+import { closeSync, openSync } from "node:fs";
 import { isatty } from "node:tty";
 import type { Command, CommandFault, Isolation, StartOptions } from "../model/process.ts";
 import { createCgroup, type Cgroup } from "./cgroup.ts";
@@ -21,7 +21,7 @@ import { nothingProtected, resolveProtectedPaths, resolveRealPaths } from "./pro
 import { findExecutable } from "./find-executable.ts";
 import { findBwrap, toSandboxLaunchCommand } from "./sandbox.ts";
 import { openStatusFile } from "./launcher-status.ts";
-import { openWorkingDirectory, type WorkingDirectory } from "./working-directory.ts";
+import { O_PATH, openWorkingDirectory, type WorkingDirectory } from "./working-directory.ts";
 
 /** A started process, or one that failed to start and will emit an error event. */
 export interface LaunchedProcess {
@@ -123,16 +123,22 @@ function tryInOrder(
     if ("fault" in launchCommand) return launchCommand;
     const statusFile = launchCommand.reportsStatus ? openStatusFile() : null;
     const innerStatusFile = request.level === "sandbox" && statusFile !== null ? openStatusFile() : null;
-    const files = [statusFile, ...(request.level === "sandbox" ? [innerStatusFile, directory.fd] : [])];
-    const outcome = trySpawn(
-      launchCommand,
-      directory,
-      buildLauncherEnvironment(launchMethod, environment),
-      toStdio(
-        options,
-        files.filter((file) => file !== null),
-      ),
-    );
+    const launcher = request.level === "sandbox" ? openLauncher(launchMethod) : null;
+    const launcherFile = typeof launcher === "number" ? launcher : null;
+    const files = [statusFile, ...(request.level === "sandbox" ? [innerStatusFile, directory.fd, launcherFile] : [])];
+    const outcome =
+      typeof launcher === "object" && launcher !== null
+        ? launcher
+        : trySpawn(
+            launchCommand,
+            directory,
+            buildLauncherEnvironment(launchMethod, environment),
+            toStdio(
+              options,
+              files.filter((file) => file !== null),
+            ),
+          );
+    if (launcherFile !== null) closeSync(launcherFile);
     if (
       "child" in outcome &&
       (outcome.child.pid !== undefined || launchMethod.kind === "plain" || isExecutable(launchMethod.argv[0]!))
@@ -177,6 +183,17 @@ function buildLaunchCommand(
     writable: options.writable ?? [],
     shared: resolveRealPaths(options.show ?? []),
   });
+}
+
+/** Opens the static launcher, which also starts the command inside a sandbox. */
+function openLauncher(launchMethod: LaunchMethod): number | { errno: string } | null {
+  if (launchMethod.kind !== "static") return null;
+  try {
+    return openSync(launchMethod.argv[0]!, O_PATH);
+  } catch (error) {
+    if (error instanceof Error && "code" in error && typeof error.code === "string") return { errno: error.code };
+    throw error;
+  }
 }
 
 /** Not from the command's own variables: the author of the command would choose what it can write to. */

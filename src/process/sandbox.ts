@@ -5,12 +5,14 @@ import { toLauncherOptions } from "./launch-command.ts";
 import type { LaunchMethod } from "./launch-method-selector.ts";
 
 /**
- * The descriptor on which the inner launcher reportsStatus. The inner launcher needs its own file, because the outer one
+ * The descriptor on which the inner launcher reports. The inner launcher needs its own file, because the outer one
  * truncates its file at the end.
  */
 export const innerStatusDescriptor = 4;
 /** The descriptor of the working directory, from the outer launcher to the inner one. */
 const directoryDescriptor = 5;
+/** The descriptor of the static launcher's program, for the inner launcher. */
+const launcherDescriptor = 6;
 /**
  * Where the outer launcher binds the working directory for bwrap. bwrap binds by path, and another process could
  * replace the directory's own path with a link. Nobody can replace a directory of /proc, and the sandbox gets a new
@@ -36,8 +38,11 @@ export function findBwrap(): string | null {
 
 /**
  * Three programs are nested. The outer launcher creates the PID namespace, so that Drover controls killing. bwrap inside
- * it makes the file system read-only. The inner launcher starts the command and reportsStatus exactly how it ended, which bwrap
- * reportsStatus only as 128 + n. If the inner launcher reportsStatus nothing, bwrap failed.
+ * it makes the file system read-only. The inner launcher starts the command and reports exactly how it ended, which bwrap
+ * reports only as 128 + n. If the inner launcher reports nothing, bwrap failed.
+ *
+ * bwrap mounts the working directory at its path. Another process could meanwhile replace the path with a link, so that
+ * the directory covers other files of the sandbox. The inner launcher then starts nothing (-a).
  *
  * The SIGTERM that stops the command also kills bwrap. To give the command its grace period, the inner launcher
  * outlives its parent (-p 0), and --die-with-parent is not used. The end of the namespace kills everything.
@@ -55,6 +60,7 @@ export function toSandboxLaunchCommand(
     String(directoryDescriptor),
     "-b",
     directoryPoint,
+    ...(launchMethod.kind === "static" ? ["-d", String(launcherDescriptor)] : []),
   ];
   const outer = [
     ...launchMethod.argv,
@@ -66,13 +72,16 @@ export function toSandboxLaunchCommand(
   ];
   const terminal = request.hasTerminal ? ["-t"] : [];
   const inner = [
-    ...launchMethod.argv,
+    // By descriptor: bwrap's mounts could cover the launcher's path with another program. perl has no such protection.
+    ...(launchMethod.kind === "static" ? [`/proc/self/fd/${launcherDescriptor}`] : launchMethod.argv),
     "-p",
     "0", // outlive bwrap, see above
     "-f",
     String(innerStatusDescriptor),
     "-e",
     String(directoryDescriptor),
+    "-a",
+    paths.workingDirectory,
     "-i",
     "group",
     ...terminal,
@@ -96,10 +105,11 @@ export function toSandboxLaunchCommand(
 
 function toBwrapOptions(paths: SandboxPaths, hasTerminal: boolean): string[] {
   const { workingDirectory } = paths;
-  const argv = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"];
-  // bwrap runs outside the sandbox: hide it, because root could reach writable files containment its entry in /proc.
+  const argv = ["--ro-bind", "/", "/", "--dev", "/dev", ...toWritableBinds(paths)];
+  // After the binds: if a link redirects one of them to /proc, this covers it, and the inner launcher can trust /proc.
+  argv.push("--proc", "/proc");
+  // bwrap runs outside the sandbox: hide it, because root could reach writable files through its entry in /proc.
   argv.push("--unshare-pid", "--as-pid-1");
-  argv.push(...toWritableBinds(paths));
   argv.push("--chdir", workingDirectory);
   // Detach from Drover's terminal, so that the command cannot inject input into it.
   if (!hasTerminal) argv.push("--new-session");

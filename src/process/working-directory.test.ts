@@ -1,12 +1,14 @@
-import { chmodSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { canSwap, whileSwapping } from "../../test/fixtures/execute/swap-paths.ts";
 import { openStage, type RunResult, type Subject, subjects } from "../../test/fixtures/process/stage.ts";
 import type { StartOnce } from "../../test/fixtures/process/start-once.ts";
 import type { StartOptions } from "../model/process.ts";
+import { findNativeDirectory } from "./native-directory.ts";
 import { findBwrap } from "./sandbox.ts";
 import { createStart } from "./start.ts";
+import { openWorkingDirectory } from "./working-directory.ts";
 
 // A command starts in the directory that was checked, even if another process replaces it with a link meanwhile.
 const { newDirectory, run: runOnce } = openStage("work");
@@ -65,6 +67,21 @@ const autoSubjects = (["static", "perl"] as const).map((launchMethods) => ({
   name: `auto by ${launchMethods}`,
 }));
 
+test("opens this process's own directory even if its path now leads elsewhere", () => {
+  const before = process.cwd();
+  process.chdir(work);
+  try {
+    const path = process.cwd();
+    renameSync(work, join(root, "moved"));
+    symlinkSync("target", work);
+    const opened = openWorkingDirectory(path, undefined);
+    expect(opened).toMatchObject({ realPath: join(root, "moved") });
+    if ("close" in opened) opened.close();
+  } finally {
+    process.chdir(before);
+  }
+});
+
 describe.each<AnySubject>([...subjects, ...unprotectedSubjects, ...autoSubjects])("$name", (subject) => {
   const run = (): RunResult => runOnce(toStartOnce(subject), { uid: subject.uid, directory: root });
 
@@ -111,11 +128,10 @@ describe.each(subjects.filter(({ isolation, uid }) => isolation === "sandbox" &&
     function createReplacingBwrap(setupCommand: string, link: string): string {
       const bin = join(root, "bin");
       mkdirSync(bin);
-      writeFileSync(
+      writeProgram(
         join(bin, "bwrap"),
-        `#!/bin/sh\n${setupCommand}\nmv '${work}' '${root}/moved' && ln -s ${link} '${work}'\nexec '${findBwrap()}' "$@"\n`,
+        `${setupCommand}\nmv '${work}' '${root}/moved' && ln -s ${link} '${work}'\nexec '${findBwrap()}' "$@"`,
       );
-      chmodSync(join(bin, "bwrap"), 0o755);
       return bin;
     }
 
@@ -132,8 +148,28 @@ describe.each(subjects.filter(({ isolation, uid }) => isolation === "sandbox" &&
         directory: root,
         prefix: ["env", `PATH=${bin}:${process.env["PATH"]}`],
       });
-      // bwrap may bind the directory where the link leads: that is still the directory that was checked.
       expect([readdirSync(target), readdirSync(join(root, "moved"))]).toEqual([[], result.error ? [] : ["made"]]);
+    });
+
+    const coverable = ["the command's program", ...(subject.launchMethods === "static" ? ["Drover's launcher"] : [])];
+    test.each(coverable)("starts nothing if a link makes bwrap mount the working directory over %s", (program) => {
+      const covered = program === "Drover's launcher" ? relative(root, join(findNativeDirectory()!, "bin")) : "tools";
+      mkdirSync(join(root, "tools"));
+      writeProgram(join(root, "tools", "tool"), "true");
+      for (const name of ["tool", ...readdirSync(join(root, covered))]) writeProgram(join(work, name), ": > taken");
+      const bin = createReplacingBwrap(`cd '${root}'`, `'${covered}'`);
+      const { command, ...rest } = toStartOnce(subject);
+      const result = runOnce(
+        { command: { ...command, executable: join(root, "tools", "tool"), arguments: [] }, ...rest },
+        { uid: undefined, directory: root, prefix: ["env", `PATH=${bin}:${process.env["PATH"]}`] },
+      );
+      expect(readdirSync(join(root, "moved"))).not.toContain("taken");
+      expect(result.error).toMatchObject({ code: "DROVER-EXE-010" });
     });
   },
 );
+
+function writeProgram(file: string, script: string): void {
+  writeFileSync(file, `#!/bin/sh\n${script}\n`);
+  chmodSync(file, 0o755);
+}

@@ -19,10 +19,13 @@ export interface WorkingDirectory {
 
 export type OpenedWorkingDirectory = WorkingDirectory | { errno: string } | { replaced: true };
 
-/** With `root`, a real path, the directory must be this one or inside it. */
+/**
+ * With `root`, a real path, the directory must be this one or inside it. Without it, the path of this process's own
+ * directory means that directory, even if another process has replaced the path with a link.
+ */
 export function openWorkingDirectory(path: string, root: string | undefined): OpenedWorkingDirectory {
   try {
-    const directory = open(path);
+    const directory = open(root === undefined && path === process.cwd() ? "." : path);
     if (root === undefined || isWithin(directory.realPath, root)) return directory;
     directory.close();
     return { replaced: true };

@@ -24,14 +24,14 @@ export const patchTool = defineFileTool({
   run: ({ path, patches }, { workspace }) =>
     withFile(workspace, path, async (file, size, { directory, name, parts }) => {
       rejectProtected(parts, path);
-      const before = await file.stat({ bigint: true });
+      const oldStats = await file.stat({ bigint: true });
       const oldText = await readText(file, size, path);
       const text = patches.reduce((current, patch, index) => applyPatch(current, patch, `patches[${index}]`), oldText);
       if (text !== oldText)
         // `withFile` passes only locations with a name
         await replaceFile(directory, name!, Buffer.from(text), {
-          mode: Number(before.mode) & 0o777,
-          unchangedSince: before,
+          mode: Number(oldStats.mode) & 0o777,
+          unchangedSince: oldStats,
         });
       return { patches: patches.length, changed: text !== oldText, size: Buffer.byteLength(text) };
     }),
@@ -39,10 +39,10 @@ export const patchTool = defineFileTool({
 
 function applyPatch(text: string, rawPatch: Patch, label: string): string {
   const { find, replace, startLine } = matchLineEndings(text, rawPatch);
-  const from = startLine === undefined ? 0 : findLineStart(text, startLine);
-  if (from === null)
+  const searchStart = startLine === undefined ? 0 : findLineStart(text, startLine);
+  if (searchStart === null)
     throw new ToolFailure("no_match", `${label}: the file has fewer than ${startLine} lines. Nothing was changed.`);
-  const position = text.indexOf(find, from);
+  const position = text.indexOf(find, searchStart);
   if (position === -1) throw noMatch(text, find, label, startLine);
   const nextPosition = text.indexOf(find, position + 1);
   if (startLine === undefined && nextPosition !== -1)

@@ -60,7 +60,7 @@ export function createActiveRuns(options: ActiveRunsOptions): ActiveRuns {
     get running() {
       return runs.size;
     },
-    countFreeSlots: () => slots() - [...runs.values()].filter(({ supervised }) => !supervised.waiting).length,
+    countFreeSlots: () => slots() - [...runs.values()].filter(({ supervised }) => !supervised.isWaiting).length,
 
     usesSession: (session_id) => [...runs.values()].some(({ sessions }) => sessions.includes(session_id)),
 
@@ -76,7 +76,7 @@ export function createActiveRuns(options: ActiveRunsOptions): ActiveRuns {
         flush: shipper.flush,
         onSlotFreed,
         waitForJournalSpace: () => shipper.waitForJournalSpace(journal),
-        partial: (delta: Delta) => shipper.partial(claim.run_id, claim.attempt, delta),
+        sendPartial: (delta: Delta) => shipper.sendPartial(claim.run_id, claim.attempt, delta),
         upload: options.upload,
         sessions: options.sessions,
       });
@@ -108,7 +108,7 @@ export function createActiveRuns(options: ActiveRunsOptions): ActiveRuns {
       const run = runs.get(toAttemptKey(order))?.supervised;
       if (!run) return; // already ended; its finish reports that
       if ("stop" in order) run.abort(order.stop);
-      else if ("input" in order) run.input(order.input);
+      else if ("input" in order) run.addInput(order.input);
       else run.answer(order.answer);
     },
 

@@ -23,8 +23,8 @@ export interface ClaimLoopOptions {
   port: RunnerPort;
   identity: Identity;
   countFreeSlots: () => number;
-  /** Explains why the last countFreeSlots() returned fewer slots than are free; null if it returned all of them. */
-  shortage: () => string | null;
+  /** Explains why the last countFreeSlots() returned fewer slots than are free. Returns null if it returned all of them. */
+  getShortage: () => string | null;
   /** Synchronous, so that the run takes its slot before the next poll is sent. */
   startRun: (claim: Claim) => void;
   /** Called when a poll returned runs that this runner did not take. The next report gives them back. */
@@ -44,7 +44,7 @@ const afterClaimPauseMs = 1;
 
 export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
   const { port, identity } = options;
-  const stopping = new AbortController();
+  const stopController = new AbortController();
   const backoff = createBackoff({
     firstMs: options.pollPauseMs,
     maxMs: options.pollPauseMs * 10,
@@ -71,19 +71,19 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
     startEpoch(epoch);
     const want = isDraining ? 0 : Math.max(0, options.countFreeSlots());
     // A draining runner starts no run at all, not even one that resumes a session on this runner.
-    const shortage = isDraining ? "it is draining" : options.shortage();
+    const shortage = isDraining ? "it is draining" : options.getShortage();
     const cancel = new AbortController();
     openPoll = { want, cancel };
     const sentAt = performance.now();
     try {
       const response = await port.poll(
         { runner_id, epoch, claim_id: claimId, want, ...(shortage === null ? {} : { shortage }), ack_order: ackOrder },
-        AbortSignal.any([cancel.signal, stopping.signal]),
+        AbortSignal.any([cancel.signal, stopController.signal]),
       );
       // The coordinator may have taken back the claims of an older epoch.
       const isStale = (await identity.current()).epoch !== epoch;
       // Runs that arrive while draining are not reported as held, so the coordinator takes them back at no cost.
-      const accepts = !isStale && !isDraining && !stopping.signal.aborted;
+      const accepts = !isStale && !isDraining && !stopController.signal.aborted;
       if (accepts) for (const claim of response.claims) options.startRun(claim);
       else if (response.claims.length > 0) options.onDeclined();
       // An empty claim stays open: reusing its id spares the coordinator a write.
@@ -98,35 +98,35 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
       }
       backoff.reset();
       // Let the new runs start first: short ones may finish, and the next poll then fills their slots too.
-      if (response.claims.length > 0) await sleep(afterClaimPauseMs, stopping.signal);
+      if (response.claims.length > 0) await sleep(afterClaimPauseMs, stopController.signal);
       // Do not spin on a port that does not hold polls open.
       if (response.claims.length + response.orders.length === 0 && performance.now() - sentAt < 5)
-        await sleep(5, stopping.signal);
+        await sleep(5, stopController.signal);
     } catch (error) {
       // Retry with the same claim_id: the coordinator repeats a response that was lost.
-      if (cancel.signal.aborted || stopping.signal.aborted) return;
+      if (cancel.signal.aborted || stopController.signal.aborted) return;
       const failure = classifyPortError(error);
       options.onFailure(error, failure);
       if (failure === "register") await identity.renew(epoch);
-      else await backoff.wait(stopping.signal);
+      else await backoff.wait(stopController.signal);
     } finally {
       openPoll = null;
     }
   }
 
   async function run(): Promise<void> {
-    while (!stopping.signal.aborted) {
+    while (!stopController.signal.aborted) {
       if (!isDraining && options.countFreeSlots() <= 0) {
-        await slotWakeup.wait(busyPauseMs, stopping.signal);
+        await slotWakeup.wait(busyPauseMs, stopController.signal);
         // Short runs finish in bursts: fill several slots with one poll.
-        await sleep(afterClaimPauseMs, stopping.signal);
+        await sleep(afterClaimPauseMs, stopController.signal);
       }
-      if (!stopping.signal.aborted) await pollOnce();
+      if (!stopController.signal.aborted) await pollOnce();
     }
   }
   // The identity rejects only when the runner stops.
   const running = run().catch((error: unknown) => {
-    if (!stopping.signal.aborted) options.onFailure(error, "silent");
+    if (!stopController.signal.aborted) options.onFailure(error, "silent");
   });
 
   return {
@@ -144,7 +144,7 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
       if (openPoll && openPoll.want > 0) openPoll.cancel.abort();
     },
     async stop() {
-      stopping.abort();
+      stopController.abort();
       await running;
     },
   };

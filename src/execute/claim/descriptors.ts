@@ -25,7 +25,7 @@ export function countDescriptors(): Descriptors | null {
     return null;
   }
   const limit = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? Infinity);
-  // No runner gets near such a limit: skip the listing.
+  // No runner gets near such a limit, so skip the listing.
   if (limit >= 65_536) return null;
   try {
     return { open: readdirSync("/proc/self/fd").length - 1, limit };
@@ -43,7 +43,7 @@ export function hasRoomForOneRun(descriptors: Descriptors | null): boolean {
   return descriptors === null || descriptors.limit - descriptors.open >= descriptorsPerRunner + descriptorsPerRun;
 }
 
-/** How many more runs the free descriptors are enough for. */
+/** Returns for how many more runs the free descriptors are enough. */
 export function countPossibleRuns(descriptors: Descriptors | null): number {
   return descriptors === null
     ? Infinity

@@ -66,7 +66,7 @@ export async function startRegistration(
 ): Promise<RunningRegistration> {
   const { times, onNotice, logs } = options;
   const { monotonic, newId } = options.supervise;
-  const stopping = new AbortController();
+  const stopController = new AbortController();
   const outages = reportOutages(options.port, onNotice);
   const { port } = outages;
   let registration = options.registration;
@@ -74,7 +74,7 @@ export async function startRegistration(
   let isFirst = true;
   let flush = (): void => undefined;
   const identity = createIdentity(async () => {
-    latest = await register(registration, outages, options, AbortSignal.any([stopping.signal, signal]), isFirst);
+    latest = await register(registration, outages, options, AbortSignal.any([stopController.signal, signal]), isFirst);
     isFirst = false;
     flush();
     return latest;
@@ -119,7 +119,7 @@ export async function startRegistration(
   const maxRuns = countPossibleRuns(countDescriptors());
   let shortage: string | null = null;
   let isShortageReported = false;
-  /** Free slots that also have enough file descriptors for a run. */
+  /** Counts the free slots for which there are also enough file descriptors. */
   const countFreeSlots = (): number => {
     shortage = null;
     const free = activeRuns.countFreeSlots();
@@ -146,7 +146,7 @@ export async function startRegistration(
     port,
     identity,
     countFreeSlots,
-    shortage: () => shortage,
+    getShortage: () => shortage,
     startRun: (claim) => activeRuns.startRun(capFileSize(claim, latest.max_file_bytes)),
     onDeclined: shipper.flush,
     dispatch: activeRuns.dispatch,
@@ -188,7 +188,7 @@ export async function startRegistration(
     clearInterval(leaseTimer);
     // Nothing may reach the coordinator after the deregistration: a late registration would bring the runner back.
     // So no new call is started, and calls in flight finish first. They report their own failures.
-    stopping.abort();
+    stopController.abort();
     const inFlight = [loop.stop(), shipper.stop(), sweep.stop(), identity.waitForRenewal()];
     await waitAtMost(times.shutdownMs, Promise.allSettled(inFlight));
     const { runner_id, epoch } = await identity.current();
@@ -212,12 +212,12 @@ export async function startRegistration(
       return activeRuns.running;
     },
     async replaceAgents(agents) {
-      if (stopping.signal.aborted) return;
+      if (stopController.signal.aborted) return;
       registration = { ...registration, agents };
       const { epoch } = await identity.current();
       await identity.renew(epoch).catch((error: unknown) => {
         // A runner that is stopping no longer needs its agents.
-        if (!stopping.signal.aborted) throw error;
+        if (!stopController.signal.aborted) throw error;
       });
     },
     async drain() {

@@ -51,15 +51,15 @@ export async function keepFiles(files: readonly FoundFile[], options: KeepFilesO
   const limits: RetryLimits = isStopping
     ? { stopSignal: lostSignal, retryForMs: times.retryForMsAfterStop }
     : { stopSignal: signal, retryForMs: times.retryForMs };
-  const kept: FileEvent[] = [];
+  const fileEvents: FileEvent[] = [];
   try {
-    for (const file of files) kept.push(await keepFile(file, options, limits));
+    for (const file of files) fileEvents.push(await keepFile(file, options, limits));
   } catch (error) {
     if (error instanceof KeepError) return { ok: false, message: error.message };
     throw error;
   }
-  for (const event of kept) options.record(event);
-  return { ok: true, files: kept.map(({ path, sha256 }) => ({ path, sha256 })) };
+  for (const event of fileEvents) options.record(event);
+  return { ok: true, files: fileEvents.map(({ path, sha256 }) => ({ path, sha256 })) };
 }
 
 /** Whether to keep the files of a run that was stopped for this reason. */
@@ -153,8 +153,8 @@ async function uploadOnce(
   { upload, run, times }: KeepFilesOptions,
   stopSignal: AbortSignal,
 ): Promise<"stored" | "fenced" | "mismatch"> {
-  const stalled = new AbortController();
-  const stall = (): void => stalled.abort("stalled");
+  const stallController = new AbortController();
+  const stall = (): void => stallController.abort("stalled");
   let timer = setTimeout(stall, times.stallMs);
   const handle = await openOrFail(file);
   async function* withStallTimeout(): AsyncGenerator<Uint8Array> {
@@ -166,7 +166,7 @@ async function uploadOnce(
   }
   const content = withStallTimeout();
   try {
-    const stop = AbortSignal.any([stopSignal, stalled.signal]);
+    const stop = AbortSignal.any([stopSignal, stallController.signal]);
     const sending = upload({ ...run, ...digest }, content, stop);
     // Do not wait for a port that ignores the signal.
     const result = await Promise.race([sending, rejectOn(stop, sending)]);

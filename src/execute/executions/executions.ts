@@ -52,19 +52,19 @@ const hostOptions = { environment: { mode: "inherit", allow: ["*"] }, graceMs: 1
 export function createExecutions(options: ExecutionsOptions): Executions {
   const { recorder } = options;
   const endRecords: Promise<void>[] = [];
-  const starting = new Set<Promise<RunningProcess>>();
+  const pendingStarts = new Set<Promise<RunningProcess>>();
   const runningProcesses = new Set<RunningProcess>();
   const { memoryBytes } = options.commandLimits;
   const hostLimits: Limits = memoryBytes === undefined ? {} : { memoryBytes };
   let closeController = new AbortController();
   let release!: () => void;
-  const released = new Promise<void>((resolve) => (release = resolve));
+  const outputRelease = new Promise<void>((resolve) => (release = resolve));
 
   const recordEnd = async (execution_id: string, running: RunningProcess): Promise<void> => {
     runningProcesses.add(running);
     const ended = await running.result;
     runningProcesses.delete(running);
-    await Promise.race([Promise.all([readToEnd(running.stdout), readToEnd(running.stderr)]), released]);
+    await Promise.race([Promise.all([readToEnd(running.stdout), readToEnd(running.stderr)]), outputRelease]);
     // Let the reader of the last chunk record it first.
     await new Promise((resolve) => setImmediate(resolve));
     recorder.recordEnd(
@@ -138,11 +138,11 @@ export function createExecutions(options: ExecutionsOptions): Executions {
 
   const start = async (...args: Parameters<typeof startRecorded>): Promise<RunningProcess> => {
     const started = startRecorded(...args);
-    starting.add(started);
+    pendingStarts.add(started);
     try {
       return await started;
     } finally {
-      starting.delete(started);
+      pendingStarts.delete(started);
     }
   };
 
@@ -150,11 +150,11 @@ export function createExecutions(options: ExecutionsOptions): Executions {
     start: (command, signal) => start(command, signal, false),
     startHost: (command, signal) => start(command, signal, true),
     async end() {
-      const remaining = starting.size + runningProcesses.size;
+      const remaining = pendingStarts.size + runningProcesses.size;
       closeController.abort("shutdown");
       closeController = new AbortController();
       release();
-      await Promise.allSettled(starting);
+      await Promise.allSettled(pendingStarts);
       await Promise.all(endRecords);
       return remaining;
     },

@@ -22,7 +22,7 @@ export interface LogFile {
   /** Resolves when everything appended so far is on disk. */
   sync(): Promise<void>;
   /** Reads complete lines from an offset: about `maxBytes`, but at least one line unless the file ends there. */
-  read(from: number, maxBytes: number): { lines: string[]; end: number };
+  read(offset: number, maxBytes: number): { lines: string[]; end: number };
   /** Removes an incomplete line that a crash left at the end. */
   truncate(size: number): void;
   close(): void;
@@ -65,8 +65,8 @@ export function openLogFile(path: string, { create }: { create: boolean }): LogF
         });
       });
     },
-    read(from, maxBytes) {
-      return readLines(fd, from, size, maxBytes);
+    read(offset, maxBytes) {
+      return readLines(fd, offset, size, maxBytes);
     },
     truncate(end) {
       ftruncateSync(fd, end);
@@ -117,15 +117,15 @@ function undoAppend(fd: number, size: number, path: string, cause: unknown): Hos
   return logError(path, cause);
 }
 
-function readLines(fd: number, from: number, size: number, maxBytes: number): { lines: string[]; end: number } {
-  for (let length = Math.min(maxBytes, size - from); length > 0; length = Math.min(length * 2, size - from)) {
+function readLines(fd: number, offset: number, size: number, maxBytes: number): { lines: string[]; end: number } {
+  for (let length = Math.min(maxBytes, size - offset); length > 0; length = Math.min(length * 2, size - offset)) {
     const bytes = Buffer.allocUnsafe(length);
-    const chunk = bytes.subarray(0, readSync(fd, bytes, 0, length, from));
+    const chunk = bytes.subarray(0, readSync(fd, bytes, 0, length, offset));
     const end = chunk.lastIndexOf(0x0a) + 1;
-    if (end > 0) return { lines: chunk.toString("utf8", 0, end - 1).split("\n"), end: from + end };
-    if (length >= size - from) break;
+    if (end > 0) return { lines: chunk.toString("utf8", 0, end - 1).split("\n"), end: offset + end };
+    if (length >= size - offset) break;
   }
-  return { lines: [], end: from };
+  return { lines: [], end: offset };
 }
 
 function logError(path: string, cause: unknown): HostError {

@@ -14,17 +14,17 @@ export interface LogSweepOptions {
 
 /** Removes old logs at once, and again every `everyMs`. Logs that were not shipped stay. */
 export function startLogSweep(options: LogSweepOptions): { stop(): Promise<void> } {
-  const stopping = new AbortController();
+  const stopController = new AbortController();
   async function run(): Promise<void> {
-    while (!stopping.signal.aborted) {
+    while (!stopController.signal.aborted) {
       await sweepOnce(options).catch((error: unknown) => options.onNotice("old logs could not be removed", error));
-      await sleep(options.everyMs, stopping.signal);
+      await sleep(options.everyMs, stopController.signal);
     }
   }
   const running = run();
   return {
     async stop() {
-      stopping.abort();
+      stopController.abort();
       await running;
     },
   };

@@ -10,11 +10,11 @@ import { createWakeup } from "../port/wakeup.ts";
 /** The journal of a run that this runner works on, until the coordinator has stored it. */
 export interface Shipment {
   journal: Journal;
-  /** Another runner has the run now, or the coordinator abandoned it. No more events are shipped. */
+  /** Called when another runner has the run or the coordinator abandoned it. No more events are shipped. */
   onLost(): void;
-  /** The outcome is stored. */
+  /** Called when the outcome is stored. */
   onFinished(): void;
-  /** The agent has used up its budget for today. */
+  /** Called when the agent has used up its budget for today. */
   onSpent?(): void;
 }
 
@@ -27,7 +27,7 @@ export interface Shipper {
   notifyLater(): void;
   /** Reports at once, because a caller waits or the coordinator may count runs that this runner did not take. */
   flush(): void;
-  partial(run_id: string, attempt: number, delta: Delta): void;
+  sendPartial(run_id: string, attempt: number, delta: Delta): void;
   /**
    * Applies backpressure: waits while the coordinator answers but is too slow. While the coordinator is away, events go
    * to disk.
@@ -59,10 +59,10 @@ export interface ShipperOptions {
   onFailure: (error: unknown, failure: PortFailure) => void;
 }
 
-/** Partial text is best effort: beyond this it is dropped. */
+/** The most pieces of partial text that wait for a report. Further ones are dropped. */
 const maxPartials = 256;
 
-/** Practically forever: without shipments, only a notification triggers a report. */
+/** Practically forever, because without shipments only a notification triggers a report. */
 const idleWaitMs = 2 ** 30;
 
 /** How long events are batched. */
@@ -75,12 +75,12 @@ export function startShipper(options: ShipperOptions, initialShipments: readonly
   const { port, identity, monotonic } = options;
   const shipments = new Map(initialShipments.map((shipment) => [toAttemptKey(shipment.journal), shipment]));
   const wakeup = createWakeup();
-  const stopping = new AbortController();
+  const stopController = new AbortController();
   const backoff = createBackoff({ firstMs: 100, maxMs: options.heartbeatMs, random: options.random });
   let partials: ReportRequest["partials"] = [];
   let spaceWaiters: { journal: Journal; resolve: () => void }[] = [];
   let drainWaiters: (() => void)[] = [];
-  /** The lease was renewed at this time or later: an answered report was sent, or the coordinator was down. */
+  /** The lease was last renewed at this time or later, because an answered report was sent or the coordinator was down. */
   let leaseStart = monotonic();
   let sentAt: number | null = null;
   let lastFailure: PortFailure | null = null;
@@ -142,11 +142,11 @@ export function startShipper(options: ShipperOptions, initialShipments: readonly
     } catch (error) {
       lastFailure = classifyPortError(error);
       if (lastFailure === "down") leaseStart = monotonic();
-      if (stopping.signal.aborted) return false;
+      if (stopController.signal.aborted) return false;
       options.onFailure(error, lastFailure);
       if (isRefusedReport(error) && isolateRefused(request, current, suspect, error.message)) return true;
       if (lastFailure === "register") await identity.renew(epoch);
-      else await backoff.wait(stopping.signal);
+      else await backoff.wait(stopController.signal);
       return true;
     } finally {
       sentAt = null;
@@ -200,16 +200,17 @@ export function startShipper(options: ShipperOptions, initialShipments: readonly
 
   async function run(): Promise<void> {
     let reportAtOnce = true; // the first report lists the runs that a restarted runner holds
-    while (!stopping.signal.aborted) {
+    while (!stopController.signal.aborted) {
       // The open poll keeps an idle runner alive, see ../claim/claim-loop.ts.
-      if (!reportAtOnce) await wakeup.wait(shipments.size > 0 ? options.heartbeatMs : idleWaitMs, stopping.signal);
-      if (stopping.signal.aborted) return;
+      if (!reportAtOnce)
+        await wakeup.wait(shipments.size > 0 ? options.heartbeatMs : idleWaitMs, stopController.signal);
+      if (stopController.signal.aborted) return;
       reportAtOnce = await reportOnce();
     }
   }
   // The identity rejects only when the runner stops.
   const running = run().catch((error: unknown) => {
-    if (!stopping.signal.aborted) options.onFailure(error, "silent");
+    if (!stopController.signal.aborted) options.onFailure(error, "silent");
   });
 
   return {
@@ -222,7 +223,7 @@ export function startShipper(options: ShipperOptions, initialShipments: readonly
     notify,
     notifyLater,
     flush,
-    partial(run_id, attempt, delta) {
+    sendPartial(run_id, attempt, delta) {
       if (partials.length < maxPartials) partials.push({ run_id, attempt, delta });
       notify();
     },
@@ -253,7 +254,7 @@ export function startShipper(options: ShipperOptions, initialShipments: readonly
       return sentAt === null ? 0 : monotonic() - sentAt;
     },
     async stop() {
-      stopping.abort();
+      stopController.abort();
       cancelBatch();
       lastFailure ??= "silent"; // releases the callers that wait for journal space
       releaseWaiters();

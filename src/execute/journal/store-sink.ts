@@ -15,11 +15,11 @@ export function openStoreSink(run_id: string, store: Pick<Store, "apply">, now: 
   let unsaved: NumberedEvent[] = [];
   let isCreated = false;
   let timer: NodeJS.Timeout | null = null;
-  let saving: Promise<void> = Promise.resolve();
+  let lastSave: Promise<void> = Promise.resolve();
 
   const save = async (): Promise<void> => {
-    const [saved] = await store.apply([{ op: "append_events", run_id, attempt: 1, events: [...unsaved] }]);
-    if (saved.ok) unsaved = unsaved.filter((event) => event.n > saved.last_n);
+    const [saveResult] = await store.apply([{ op: "append_events", run_id, attempt: 1, events: [...unsaved] }]);
+    if (saveResult.ok) unsaved = unsaved.filter((event) => event.n > saveResult.last_n);
   };
 
   return {
@@ -29,20 +29,21 @@ export function openStoreSink(run_id: string, store: Pick<Store, "apply">, now: 
       timer ??= setTimeout(() => {
         timer = null;
         // After a failure the events stay in `unsaved`, and finish() stores them or throws.
-        saving = saving.then(save).catch(() => undefined);
+        lastSave = lastSave.then(save).catch(() => undefined);
       }, saveEveryMs);
     },
     async create(run: Run): Promise<void> {
-      const [created] = await store.apply([{ op: "create_run", run, events: unsaved }]);
-      if (!created.ok) throw new BugError(`A new run could not be recorded: ${created.conflict}.`);
+      const [createResult] = await store.apply([{ op: "create_run", run, events: unsaved }]);
+      if (!createResult.ok) throw new BugError(`A new run could not be recorded: ${createResult.conflict}.`);
       unsaved = [];
       isCreated = true;
     },
     async finish(end: Pick<FinishRun, "at" | "result" | "isolation">): Promise<void> {
       if (timer) clearTimeout(timer);
-      await saving;
-      const [finished] = await store.apply([{ op: "finish_run", run_id, attempt: 1, events: unsaved, ...end }]);
-      if (!finished.ok) throw new BugError(`The end of run ${run_id} could not be recorded: ${finished.conflict}.`);
+      await lastSave;
+      const [finishResult] = await store.apply([{ op: "finish_run", run_id, attempt: 1, events: unsaved, ...end }]);
+      if (!finishResult.ok)
+        throw new BugError(`The end of run ${run_id} could not be recorded: ${finishResult.conflict}.`);
     },
   };
 }

@@ -27,11 +27,11 @@ export function openNestedLog(options: NestedLogOptions): NestedLog {
   const fd = createLog(path);
   const startedAtMs = options.now().getTime();
   let reader: LogReader | null = null;
-  let reading: Promise<void> = Promise.resolve();
-  let closing: Promise<void> | null = null;
+  let lastRead: Promise<void> = Promise.resolve();
+  let closeResult: Promise<void> | null = null;
 
   const read = (): Promise<void> =>
-    (reading = reading.then(async () => {
+    (lastRead = lastRead.then(async () => {
       if (fstatSync(fd).size === 0) return;
       reader ??= (await import("./log-reader.ts")).createLogReader({ ...options, fd, startedAtMs });
       while (reader.read()) await new Promise((resolve) => setImmediate(resolve));
@@ -42,8 +42,8 @@ export function openNestedLog(options: NestedLogOptions): NestedLog {
   async function close(): Promise<void> {
     clearInterval(timer);
     try {
-      await reading.catch(() => undefined);
-      reading = Promise.resolve();
+      await lastRead.catch(() => undefined);
+      lastRead = Promise.resolve();
       await read();
       reader?.end("The run ended before the end of this command was reported.");
     } finally {
@@ -51,7 +51,7 @@ export function openNestedLog(options: NestedLogOptions): NestedLog {
       await removeLog(path);
     }
   }
-  return { path, close: () => (closing ??= close()) };
+  return { path, close: () => (closeResult ??= close()) };
 }
 
 /** Creates the directory only if needed, since it nearly always exists. */

@@ -13,28 +13,28 @@ export interface Identity {
 export function createIdentity(register: () => Promise<RegistrationResult>): Identity {
   let registration = register();
   let latestEpoch = -1;
-  let renewing: Promise<void> | null = null;
-  const rememberEpoch = (registered: RegistrationResult): RegistrationResult => {
-    latestEpoch = registered.epoch;
-    return registered;
+  let pendingRenewal: Promise<void> | null = null;
+  const rememberEpoch = (result: RegistrationResult): RegistrationResult => {
+    latestEpoch = result.epoch;
+    return result;
   };
   return {
     current: async () => rememberEpoch(await registration),
     async waitForRenewal() {
-      await renewing;
+      await pendingRenewal;
       return rememberEpoch(await registration);
     },
     async renew(epoch) {
       if (latestEpoch > epoch) return;
-      renewing ??= (async () => {
+      pendingRenewal ??= (async () => {
         const renewal = register();
-        const registered = await renewal;
+        const result = await renewal;
         registration = renewal;
-        rememberEpoch(registered);
+        rememberEpoch(result);
       })().finally(() => {
-        renewing = null;
+        pendingRenewal = null;
       });
-      await renewing;
+      await pendingRenewal;
     },
   };
 }

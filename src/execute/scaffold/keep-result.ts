@@ -73,8 +73,8 @@ async function collectResultFiles({ job, inputs, collect: choose }: KeepOptions,
     throw new RunFailure("refused", `${job.workDir} was replaced by a link or removed, so its files cannot be read.`);
   });
   if (isAbandoned(job.signal)) return [];
-  const chosen = choose ? await choose(search.files, job) : search.files;
-  const { files, skipped } = await chooseFiles(chosen, job.invocation.executor_config);
+  const chosenFiles = choose ? await choose(search.files, job) : search.files;
+  const { files, skipped } = await chooseFiles(chosenFiles, job.invocation.executor_config);
   const allSkipped = [...search.skipped, ...skipped];
   if (allSkipped.length > 0 || search.cut)
     await job.context.emit({

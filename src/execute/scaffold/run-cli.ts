@@ -24,14 +24,14 @@ export async function runCli(cli: Cli, context: RunContext): Promise<CliResult> 
   const stderr = createHead(maxKeptBytes);
   const excerpt = createStderrExcerpt();
   const { onLine } = cli;
-  const reading = Promise.all([
+  const outputRead = Promise.all([
     onLine
       ? passLines(running.stdout, stdout, onLine, context)
       : emitOutput(running.stdout, "stdout", context.emit, stdout),
     emitOutput(running.stderr, "stderr", context.emit, stderr, excerpt),
   ]);
   try {
-    await reading;
+    await outputRead;
   } catch (error) {
     // Nobody reads the program's output any more, so it would block on a full pipe.
     await running.kill("shutdown");

@@ -39,7 +39,7 @@ export interface SessionKeeperOptions {
 /** Loads the session state that a run continues from, and saves it as the run proceeds. */
 export interface SessionKeeper {
   load(): Promise<SessionState | null>;
-  files(): AsyncIterable<SessionFile>;
+  loadFiles(): AsyncIterable<SessionFile>;
   save: RunContext["session"]["save"];
   /** Whether this attempt has saved a state. */
   readonly hasSaved: boolean;
@@ -108,7 +108,7 @@ export function createSessionKeeper(options: SessionKeeperOptions): SessionKeepe
     for (const event of events) options.record(event);
     const n = journal.lastN;
     try {
-      const changes = files || tracker?.isNew ? await tracker?.changes() : undefined;
+      const changes = files || tracker?.isNew ? await tracker?.findChanges() : undefined;
       const isFirstSave = tracker?.isNew === true;
       const portable = !stays && (changes?.portable ?? tracker?.portable ?? false);
       const fileBatches = splitIntoBatches(changes?.files ?? []);
@@ -161,12 +161,12 @@ export function createSessionKeeper(options: SessionKeeperOptions): SessionKeepe
 
   async function* loadFilesAfter(files_after: string): AsyncIterable<SessionFile> {
     for (let after = files_after; ;) {
-      const from = after;
-      const response = await retryUntilResponse(() => port.load({ ...run, files_after: from }));
+      const startPath = after;
+      const response = await retryUntilResponse(() => port.load({ ...run, files_after: startPath }));
       if (response.load === "fenced") throwFenced();
       for (const file of response.files) yield { ...file, bytes: Buffer.from(file.bytes, "base64") };
       if (!response.more) return;
-      after = response.files.at(-1)?.path ?? from;
+      after = response.files.at(-1)?.path ?? startPath;
       // Skip the parts, which are next to each other, when listing files from the start.
       if (isPartPath(after) && files_after === "") after = afterParts;
     }
@@ -181,7 +181,7 @@ export function createSessionKeeper(options: SessionKeeperOptions): SessionKeepe
       if (options.resumes) parts = new Set(parseManifest(state)?.parts);
       return joinState(state, loadFilesAfter(beforeParts));
     },
-    async *files() {
+    async *loadFiles() {
       for await (const file of loadFilesAfter("")) if (!isPartPath(file.path)) yield file;
     },
     save(...args) {

@@ -47,7 +47,7 @@ function startWatch(
   { limits, written, excluded, signal, onExceeded }: DiskWatchOptions,
   initialUsage: DiskUsage,
 ): DiskWatch {
-  let exceeded: CommandFault | null = null;
+  let limitFault: CommandFault | null = null;
   const watch: DiskUsageWatch = watchDiskUsage({
     limits,
     roots: [...written.owned, ...written.shared],
@@ -56,7 +56,7 @@ function startWatch(
     subject: "run",
     onFault(fault) {
       if (signal.aborted) return; // already being stopped for another reason
-      exceeded = fault;
+      limitFault = fault;
       onExceeded();
     },
   });
@@ -64,7 +64,7 @@ function startWatch(
     stop: watch.stop,
     async applyLimit(outcome) {
       watch.stop();
-      const fault = exceeded ?? (signal.aborted ? null : await watch.finalCheck(signal));
+      const fault = limitFault ?? (signal.aborted ? null : await watch.finalCheck(signal));
       return fault === null ? outcome : toLimitFailure(outcome, fault);
     },
   };
@@ -72,13 +72,13 @@ function startWatch(
 
 /** Keeps the text and data that the run returned. */
 function toLimitFailure(outcome: Outcome, fault: CommandFault): Outcome {
-  const returned = outcome.status === "completed" || outcome.status === "failed" ? outcome : { exit_code: null };
+  const reportedResult = outcome.status === "completed" || outcome.status === "failed" ? outcome : { exit_code: null };
   return {
     status: "failed",
     reason: toFailureReason({ error: fault, signal: null }),
     message: fault.message,
-    exit_code: returned.exit_code,
-    ...("text" in returned && returned.text !== null ? { text: returned.text } : {}),
-    ...("data" in returned ? { data: returned.data } : {}),
+    exit_code: reportedResult.exit_code,
+    ...("text" in reportedResult && reportedResult.text !== null ? { text: reportedResult.text } : {}),
+    ...("data" in reportedResult ? { data: reportedResult.data } : {}),
   };
 }

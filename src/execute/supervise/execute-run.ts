@@ -39,7 +39,7 @@ export interface RunParts {
   questions: Questions;
   keeper: SessionKeeper;
   errors: ErrorOutcomes;
-  /** Registers a cleanup that runs once the outcome is in the journal. It must not reject. */
+  /** Registers a cleanup that runs once the outcome is in the journal. The cleanup must not reject. */
   afterOutcome(clean: () => Promise<void>): void;
 }
 
@@ -49,9 +49,10 @@ export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome
   const { record } = log;
   const { can } = options.executor;
   const { signal } = stop;
-  const expanded = expandAgent(claim.invocation.agent, options.variables);
-  if (expanded.faults.length > 0) return failed("refused", `${expanded.faults.map(describeVariableFault).join("; ")}.`);
-  const invocation = { ...claim.invocation, agent: expanded.agent };
+  const expansion = expandAgent(claim.invocation.agent, options.variables);
+  if (expansion.faults.length > 0)
+    return failed("refused", `${expansion.faults.map(describeVariableFault).join("; ")}.`);
+  const invocation = { ...claim.invocation, agent: expansion.agent };
   if (invocation.fork_at_turn !== null && !can.fork_at_turn)
     return failed(
       "refused",
@@ -61,7 +62,7 @@ export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome
   const state = hasState ? await keeper.load() : null;
   if (state !== null && !state.here && !state.portable) return failed("session_not_found", notPortable(invocation));
   const opened = await openDirectories(invocation, {
-    ...(state === null ? {} : { saved: { ...state, files: keeper.files } }),
+    ...(state === null ? {} : { saved: { ...state, loadFiles: keeper.loadFiles } }),
     name,
     directories: options.directories,
     lockOptions: {
@@ -82,10 +83,11 @@ export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome
   if (can.state && getWorkspaceKind(invocation) === "scratch") keeper.track(trackFiles(opened.dirs.work));
   let removeSession = !can.resume && !can.fork;
   try {
-    return await executeInDirectories(opened, { ...claim, invocation }, { ...parts, state }, (ended) => {
+    return await executeInDirectories(opened, { ...claim, invocation }, { ...parts, state }, (finalOutcome) => {
       // If the first run of a session is refused, the session never existed.
-      removeSession ||= invocation.mode === "start" && ended.status === "failed" && ended.reason === "refused";
-      removeSession &&= ended.status !== "parked";
+      removeSession ||=
+        invocation.mode === "start" && finalOutcome.status === "failed" && finalOutcome.reason === "refused";
+      removeSession &&= finalOutcome.status !== "parked";
     });
   } finally {
     await opened.close(removeSession).catch(onNotRemoved);
@@ -99,7 +101,7 @@ async function executeInDirectories(
   opened: OpenedDirectories,
   claim: Claim,
   parts: StatefulParts,
-  onReturned: (ended: Outcome) => void,
+  onReturned: (finalOutcome: Outcome) => void,
 ): Promise<Outcome> {
   const { options, links, stop, log } = parts;
   const { signal, lostSignal, clocks } = stop;
@@ -135,15 +137,15 @@ async function executeInDirectories(
   });
   let watch: DiskWatch | null = null;
   try {
-    const watching = await watchDisk({
+    const watchResult = await watchDisk({
       limits: limits.perRun,
       written: opened.written,
       excluded: [options.directories.stateDirectory],
       signal,
       onExceeded: () => stop.abort("disk_limit"),
     });
-    if (!watching.ok) return failed("dependency_missing", watching.fault.message);
-    watch = watching.watch;
+    if (!watchResult.ok) return failed("dependency_missing", watchResult.fault.message);
+    watch = watchResult.watch;
     clocks.start({ timeoutMs, idleMs: chooseIdleMs(invocation.agent, options.limits) });
     const context = createRunContext({
       ...parts,
@@ -158,13 +160,13 @@ async function executeInDirectories(
       onFenced: () => stop.abort("lease_lost"),
     });
     const running = options.executor.run(invocation, context).catch(parts.errors.fromExecutor);
-    const returned = await Promise.race([running, stop.givenUp]);
-    const ended = returned.status === "parked" ? toParkedOutcome(returned, claim, parts) : returned;
-    onReturned(ended);
+    const rawOutcome = await Promise.race([running, stop.givenUp]);
+    const finalOutcome = rawOutcome.status === "parked" ? toParkedOutcome(rawOutcome, claim, parts) : rawOutcome;
+    onReturned(finalOutcome);
     stop.close();
     await endExecutions(executions, parts);
-    if (ended.status === "parked") return ended;
-    const outcome = await watch.applyLimit(ended);
+    if (finalOutcome.status === "parked") return finalOutcome;
+    const outcome = await watch.applyLimit(finalOutcome);
     await runOnFinish(invocation.agent.on_finish, outcome, {
       ...options,
       executions,

@@ -7,8 +7,8 @@ export interface InputQueue extends AsyncIterable<UserInput> {
 }
 
 export function createInputQueue(first: readonly UserInput[] = []): InputQueue {
-  const waiting = [...first];
-  let ended = false;
+  const queue = [...first];
+  let hasEnded = false;
   let wake: (() => void) | null = null;
   const wakeReader = (): void => {
     wake?.();
@@ -16,18 +16,18 @@ export function createInputQueue(first: readonly UserInput[] = []): InputQueue {
   };
   return {
     push(input) {
-      if (!ended) waiting.push(input);
+      if (!hasEnded) queue.push(input);
       wakeReader();
     },
     end() {
-      ended = true;
+      hasEnded = true;
       wakeReader();
     },
     async *[Symbol.asyncIterator]() {
       for (;;) {
-        const next = waiting.shift();
+        const next = queue.shift();
         if (next) yield next;
-        else if (ended) return;
+        else if (hasEnded) return;
         else await new Promise<void>((resolve) => (wake = resolve));
       }
     },

@@ -12,7 +12,7 @@ export interface Questions {
   /** Answers all open and later questions with `park`. Returns false if none is open or the executor cannot park. */
   park(): boolean;
   /** Whether the run waits for a person. */
-  readonly waiting: boolean;
+  readonly isWaiting: boolean;
 }
 
 export interface QuestionsOptions {
@@ -160,7 +160,7 @@ export function createQuestions(options: QuestionsOptions): Questions {
       close(request_id, answer);
     },
     park,
-    get waiting() {
+    get isWaiting() {
       return openIds.size > 0;
     },
   };

@@ -63,7 +63,7 @@ export interface RunLinks {
   flush(): void;
   onSlotFreed(): void;
   waitForJournalSpace(): Promise<void>;
-  partial(delta: Delta): void;
+  sendPartial(delta: Delta): void;
   upload: Upload;
   sessions: SessionPort;
 }

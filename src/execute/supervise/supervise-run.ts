@@ -18,14 +18,14 @@ import { createInputQueue } from "./input-queue.ts";
 /** A claimed run that is being supervised until it has an outcome. */
 export interface SupervisedRun {
   abort(reason: StopReason): void;
-  input(input: UserInput): void;
+  addInput(input: UserInput): void;
   answer(decision: { request_id: string; answer: Decision }): void;
   /** Parks the run if it waits for a person, to be continued later. Returns false if it does not wait or cannot park. */
   park(): boolean;
   /** Call this when the agent has used up its budget for today. */
   noteBudgetSpent(): void;
   /** Whether the run waits for a person. It takes no slot meanwhile. */
-  readonly waiting: boolean;
+  readonly isWaiting: boolean;
   /** Resolves when the run's outcome is in the journal and its temporary directory is removed. Never rejects. */
   readonly ended: Promise<void>;
 }
@@ -92,7 +92,7 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
     monotonic: options.monotonic,
     onNotice: (message) => onNotice(`run ${name}: ${message}`),
   });
-  const partialText = createPartialText(redactor, links.partial);
+  const partialText = createPartialText(redactor, links.sendPartial);
   const cleanups: (() => Promise<void>)[] = [];
   const parts = {
     name,
@@ -135,12 +135,12 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
 
   return {
     abort,
-    input: input.push,
+    addInput: input.push,
     answer: questions.answer,
     park: questions.park,
     noteBudgetSpent,
-    get waiting() {
-      return questions.waiting;
+    get isWaiting() {
+      return questions.isWaiting;
     },
     ended: run()
       .catch((error: unknown) => {
@@ -148,7 +148,7 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
         links.flush();
       })
       .then(async () => {
-        // The report leaves first: it is built in the microtasks that follow the flush.
+        // Lets the report leave first. It is built in the microtasks that follow the flush.
         await new Promise((resolve) => setImmediate(resolve));
         for (const clean of cleanups) await clean();
       }),

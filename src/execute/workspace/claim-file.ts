@@ -9,7 +9,7 @@ export interface ClaimFile {
 
 export function createClaimFile(path: string, text: string, refreshMs: number): ClaimFile {
   let timer: NodeJS.Timeout | undefined;
-  let refreshing = Promise.resolve();
+  let lastRefresh = Promise.resolve();
   let refreshError: { error: unknown } | null = null;
 
   async function refresh(): Promise<void> {
@@ -27,13 +27,13 @@ export function createClaimFile(path: string, text: string, refreshMs: number): 
     async create() {
       await writeClaim(path, text);
       timer ??= setInterval(() => {
-        refreshing = refreshing.then(refresh).catch((error: unknown) => void (refreshError ??= { error }));
+        lastRefresh = lastRefresh.then(refresh).catch((error: unknown) => void (refreshError ??= { error }));
       }, refreshMs).unref();
     },
     async remove() {
       clearInterval(timer);
       timer = undefined;
-      await refreshing;
+      await lastRefresh;
       await Promise.all([rm(path, { force: true }), rm(toTemporaryPath(path), { force: true })]);
       if (refreshError) throw refreshError.error;
     },

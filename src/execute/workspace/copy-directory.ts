@@ -9,17 +9,22 @@ import { removeTree } from "./remove-tree.ts";
  * and sockets, pipes and devices. Follows no symlink below `base`, even if other processes replace directories of the
  * source or of the copy meanwhile. Returns false, leaving nothing behind, if it was stopped.
  */
-export async function copyDirectory(base: string, from: string, to: string, signal: AbortSignal): Promise<boolean> {
-  const temporary = `${to}.copy`;
+export async function copyDirectory(
+  base: string,
+  sourcePath: string,
+  targetPath: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const temporary = `${targetPath}.copy`;
   await removeTree(base, temporary);
-  await removeTree(base, to);
-  await whileHeld(holdDirectory(base, dirname(to)), async (parent) => {
+  await removeTree(base, targetPath);
+  await whileHeld(holdDirectory(base, dirname(targetPath)), async (parent) => {
     const name = Buffer.from(basename(temporary));
     await mkdir(parent.at(name), { mode: 0o700 });
-    await whileHeld(holdDirectory(base, from), (source) =>
-      whileHeld(parent.open(name), (target) => copyTree(source, target, from, signal)),
+    await whileHeld(holdDirectory(base, sourcePath), (source) =>
+      whileHeld(parent.open(name), (target) => copyTree(source, target, sourcePath, signal)),
     );
-    if (!signal.aborted) await rename(parent.at(name), parent.at(Buffer.from(basename(to))));
+    if (!signal.aborted) await rename(parent.at(name), parent.at(Buffer.from(basename(targetPath))));
   });
   if (signal.aborted) await removeTree(base, temporary);
   return !signal.aborted;
@@ -29,30 +34,35 @@ export async function copyDirectory(base: string, from: string, to: string, sign
 const maxDepth = 2000;
 
 /** Opens each directory from the top again, so that the number of descriptors does not grow with the depth. */
-async function copyTree(from: HeldDirectory, to: HeldDirectory, path: string, signal: AbortSignal): Promise<void> {
+async function copyTree(
+  sourceRoot: HeldDirectory,
+  targetRoot: HeldDirectory,
+  path: string,
+  signal: AbortSignal,
+): Promise<void> {
   /** The names that lead to each directory. A directory comes after the one that contains it. */
-  const found: Buffer[][] = [[]];
+  const directories: Buffer[][] = [[]];
   const modes: { parts: readonly Buffer[]; mode: number }[] = [];
-  for (const parts of found) {
+  for (const parts of directories) {
     if (parts.length > maxDepth)
       throw new Error(`${path} cannot be copied: its directories are nested more than ${maxDepth} deep.`);
     await unlessVanished(() =>
-      whileHeld(openBelow(from, parts), (source) =>
-        whileHeld(openBelow(to, parts), async (target) => {
+      whileHeld(openBelow(sourceRoot, parts), (source) =>
+        whileHeld(openBelow(targetRoot, parts), async (target) => {
           modes.push({ parts, mode: source.stat().mode & 0o7777 });
           for (const { name } of await source.entries()) {
             if (signal.aborted) return;
             const isDirectory = await unlessVanished(() => copyEntry(source, target, name));
-            if (isDirectory) found.push([...parts, name]);
+            if (isDirectory) directories.push([...parts, name]);
           }
         }),
       ),
     );
     if (signal.aborted) return;
   }
-  // Last, and from the bottom up, because a mode may make a directory read-only.
+  // The modes are set last, and from the bottom up, because a mode may make a directory read-only.
   for (const { parts, mode } of modes.toReversed())
-    await unlessVanished(() => whileHeld(openBelow(to, parts), (target) => chmod(target.self, mode)));
+    await unlessVanished(() => whileHeld(openBelow(targetRoot, parts), (target) => chmod(target.self, mode)));
 }
 
 /** Copies a file or a symlink, or creates an empty directory. Returns whether it is a directory. */
@@ -68,14 +78,14 @@ async function copyEntry(source: HeldDirectory, target: HeldDirectory, name: Buf
   });
 }
 
-/** ENOTDIR and EINVAL mean that a directory or a symlink was replaced by something else. */
-const vanished: ReadonlySet<unknown> = new Set(["ENOENT", "ENOTDIR", "EINVAL"]);
+/** Codes of a vanished entry. ENOTDIR and EINVAL mean that something else replaced a directory or a symlink. */
+const vanishedCodes: ReadonlySet<unknown> = new Set(["ENOENT", "ENOTDIR", "EINVAL"]);
 
 async function unlessVanished<T>(work: () => Promise<T>): Promise<T | null> {
   try {
     return await work();
   } catch (error) {
-    if (vanished.has(errorCode(error))) return null;
+    if (vanishedCodes.has(errorCode(error))) return null;
     throw error;
   }
 }

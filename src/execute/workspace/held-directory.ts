@@ -67,11 +67,11 @@ export function holdDirectory(base: string, path: string, step: OpenStep = openE
 export function openBelow(top: HeldDirectory, parts: readonly Buffer[], step: OpenStep = openExisting): HeldDirectory {
   let directory = top.open(Buffer.from("."));
   for (const part of parts) {
-    const above = directory;
+    const parent = directory;
     try {
-      directory = step(above, part);
+      directory = step(parent, part);
     } finally {
-      above.close();
+      parent.close();
     }
   }
   return directory;
@@ -137,8 +137,8 @@ function hold(path: Buffer, flags: number): HeldDirectory {
     ...held,
     at,
     async entries() {
-      const found = await readdir(held.self, { withFileTypes: true, encoding: "buffer" });
-      return found.map((entry) => ({ name: entry.name, isDirectory: entry.isDirectory() }));
+      const entries = await readdir(held.self, { withFileTypes: true, encoding: "buffer" });
+      return entries.map((entry) => ({ name: entry.name, isDirectory: entry.isDirectory() }));
     },
     open: (name) => hold(at(name), O_DIRECTORY | O_NOFOLLOW),
     openEntry: (name) => holdEntry(at(name), O_NOFOLLOW),
@@ -151,8 +151,8 @@ function holdEntry(path: Buffer, flags: number): HeldEntry {
     return { self: Buffer.from(`/proc/self/fd/${fd}`), stat: () => fstatSync(fd), close: () => closeSync(fd) };
   }
   const stat = (): Stats => (flags & O_NOFOLLOW ? lstatSync(path) : statSync(path));
-  const found = stat();
-  if (flags & O_DIRECTORY && !found.isDirectory())
+  const entries = stat();
+  if (flags & O_DIRECTORY && !entries.isDirectory())
     throw Object.assign(new Error(`ENOTDIR: not a directory, ${path.toString()}`), { code: "ENOTDIR" });
   return { self: path, stat, close: () => undefined };
 }

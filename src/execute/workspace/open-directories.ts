@@ -70,7 +70,7 @@ export interface OpenOptions {
   lockOptions: LockOptions;
   signal: AbortSignal;
   /** The saved state of the session that the run continues, if any. */
-  saved?: { here: boolean; portable: boolean; files(): AsyncIterable<SessionFile> };
+  saved?: { here: boolean; portable: boolean; loadFiles(): AsyncIterable<SessionFile> };
   onWaiting: (holder: { directory: string; run_id: string }) => void;
 }
 
@@ -155,7 +155,7 @@ function toRestoreOption(
   into: (directory: HeldDirectory, files: AsyncIterable<SessionFile>) => Promise<void>,
 ): Pick<SessionDirectoryOptions, "restore"> {
   if (!saved?.portable) return {};
-  return { restore: { always: !saved.here, into: (directory) => into(directory, saved.files()) } };
+  return { restore: { always: !saved.here, into: (directory) => into(directory, saved.loadFiles()) } };
 }
 
 async function openHome(

@@ -86,15 +86,15 @@ async function moveEntry(directory: HeldDirectory, name: Buffer, to: Buffer): Pr
   if (error === null) return;
   if (errorCode(error) !== "EACCES") throw error;
   // Only a writable directory can be moved.
-  const moving = unlessReplaced(() => directory.open(name));
-  if (moving !== null) await whileHeld(moving, async () => makeAccessible(moving));
+  const movedDirectory = unlessReplaced(() => directory.open(name));
+  if (movedDirectory !== null) await whileHeld(movedDirectory, async () => makeAccessible(movedDirectory));
   await rename(directory.at(name), to);
 }
 
 /** Removes everything but directories, and returns those. */
 async function removeFiles(directory: HeldDirectory, path: string, errors: unknown[]): Promise<Entry[]> {
   makeAccessible(directory);
-  const found = await directory.entries().catch((error: unknown) => {
+  const entries = await directory.entries().catch((error: unknown) => {
     throw cannotRemove(path, error);
   });
   const directories: Entry[] = [];
@@ -104,10 +104,10 @@ async function removeFiles(directory: HeldDirectory, path: string, errors: unkno
     if (errorCode(error) === "EISDIR") directories.push(entry);
     else if (error !== null) errors.push(cannotRemove(entry.path, error));
   };
-  const files = found.filter(({ isDirectory }) => !isDirectory);
+  const files = entries.filter(({ isDirectory }) => !isDirectory);
   for (let offset = 0; offset < files.length; offset += maxParallel)
     await Promise.all(files.slice(offset, offset + maxParallel).map(({ name }) => removeFile(name)));
-  for (const { name, isDirectory } of found)
+  for (const { name, isDirectory } of entries)
     if (isDirectory) directories.push({ name, path: `${path}/${name.toString()}` });
   return directories;
 }

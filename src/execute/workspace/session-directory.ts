@@ -39,8 +39,9 @@ export async function openSessionDirectory(
   removeNonDirectories(base, root);
   const path = join(root, session_id);
   const mode = continues ? "resume" : requestedMode;
-  const from = mode === "fork" && forked_from !== null && isSessionName(forked_from) ? join(root, forked_from) : path;
-  if (restore && (restore.always || !isPrivateDirectory(base, from))) {
+  const sourcePath =
+    mode === "fork" && forked_from !== null && isSessionName(forked_from) ? join(root, forked_from) : path;
+  if (restore && (restore.always || !isPrivateDirectory(base, sourcePath))) {
     await markSession(root, session_id, owner);
     await removeTree(base, path);
     await whileHeld(holdPrivateDirectory(base, path), (directory) => restore.into(directory));
@@ -61,11 +62,11 @@ export async function openSessionDirectory(
     return { ok: true, path };
   }
   if (forked_from === null || !isSessionName(forked_from)) return invalidSessionId(String(forked_from));
-  const parent = join(root, forked_from);
-  return trackCopy(parent, async () => {
-    if (!isPrivateDirectory(base, parent)) return missingDirectory(label, forked_from);
+  const parentPath = join(root, forked_from);
+  return trackCopy(parentPath, async () => {
+    if (!isPrivateDirectory(base, parentPath)) return missingDirectory(label, forked_from);
     await markSession(root, session_id, owner);
-    return (await copyDirectory(base, parent, path, signal)) ? { ok: true, path } : { ok: false, reason: null };
+    return (await copyDirectory(base, parentPath, path, signal)) ? { ok: true, path } : { ok: false, reason: null };
   });
 }
 

@@ -18,13 +18,13 @@ export interface FileTracker {
   readonly portable: boolean;
   /** Whether nothing was saved yet. */
   readonly isNew: boolean;
-  changes(): Promise<Changes>;
+  findChanges(): Promise<Changes>;
 }
 
 interface Changes {
   files: (SessionFile | RemovedFile)[];
   portable: boolean;
-  /** Call this after the save. The next changes() then returns only later changes. */
+  /** Call this after the save. The next findChanges() then returns only later changes. */
   markSaved(): void;
 }
 
@@ -39,7 +39,7 @@ interface Entry {
   size: number;
 }
 
-/** Skips files that are too many or too large. The session can then be continued only on this runner. */
+/** Skips files beyond the limits on number and size. The session can then be continued only on this runner. */
 export function trackFiles(root: string): FileTracker {
   let savedEntries = new Map<string, Entry>();
   let portable = false;
@@ -51,7 +51,7 @@ export function trackFiles(root: string): FileTracker {
     get isNew() {
       return isNew;
     },
-    async changes() {
+    async findChanges() {
       const scanResult = await scan(root);
       const files: Changes["files"] = [];
       let isComplete = scanResult.isComplete;

@@ -25,20 +25,20 @@ const batchSize = 200;
  * marked for this coordinator's record, because it does not know the sessions of other records.
  */
 export function startSessionSweep(options: SessionSweepOptions): { stop(): Promise<void> } {
-  const stopping = new AbortController();
+  const stopController = new AbortController();
   async function run(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      await sweepOnce(options, stopping.signal).catch((error: unknown) => {
-        if (!stopping.signal.aborted)
+    while (!stopController.signal.aborted) {
+      await sweepOnce(options, stopController.signal).catch((error: unknown) => {
+        if (!stopController.signal.aborted)
           options.onNotice("the directories of deleted sessions could not be removed", error);
       });
-      await sleep(options.everyMs, stopping.signal);
+      await sleep(options.everyMs, stopController.signal);
     }
   }
   const running = run();
   return {
     async stop() {
-      stopping.abort();
+      stopController.abort();
       await running;
     },
   };
@@ -48,10 +48,12 @@ async function sweepOnce(
   { port, identity, roots, isUsed, onNotice }: SessionSweepOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  const registered = await identity.current();
-  const { runner_id, epoch, store_id } = registered;
+  const registration = await identity.current();
+  const { runner_id, epoch, store_id } = registration;
   const marks = await Promise.all(
-    roots.map(async (root) => (await listMarkedSessions(root, registered)).map((session_id) => ({ root, session_id }))),
+    roots.map(async (root) =>
+      (await listMarkedSessions(root, registration)).map((session_id) => ({ root, session_id })),
+    ),
   );
   const directories = marks.flat();
   const ids = [...new Set(directories.map(({ session_id }) => session_id))];
@@ -67,7 +69,7 @@ async function sweepOnce(
     const deletedIds = new Set(response.gone);
     for (const { root, session_id } of directories) {
       if (!session_ids.includes(session_id) || !deletedIds.has(session_id) || isUsed(session_id)) continue;
-      await removeSessionDirectory(root, session_id, registered).catch((error: unknown) =>
+      await removeSessionDirectory(root, session_id, registration).catch((error: unknown) =>
         onNotice(`the directory of session ${session_id} could not be removed`, error),
       );
     }

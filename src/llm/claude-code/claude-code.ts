@@ -32,13 +32,13 @@ function createModel(host: SessionHost): Model {
         await live?.close();
         live = new LiveSession(conversation, host);
       }
-      const generated = await live.generate(conversation, options);
+      const result = await live.generate(conversation, options);
       // A failed request stays in the process's history, so the process cannot be reused.
       if (!live.isUsable) {
         await live.close();
         live = null;
       }
-      return generated;
+      return result;
     },
     close: async () => live?.close(),
   };
@@ -47,11 +47,11 @@ function createModel(host: SessionHost): Model {
 const forwardedNames = /^(?:ANTHROPIC_|CLAUDE_|HOME$|PATH$|USER$|LANG$|(?:https?|no)_proxy$)/i;
 
 function buildEnvironment(env: Environment, base_url: string | undefined): Record<string, string> {
-  const forwarded = Object.entries(env).filter(
+  const forwardedVariables = Object.entries(env).filter(
     (entry): entry is [string, string] => entry[1] !== undefined && forwardedNames.test(entry[0]),
   );
   return {
-    ...Object.fromEntries(forwarded),
+    ...Object.fromEntries(forwardedVariables),
     ...(base_url === undefined ? {} : { ANTHROPIC_BASE_URL: base_url }),
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
     DISABLE_AUTOUPDATER: "1",

@@ -107,9 +107,9 @@ export class LiveSession {
       this.#hasResults = true;
       for (const result of message.results) this.#deferredResult(result.tool_use_id).resolve(result);
     } else this.#inbox.add(continuation);
-    const generated = await deferred.promise;
+    const result = await deferred.promise;
     signal.removeEventListener("abort", onAbort);
-    return generated;
+    return result;
   }
 
   /** Kills the process. If it were only closed, it would make another request after an interrupted tool call. */
@@ -249,8 +249,8 @@ export class LiveSession {
     this.#settle({ ok: false, error });
   }
 
-  #settle(generated: GenerateResult): void {
-    this.#turn?.deferred.resolve(generated);
+  #settle(result: GenerateResult): void {
+    this.#turn?.deferred.resolve(result);
     this.#turn = null;
   }
 }

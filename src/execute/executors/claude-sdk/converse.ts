@@ -90,7 +90,7 @@ function createConversation(
   const usageLimit = createUsageLimit();
   const { servers: mcpServers, failures } = host.servers;
   const gate = attended ? createGate({ invocation, context, readOnly, askCounts: progress.asked }) : null;
-  const toolCalls = createCallTracker((tool) => getEffect(tool, readOnly) !== "read" && transcript.filesChanged());
+  const toolCalls = createCallTracker((tool) => getEffect(tool, readOnly) !== "read" && transcript.noteFileChanges());
   let hasCheckedTools = false;
 
   /**
@@ -115,7 +115,7 @@ function createConversation(
 
   const buildOptions = (query: () => Query): Record<string, unknown> => ({
     ...toSdkOptions(agent, { attended, mcpServers, spent: progress }),
-    ...transcript.session(),
+    ...transcript.getSessionOptions(),
     cwd: job.workDir,
     env: host.env,
     ...(typeof bin === "string" ? { pathToClaudeCodeExecutable: bin } : {}),
@@ -180,7 +180,7 @@ function createConversation(
         result,
         gate,
         exceeded: spending.exceeded,
-        limitResetsAt: usageLimit.resetTime(result),
+        limitResetsAt: usageLimit.getResetTime(result),
         reader,
         writer,
       });

@@ -32,12 +32,15 @@ export function decideRunOutcome({ agent, end, result, gate, exceeded, limitRese
     new RunFailure(reason, message, { exitCode: end.exitCode, ...(text === undefined ? {} : { text }) });
   if (gate?.stopped != null) throw toFailure("permission_denied", gate.stopped);
   if (gate?.parked != null) return { outcome: { status: "parked", why: "approval" } };
-  const spent = result["subtype"] === "error_max_budget_usd" ? { message: "The run has spent its budget." } : exceeded;
-  if (spent !== null) {
-    if (agent.budget?.when_spent === "fail") throw toFailure("budget_exceeded", spent.message);
+  const spentBudget =
+    result["subtype"] === "error_max_budget_usd" ? { message: "The run has spent its budget." } : exceeded;
+  if (spentBudget !== null) {
+    if (agent.budget?.when_spent === "fail") throw toFailure("budget_exceeded", spentBudget.message);
     const message =
-      spent.until === undefined ? `${spent.message} Resume the run to grant the same budget again.` : spent.message;
-    return { outcome: { status: "parked", why: "budget", ...spent, message } };
+      spentBudget.until === undefined
+        ? `${spentBudget.message} Resume the run to grant the same budget again.`
+        : spentBudget.message;
+    return { outcome: { status: "parked", why: "budget", ...spentBudget, message } };
   }
   if (limitResetsAt !== null) {
     const message = `${text ?? "The account's usage limit is reached."} The limit resets at ${limitResetsAt}.`;
@@ -45,5 +48,5 @@ export function decideRunOutcome({ agent, end, result, gate, exceeded, limitRese
     return { outcome: { status: "parked", why: "usage_limit", until: limitResetsAt, message } };
   }
   if (end.startError !== null) throw toFailure("dependency_missing", end.startError);
-  return decideOutcome({ name: "claude-sdk" }, end, { conclude: reader.conclude, denied: writer.denied }, null);
+  return decideOutcome({ name: "claude-sdk" }, end, { conclude: reader.conclude, getDenial: writer.getDenial }, null);
 }

@@ -81,7 +81,7 @@ test.each([
 ])("recognizes a usage limit with a reset time: %s", (_title, infos, result, isLimit) => {
   const limit = createUsageLimit();
   for (const rate_limit_info of infos) limit.observe({ type: "rate_limit_event", rate_limit_info });
-  expect(limit.resetTime(result)).toBe(isLimit ? "2026-11-18T01:38:38.000Z" : null);
+  expect(limit.getResetTime(result)).toBe(isLimit ? "2026-11-18T01:38:38.000Z" : null);
 });
 
 test("treats unknown tools as execute and detects paths outside the work directory", () => {

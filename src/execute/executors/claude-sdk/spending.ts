@@ -19,7 +19,7 @@ export interface Spending {
   /** Call this after the SDK has initialized, before its first request. */
   start(query: Query): Promise<void>;
   observeResult(result: Fields): void;
-  /** Call this between two requests. Returns whether the budget allows another request. */
+  /** Call this between two requests. Reports whether the budget allows another request. */
   mayRequest(query: Query): Promise<boolean>;
   /** Set once the budget is spent. `until` is set if the budget renews automatically. */
   readonly exceeded: { message: string; until?: string } | null;
@@ -29,7 +29,7 @@ export interface Spending {
 
 export function createSpending(
   limits: Agent["budget"],
-  spent: RunUsage,
+  runUsage: RunUsage,
   meter: ReturnType<typeof createUsageMeter>,
   context: Pick<RunContext, "usage" | "overBudget">,
 ): Spending {
@@ -39,17 +39,17 @@ export function createSpending(
   let exceeded: Spending["exceeded"] = null;
 
   function addUsage(usage: Usage): void {
-    if (usage.cost_usd === null) spent.turns += 1;
-    spent.tokens += usage.input_tokens + usage.output_tokens;
-    spent.cost_usd += usage.cost_usd ?? 0;
+    if (usage.cost_usd === null) runUsage.turns += 1;
+    runUsage.tokens += usage.input_tokens + usage.output_tokens;
+    runUsage.cost_usd += usage.cost_usd ?? 0;
     context.usage(usage);
   }
 
   /** The SDK reports the cost only with its result, but a budget needs it after each answer. */
   async function readTotalCost(query: Query): Promise<number | null> {
     if (!hasCostBudget) return null;
-    const reported = await query.usage_EXPERIMENTAL_MAY_CHANGE_DO_NOT_RELY_ON_THIS_API_YET?.();
-    return toNumber(toFields(toFields(reported)["session"])["total_cost_usd"]);
+    const usageReport = await query.usage_EXPERIMENTAL_MAY_CHANGE_DO_NOT_RELY_ON_THIS_API_YET?.();
+    return toNumber(toFields(toFields(usageReport)["session"])["total_cost_usd"]);
   }
 
   return {
@@ -64,7 +64,7 @@ export function createSpending(
       const total = await readTotalCost(query);
       const usage = total === null ? null : meter.addCost(total - costAtLastResult);
       if (usage) addUsage(usage);
-      const message = describeOverspend(limits, spent);
+      const message = describeOverspend(limits, runUsage);
       if (context.overBudget.aborted)
         exceeded ??= { message: dailyBudgetSpent, until: nextDay(new Date()).toISOString() };
       else if (message !== null) exceeded ??= { message };
@@ -73,20 +73,20 @@ export function createSpending(
     get exceeded() {
       return exceeded;
     },
-    renew: () => void Object.assign(spent, { turns: 0, tokens: 0, cost_usd: 0 }),
+    renew: () => void Object.assign(runUsage, { turns: 0, tokens: 0, cost_usd: 0 }),
   };
 }
 
 const dailyBudgetSpent = "The agent has spent its budget for today (`budget.per_day`).";
 
 /** Describes the limit that the run has reached; null if it has reached none. */
-export function describeOverspend(limits: Agent["budget"], spent: RunUsage): string | null {
+export function describeOverspend(limits: Agent["budget"], runUsage: RunUsage): string | null {
   const { cost_usd, tokens, turns } = limits ?? {};
-  if (cost_usd !== undefined && spent.cost_usd >= cost_usd)
-    return `The run has spent ${Math.round(spent.cost_usd * 1e6) / 1e6} USD. Its budget is ${cost_usd} USD.`;
-  if (tokens !== undefined && spent.tokens >= tokens)
-    return `The run has used ${spent.tokens} tokens. Its budget is ${tokens}.`;
-  if (turns !== undefined && spent.turns >= turns)
-    return `The run has used ${spent.turns} turns. Its budget is ${turns}.`;
+  if (cost_usd !== undefined && runUsage.cost_usd >= cost_usd)
+    return `The run has spent ${Math.round(runUsage.cost_usd * 1e6) / 1e6} USD. Its budget is ${cost_usd} USD.`;
+  if (tokens !== undefined && runUsage.tokens >= tokens)
+    return `The run has used ${runUsage.tokens} tokens. Its budget is ${tokens}.`;
+  if (turns !== undefined && runUsage.turns >= turns)
+    return `The run has used ${runUsage.turns} turns. Its budget is ${turns}.`;
   return null;
 }

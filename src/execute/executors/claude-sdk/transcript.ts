@@ -41,7 +41,7 @@ interface SavedState {
 /** A session's conversation. It is saved in the record as the SDK writes it, and restored on any runner. */
 export interface Transcript {
   /** The SDK options that start or resume the session. */
-  session(): Record<string, string | boolean>;
+  getSessionOptions(): Record<string, string | boolean>;
   progress: Progress;
   /**
    * Assigns an id to a message, so that it can be recognized in the transcript. Returns an empty list for a message
@@ -51,7 +51,7 @@ export interface Transcript {
   /** The SDK reads from this store and writes to it. */
   store: { load(key: StoreKey): Promise<null>; append(key: StoreKey, entries: Entry[]): Promise<void> };
   /** Call this if files may have changed, so that the next save includes them. */
-  filesChanged(): void;
+  noteFileChanges(): void;
   /** Saves everything at the end of the run. Rejects if this save or an earlier one failed. */
   flush(): Promise<void>;
 }
@@ -76,31 +76,31 @@ export async function openTranscript(job: Job, options: TranscriptOptions): Prom
   const isNew = mode === "start" && !continues;
   const saved = isNew ? null : parseSaved(await job.context.session.load());
   // A later run must not make a call that an earlier run left deferred, because no person has approved it in this run.
-  const from = saved && !continues ? { ...saved, entries: saved.entries.map(withoutDeferral) } : saved;
-  if (!isNew && from === null)
+  const startState = saved && !continues ? { ...saved, entries: saved.entries.map(withoutDeferral) } : saved;
+  if (!isNew && startState === null)
     throw new RunFailure("session_not_found", "No conversation is stored for this session. Start a new run.");
   const isFork = mode === "fork" && !continues;
   /** The entries that a fork starts with. */
-  const origin = isFork ? takeTurns(from?.entries ?? [], job.invocation.fork_at_turn) : [];
-  const session_id = from === null || isFork ? runSession : from.session_id;
+  const forkEntries = isFork ? takeTurns(startState?.entries ?? [], job.invocation.fork_at_turn) : [];
+  const session_id = startState === null || isFork ? runSession : startState.session_id;
   /** A fork starts from a copy with its own id, so that the original and its file stay unchanged. */
   const source = isFork ? randomUUID() : session_id;
-  const progress: Progress = (continues && from?.progress) || createEmptyProgress();
+  const progress: Progress = (continues && startState?.progress) || createEmptyProgress();
   // The SDK writes the whole transcript of a fork.
-  const entries: Entry[] = isFork ? [] : [...(from?.entries ?? [])];
+  const entries: Entry[] = isFork ? [] : [...(startState?.entries ?? [])];
   const knownIds = new Set(entries.map(({ uuid }) => uuid));
   const expectedSeqs = new Map<string, number>();
   let lastExpected = progress.heard;
   let isDirty = false;
   let haveFilesChanged = false;
-  let saving: Promise<void> = Promise.resolve();
+  let lastSave: Promise<void> = Promise.resolve();
   let failure: { error: unknown } | null = null;
 
   /** Batches the entries that arrive during a save into the next save. */
-  async function saveAll(last: boolean): Promise<void> {
+  async function saveAll(isLast: boolean): Promise<void> {
     while (isDirty && failure === null) {
       isDirty = false;
-      const saveOptions = { files: haveFilesChanged, last };
+      const saveOptions = { files: haveFilesChanged, last: isLast };
       haveFilesChanged = false;
       const state: SavedState = { session_id, entries, progress };
       try {
@@ -112,13 +112,13 @@ export async function openTranscript(job: Job, options: TranscriptOptions): Prom
     }
   }
 
-  const save = (last: boolean): Promise<void> => {
+  const save = (isLast: boolean): Promise<void> => {
     isDirty = true;
-    return (saving = saving.then(() => saveAll(last)));
+    return (lastSave = lastSave.then(() => saveAll(isLast)));
   };
 
   return {
-    session() {
+    getSessionOptions() {
       if (entries.length > 0) return { resume: session_id };
       return isFork ? { resume: source, forkSession: true, sessionId: runSession } : { sessionId: runSession };
     },
@@ -136,7 +136,7 @@ export async function openTranscript(job: Job, options: TranscriptOptions): Prom
        * transcript, with the login, to another directory.
        */
       async load({ projectKey, sessionId }) {
-        const content = isFork && sessionId === source ? origin : entries;
+        const content = isFork && sessionId === source ? forkEntries : entries;
         await writeTranscript(options, projectKey, `${sessionId}.jsonl`, content);
         return null;
       },
@@ -153,7 +153,7 @@ export async function openTranscript(job: Job, options: TranscriptOptions): Prom
         void save(false);
       },
     },
-    filesChanged: () => void (haveFilesChanged = true),
+    noteFileChanges: () => void (haveFilesChanged = true),
     async flush() {
       if (entries.length > 0) await save(true);
       if (failure !== null) throw failure.error;
@@ -163,9 +163,9 @@ export async function openTranscript(job: Job, options: TranscriptOptions): Prom
 
 function takeTurns(entries: Entry[], turns: number | null): Entry[] {
   if (turns === null) return entries;
-  const kept = takeFirstEntries(entries, turns);
-  if (!kept.ok) throw unknownTurnFailure(turns, kept.turns);
-  return kept.entries;
+  const firstTurns = takeFirstEntries(entries, turns);
+  if (!firstTurns.ok) throw unknownTurnFailure(turns, firstTurns.turns);
+  return firstTurns.entries;
 }
 
 /** Returns the id of the user's message in this entry, even if it was added to the current turn. */

@@ -14,7 +14,7 @@ export function createUsageLimit() {
      * Returns when the limit that stopped the run resets, as ISO 8601; null if no limit stopped it or the time is
      * unknown.
      */
-    resetTime(result: Fields): string | null {
+    getResetTime(result: Fields): string | null {
       if (result["is_error"] !== true) return null;
       const seconds = resetsAt ?? parseResetSeconds(toText(result["result"]));
       return seconds === null ? null : new Date(seconds * 1000).toISOString();

@@ -25,9 +25,9 @@ export const claudeConversation: ConversationFiles = {
   },
   cut([file], turns) {
     const session = randomUUID();
-    const kept = takeFirstLines(Buffer.from(file?.bytes ?? []).toString("utf8"), turns, session);
-    if (!kept.ok) return kept;
-    const bytes = Buffer.from(kept.entries.map((line) => `${line}\n`).join(""));
+    const cutResult = takeFirstLines(Buffer.from(file?.bytes ?? []).toString("utf8"), turns, session);
+    if (!cutResult.ok) return cutResult;
+    const bytes = Buffer.from(cutResult.entries.map((line) => `${line}\n`).join(""));
     return { ok: true, session, file: { name: `${session}.jsonl`, bytes } };
   },
 };

@@ -7,9 +7,9 @@ export type FirstEntries<E> = { ok: true; entries: E[] } | { ok: false; turns: n
  * If the transcript has fewer turns, returns their number.
  */
 export function takeFirstEntries<E>(entries: readonly E[], turns: number): FirstEntries<E> {
-  const starts = entries.flatMap((entry, index) => (isPrompt(entry) ? [index] : []));
-  if (starts.length < turns) return { ok: false, turns: starts.length };
-  let end = starts[turns] ?? entries.length;
+  const turnStarts = entries.flatMap((entry, index) => (isPrompt(entry) ? [index] : []));
+  if (turnStarts.length < turns) return { ok: false, turns: turnStarts.length };
+  let end = turnStarts[turns] ?? entries.length;
   // Claude queues a prompt before it records it, so skip the queue entries of the next prompt
   if (end < entries.length) while (toFields(entries[end - 1])["type"] === "queue-operation") end -= 1;
   return { ok: true, entries: entries.slice(0, end) };
@@ -21,11 +21,11 @@ export function takeFirstLines(text: string, turns: number, session: string): Fi
     .split("\n")
     .filter((line) => line.trim() !== "")
     .map(parseLine);
-  const kept = takeFirstEntries(entries, turns);
-  if (!kept.ok) return kept;
+  const firstTurns = takeFirstEntries(entries, turns);
+  if (!firstTurns.ok) return firstTurns;
   const withSession = (entry: Readonly<Record<string, unknown>>) =>
     "sessionId" in entry ? { ...entry, sessionId: session } : entry;
-  return { ok: true, entries: kept.entries.map((entry) => JSON.stringify(withSession(entry))) };
+  return { ok: true, entries: firstTurns.entries.map((entry) => JSON.stringify(withSession(entry))) };
 }
 
 /**

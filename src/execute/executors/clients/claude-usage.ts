@@ -13,9 +13,13 @@ export function createUsageMeter() {
     addEvent(event: Fields): Usage | null {
       if (event["type"] === "message_start") startUsage = toFields(toFields(event["message"])["usage"]);
       if (event["type"] !== "message_delta") return null;
-      const used = { ...startUsage, ...toFields(event["usage"]) };
-      const input_tokens = sumFields(used, ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"]);
-      const output_tokens = sumFields(used, ["output_tokens"]);
+      const answerUsage = { ...startUsage, ...toFields(event["usage"]) };
+      const input_tokens = sumFields(answerUsage, [
+        "input_tokens",
+        "cache_read_input_tokens",
+        "cache_creation_input_tokens",
+      ]);
+      const output_tokens = sumFields(answerUsage, ["output_tokens"]);
       reported.input_tokens += input_tokens;
       reported.output_tokens += output_tokens;
       return { input_tokens, output_tokens, cost_usd: null };

@@ -19,7 +19,7 @@ export interface HiddenCalls {
 export function createHiddenCalls(): HiddenCalls {
   const shownCommands: string[] = [];
   const calls = new Map<string, { name: string; input: unknown }>();
-  let denied: Denial | null = null;
+  let lastDenial: Denial | null = null;
 
   const takeShown = (input: unknown): boolean => {
     const command = withoutQuotes(toText(toFields(input)["cmd"]));
@@ -43,15 +43,15 @@ export function createHiddenCalls(): HiddenCalls {
       const output =
         typeof payload["output"] === "string" ? payload["output"] : JSON.stringify(payload["output"] ?? null);
       const wasShown = takeShown(call.input);
-      if (isSuccess(output)) denied = null;
+      if (isSuccess(output)) lastDenial = null;
       if (wasShown || !isBlocked(output)) return [];
-      denied = { type: "denied", tool_use_id, tool: call.name, message: output.slice(0, 500) };
+      lastDenial = { type: "denied", tool_use_id, tool: call.name, message: output.slice(0, 500) };
       return [
         { type: "tool_use", tool_use_id, ...call },
         { type: "tool_result", tool_use_id, is_error: true, output },
       ];
     },
-    end: () => (denied === null ? [] : [denied]),
+    end: () => (lastDenial === null ? [] : [lastDenial]),
   };
 }
 

@@ -17,7 +17,7 @@ function replay(
   const messages = lines.flatMap(
     (line): readonly (ClientMessage | null)[] => reader.read(JSON.parse(line) as Record<string, unknown>) ?? [null],
   );
-  return { messages, end: reader.conclude({ exitCode: options.exit ?? 0, stderr: "" }), thread: reader.session() };
+  return { messages, end: reader.conclude({ exitCode: options.exit ?? 0, stderr: "" }), thread: reader.getSession() };
 }
 
 const readLines = (name: string): string[] =>

@@ -7,7 +7,7 @@ import { type Fields, toFields, toNumber, toText } from "./fields.ts";
 
 export interface CodexReader extends Reader {
   /** The thread id, or null until codex reports it. */
-  session(): string | null;
+  getSession(): string | null;
 }
 
 /** Reads the lines of `codex exec --json`, then the lines of the thread's file. */
@@ -65,7 +65,7 @@ export function createCodexReader({ session: resumedSession, mode }: Pick<Turn, 
   };
 
   return {
-    session: () => session,
+    getSession: () => session,
     read(message) {
       switch (message["type"]) {
         case "thread.started":

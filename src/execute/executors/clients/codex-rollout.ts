@@ -50,8 +50,8 @@ async function readRolloutEnd(codexHome: string, thread: string): Promise<string
 
 async function findName(directory: ConfinedDirectory, ending: string): Promise<Buffer | null> {
   for await (const entries of directory.entries(64)) {
-    const found = entries.find(({ name }) => name.toString().endsWith(ending));
-    if (found !== undefined) return found.name;
+    const match = entries.find(({ name }) => name.toString().endsWith(ending));
+    if (match !== undefined) return match.name;
   }
   return null;
 }

@@ -19,14 +19,14 @@ export function takeFirstRolloutTurns(files: readonly ConversationFile[], turns:
   let earlierTurns = 0;
   for (let index = fileLines.length - 1; index >= 0; index -= 1) {
     const lines = fileLines[index]!.slice(0, findForkLine(fileLines[index]!, fileLines[index - 1]));
-    const starts = lines.flatMap(({ fields }, line) => (isStart(fields) ? [line] : []));
-    if (earlierTurns + starts.length >= turns) {
+    const turnStarts = lines.flatMap(({ fields }, line) => (isStart(fields) ? [line] : []));
+    if (earlierTurns + turnStarts.length >= turns) {
       // Without a next turn, keep the rest of the file.
-      let end = starts[turns - earlierTurns] ?? lines.length;
+      let end = turnStarts[turns - earlierTurns] ?? lines.length;
       if (end < lines.length) while (isSettings(lines[end - 1]?.fields)) end -= 1;
       return { ok: true, ...toNewThread(lines.slice(0, end), new Date()) };
     }
-    earlierTurns += starts.length;
+    earlierTurns += turnStarts.length;
   }
   return { ok: false, turns: earlierTurns };
 }

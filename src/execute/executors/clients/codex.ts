@@ -44,7 +44,7 @@ export const codex = defineClient({
       reader,
       // On startup, codex removes temporary files, including those of another codex that is just starting.
       exclusiveStartIn: codexHome,
-      readAfterExit: () => readRollout(codexHome, reader.session()),
+      readAfterExit: () => readRollout(codexHome, reader.getSession()),
     };
   },
 });

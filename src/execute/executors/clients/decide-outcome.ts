@@ -12,14 +12,14 @@ import type { LineReader } from "./line-reader.ts";
 export function decideOutcome(
   { name }: Pick<ClientDefinition, "name">,
   result: Pick<CliResult, "exitCode" | "signal" | "stderr">,
-  lines: Pick<LineReader, "conclude" | "denied">,
+  lines: Pick<LineReader, "conclude" | "getDenial">,
   stopped: StopReason | null,
 ): Done {
   const { exitCode, signal } = result;
   const stderr = result.stderr.trim();
   const conclusion = lines.conclude({ exitCode, stderr });
   if (stopped) return { outcome: toStopOutcome(stopped, conclusion?.text ?? undefined) };
-  if (conclusion) return toOutcome(name, conclusion, exitCode, lines.denied());
+  if (conclusion) return toOutcome(name, conclusion, exitCode, lines.getDenial());
   const fatalSignal = signal ?? toSignal(exitCode);
   if (fatalSignal !== null)
     return toDone(

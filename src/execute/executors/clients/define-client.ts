@@ -41,7 +41,7 @@ export function defineClient(definition: ClientDefinition): AgentClient {
       .finally(() => {
         releaseStartLock();
         exitGrace.stop();
-        const session = lines.session();
+        const session = lines.getSession();
         if (session !== null && getSessionPattern(definition).test(session)) onSession?.(session);
       });
     const killedAfterResult = exitGrace.expired.aborted && !job.signal.aborted;

@@ -13,13 +13,13 @@ export interface EventWriter {
   /** Stores the message. `raw` is the original message, kept with the event. Returns false if nothing was stored. */
   write(message: ClientMessage, raw?: unknown): Promise<boolean>;
   /** The last denied tool, if no later tool call succeeded. */
-  denied(): Denial | null;
+  getDenial(): Denial | null;
   /** The client's own session id; null if it never reported one. */
-  session(): string | null;
+  getSession(): string | null;
 }
 
 export function createEventWriter(context: RunContext): EventWriter {
-  let denied: Denial | null = null;
+  let lastDenial: Denial | null = null;
   let session: string | null = null;
 
   const toEvent = (message: ClientMessage): RunEvent | null => {
@@ -36,11 +36,11 @@ export function createEventWriter(context: RunContext): EventWriter {
         return null;
       case "denied": {
         const { type: _type, ...data } = message;
-        denied = data;
+        lastDenial = data;
         return { type: "system", subtype: "permission_denied", data };
       }
       case "tool_result":
-        if (!message.is_error) denied = null;
+        if (!message.is_error) lastDenial = null;
         return message;
       case "system":
       case "assistant":
@@ -61,7 +61,7 @@ export function createEventWriter(context: RunContext): EventWriter {
       await context.emit(limitEventSize(raw === undefined ? event : { ...event, raw }));
       return true;
     },
-    denied: () => denied,
-    session: () => session,
+    getDenial: () => lastDenial,
+    getSession: () => session,
   };
 }

@@ -32,8 +32,8 @@ const projectName = /^[a-z0-9][a-z0-9-]*$/;
 const rootFile = ".project_root";
 
 async function findProject(directory: ClientDirectory, session: string, workDir: string): Promise<string> {
-  const registered = await readRegisteredName(directory, workDir);
-  if (registered !== null) return registered;
+  const registeredName = await readRegisteredName(directory, workDir);
+  if (registeredName !== null) return registeredName;
   for (const name of await directory.listNames("tmp"))
     if (projectName.test(name) && (await readText(directory, `tmp/${name}/${rootFile}`))?.trim() === workDir)
       return name;

@@ -38,11 +38,11 @@ export function readHomeFiles(
  * Copies the operator's login and settings into a session's own HOME on its first use. Skips files that the session
  * already has, because it may have changed them, and files that the operator does not have.
  */
-export async function copyHomeFiles(from: string, to: string, names: readonly string[]): Promise<void> {
+export async function copyHomeFiles(sourceHome: string, targetHome: string, names: readonly string[]): Promise<void> {
   for (const name of names) {
-    const source = await readSource(join(from, name));
+    const source = await readSource(join(sourceHome, name));
     if (source === null) continue;
-    await inSubdirectory(to, dirname(name), (directory) =>
+    await inSubdirectory(targetHome, dirname(name), (directory) =>
       createFile(directory, basename(name), source.content, source.mode).catch((error: unknown) => {
         if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
       }),
@@ -52,20 +52,20 @@ export async function copyHomeFiles(from: string, to: string, names: readonly st
 
 /** Returns null for a missing file. Follows no link, because runs may be able to write the operator's HOME. */
 async function readSource(path: string): Promise<{ content: Buffer; mode: number } | null> {
-  const refused = (cause?: unknown): RunFailure =>
+  const createRefusal = (cause?: unknown): RunFailure =>
     new RunFailure("refused", `${path} is listed in home_files but is not a plain file.`, { cause });
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
     (error: unknown) => {
       if (isMissing(error)) return null;
       throw error instanceof Error && "code" in error && ["ELOOP", "ENXIO"].includes(String(error.code))
-        ? refused(error)
+        ? createRefusal(error)
         : error;
     },
   );
   if (file === null) return null;
   try {
     const stats = await file.stat();
-    if (!stats.isFile()) throw refused();
+    if (!stats.isFile()) throw createRefusal();
     return { content: await file.readFile(), mode: stats.mode & 0o777 };
   } finally {
     await file.close();

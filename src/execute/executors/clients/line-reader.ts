@@ -7,9 +7,9 @@ export interface LineReader {
   read(line: string): Promise<void>;
   conclude: Reader["conclude"];
   /** The last denied tool, if no later tool call succeeded. */
-  denied(): Denial | null;
+  getDenial(): Denial | null;
   /** The client's own session id; null if it never reported one. */
-  session(): string | null;
+  getSession(): string | null;
 }
 
 export function createLineReader(reader: Reader, context: RunContext): LineReader {
@@ -25,12 +25,12 @@ export function createLineReader(reader: Reader, context: RunContext): LineReade
       for (const clientMessage of messages) await writer.write(clientMessage);
     },
     conclude: (end): Conclusion | null => reader.conclude(end),
-    denied: writer.denied,
-    session: writer.session,
+    getDenial: writer.getDenial,
+    getSession: writer.getSession,
   };
 }
 
-/** Enough to identify an unknown line. The client's own log has the rest. */
+/** How much of an unknown line is logged, which is enough to identify it. The client's own log has the rest. */
 const maxUnknownCharacters = 8 * 1024;
 /** Longer lines are not parsed. Messages and tool results are shorter. */
 const maxLineCharacters = 16 * 1024 * 1024;
@@ -38,7 +38,7 @@ const maxLineCharacters = 16 * 1024 * 1024;
 function parseObject(line: string): Record<string, unknown> | null {
   if (line.length > maxLineCharacters || !line.trimStart().startsWith("{")) return null;
   try {
-    // A line that starts with a brace can only parse as an object.
+    // A line that starts with a brace can only be parsed as an object.
     return JSON.parse(line) as Record<string, unknown>;
   } catch (error) {
     if (error instanceof SyntaxError) return null;

@@ -41,7 +41,7 @@ function findConfiguredProgram(
 ) {
   if (typeof config["bin"] === "string" && config["bin"] !== "")
     return { path: config["bin"], source: "the profile's bin" };
-  const override = env[binVariable];
-  if (override !== undefined && override !== "") return { path: override, source: binVariable };
+  const overridePath = env[binVariable];
+  if (overridePath !== undefined && overridePath !== "") return { path: overridePath, source: binVariable };
   return { path: program, source: "on PATH" };
 }

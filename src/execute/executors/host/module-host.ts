@@ -35,7 +35,7 @@ process.stdout.write = process.stderr.write.bind(process.stderr);
 // Exit if the runner is gone.
 for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on("error", () => process.exit(1));
 
-const stopping = new AbortController();
+const stopController = new AbortController();
 const overBudget = new AbortController();
 const input = createInputQueue();
 const files = new Map<number, FoundFile>();
@@ -53,11 +53,11 @@ const peer: Peer = connectPeer({
       return { name, can, ...(variables === undefined ? {} : { variables }) };
     },
     async run(url: string, config: Record<string, unknown>, run: HostedRun) {
-      if (run.stopped !== null) stopping.abort(run.stopped);
+      if (run.stopped !== null) stopController.abort(run.stopped);
       if (run.overBudget) overBudget.abort();
       return (await load(url, config)).run(run.invocation, createContext(run));
     },
-    stop: (reason: string) => stopping.abort(reason),
+    stop: (reason: string) => stopController.abort(reason),
     overBudget: () => overBudget.abort(),
     input: (message: UserInput) => input.push(message),
     async openFile(id: number) {
@@ -110,7 +110,7 @@ function createContext({ dirs, runnerDirectory }: HostedRun): RunContext {
   /** Sends a call without waiting for its response. This process exits once the runner is gone. */
   const notify = (method: string, ...args: unknown[]): void => void peer.call(method, ...args).catch(() => undefined);
   return {
-    signal: stopping.signal,
+    signal: stopController.signal,
     overBudget: overBudget.signal,
     emit: (event) => peer.call("emit", event),
     partial: (delta) => notify("partial", delta),

@@ -68,29 +68,29 @@ export interface LoopState {
 export async function openLoopState({ invocation, context }: Job, newId: NewId): Promise<LoopState> {
   const { mode, continues } = invocation;
   const isNew = mode === "start" && !continues;
-  const from = isNew ? null : parseSaved(await context.session.load());
-  if (!isNew && from === null)
+  const savedState = isNew ? null : parseSaved(await context.session.load());
+  if (!isNew && savedState === null)
     throw new RunFailure("session_not_found", "No state is stored for this session. Start a new run.");
   // A fork continues a copy under a new id.
-  const session_id = from && mode === "fork" && !continues ? newId() : (from?.session_id ?? null);
+  const session_id = savedState && mode === "fork" && !continues ? newId() : (savedState?.session_id ?? null);
   const noUsage = { turns: 0, spent_usd: 0, spent_tokens: 0 };
   const progress: Progress = {
     ...noUsage,
     before: noUsage,
     last: null,
     prompted: false,
-    ...(continues ? from?.progress : {}),
+    ...(continues ? savedState?.progress : {}),
   };
   const { fork_at_turn } = invocation;
   const isCut = fork_at_turn !== null && !continues;
   let current: Omit<SavedState, "progress"> = {
     session_id: session_id ?? "",
-    conversation: isCut ? takeTurns(from?.conversation, fork_at_turn) : (from?.conversation ?? null),
-    results: isCut ? [] : (from?.results ?? []),
+    conversation: isCut ? takeTurns(savedState?.conversation, fork_at_turn) : (savedState?.conversation ?? null),
+    results: isCut ? [] : (savedState?.results ?? []),
   };
-  const awaitingApproval = new Set(from?.asked);
-  let inputs = (continues && from?.inputs) || [];
-  let lastSeq = (continues && from?.heard) || 0;
+  const awaitingApproval = new Set(savedState?.asked);
+  let inputs = (continues && savedState?.inputs) || [];
+  let lastSeq = (continues && savedState?.heard) || 0;
   let queued: { events: RunEvent[]; files: boolean; done: Promise<void> } | null = null;
   let lastSave: Promise<void> = Promise.resolve();
 
@@ -165,10 +165,10 @@ export async function openLoopState({ invocation, context }: Job, newId: NewId):
       return save(events, false);
     },
     async addInputs(newInputs) {
-      const added = newInputs.filter(({ seq }) => seq > lastSeq);
-      if (added.length === 0) return;
-      inputs = [...inputs, ...added.map(({ text }) => text)];
-      lastSeq = added.at(-1)!.seq;
+      const unseenInputs = newInputs.filter(({ seq }) => seq > lastSeq);
+      if (unseenInputs.length === 0) return;
+      inputs = [...inputs, ...unseenInputs.map(({ text }) => text)];
+      lastSeq = unseenInputs.at(-1)!.seq;
       await save([], false);
     },
     renewBudget() {
@@ -181,9 +181,9 @@ export async function openLoopState({ invocation, context }: Job, newId: NewId):
 }
 
 function takeTurns(conversation: unknown, turns: number): unknown {
-  const first = takeFirstTurns(conversation, turns);
-  if (!first.ok) throw unknownTurnFailure(turns, first.turns);
-  return first.conversation;
+  const cutResult = takeFirstTurns(conversation, turns);
+  if (!cutResult.ok) throw unknownTurnFailure(turns, cutResult.turns);
+  return cutResult.conversation;
 }
 
 function parseSaved(loaded: { format: string; bytes: Uint8Array } | null): SavedState | null {

@@ -79,17 +79,17 @@ export function createModelRequests(options: ModelRequestsOptions): ModelRequest
     let maxCharacters = ((contextWindow ?? assumedContextWindow) / 2) * charactersPerToken;
     for (;;) {
       await budget.check();
-      const compacted = await withRetries(options, () =>
+      const compactResult = await withRetries(options, () =>
         session.compact({ signal: context.signal, max_characters: maxCharacters }),
       );
       tokens = 0;
-      if (compacted === "too_long") {
+      if (compactResult === "too_long") {
         maxCharacters /= 2;
         if (maxCharacters < maxShortenedCharacters) return false;
         continue;
       }
-      if (compacted.summary === null) return false;
-      const { usage, summary, summarized, kept } = compacted;
+      if (compactResult.summary === null) return false;
+      const { usage, summary, summarized, kept } = compactResult;
       await context.emit({ type: "system", subtype: "compacted", data: { why: reason, summarized, kept, summary } });
       addUsage(usage);
       return true;

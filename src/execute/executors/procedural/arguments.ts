@@ -16,16 +16,16 @@ export function buildArguments(
   if (!split.ok) return { ok: false, faults: [{ path: "", message: `the command is invalid: ${split.problem}` }] };
   if (!split.words[0]) return { ok: false, faults: [{ path: "", message: "the command is empty" }] };
   // Expand each word separately, so that a value with a space or a quote stays one argument.
-  const expanded = split.words.map((word) => expandText(word, "command", variables));
+  const expandedWords = split.words.map((word) => expandText(word, "command", variables));
   const { arguments: options, faults } = toArguments(parameters, listStyle);
   const allFaults = [
-    ...expanded.flatMap(({ faults: variableFaults }) =>
+    ...expandedWords.flatMap(({ faults: variableFaults }) =>
       variableFaults.map((fault) => ({ path: "", message: describeVariableFault(fault) })),
     ),
     ...faults,
   ];
   if (allFaults.length > 0) return { ok: false, faults: allFaults };
-  const [first, ...rest] = expanded.map(({ text }) => text);
+  const [first, ...rest] = expandedWords.map(({ text }) => text);
   return { ok: true, argv: [first!, ...rest, ...options] };
 }
 

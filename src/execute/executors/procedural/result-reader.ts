@@ -26,7 +26,7 @@ export function createResultReader(options: {
   maxDataBytes: number;
   redactor: Redactor;
 }): ResultReader {
-  const kept = keepEnds(options.maxTextBytes);
+  const endsBuffer = keepEnds(options.maxTextBytes);
   const redactStream = options.redactor.stream();
   let chunks: Uint8Array[] = [];
   let bytes = 0;
@@ -35,7 +35,7 @@ export function createResultReader(options: {
   const canBeJson = (): boolean => first === "" || '{["-0123456789tfn'.includes(first);
   return {
     push(chunk) {
-      kept.push(redactStream.push(chunk));
+      endsBuffer.push(redactStream.push(chunk));
       bytes += chunk.length;
       if (!canBeJson()) return;
       first ||= toCharacter(chunk.find(isNotBlank));
@@ -44,8 +44,8 @@ export function createResultReader(options: {
       else chunks = [];
     },
     take() {
-      kept.push(redactStream.end());
-      const { head, tail, totalBytes, truncated } = kept.result();
+      endsBuffer.push(redactStream.end());
+      const { head, tail, totalBytes, truncated } = endsBuffer.result();
       const skippedBytes = totalBytes - head.length - tail.length;
       const text = truncated ? `${decode(head)}${formatSkippedNote(skippedBytes)}${decode(tail)}` : decode(head);
       if (bytes > options.maxDataBytes) {
@@ -74,10 +74,10 @@ function decode(bytes: Uint8Array): string {
 function parse(text: string): Pick<ReturnType<ResultReader["take"]>, "data" | "withheld"> {
   try {
     const value: unknown = JSON.parse(text);
-    const inexact = findInexactNumber(text);
-    if (inexact === null) return { data: { value }, withheld: null };
-    const location = inexact.path.length === 0 ? "" : ` at ${inexact.path.join(".")}`;
-    const message = `The output contains the number ${inexact.text.slice(0, 100)}${location}, which result_data cannot hold exactly: print it as a string`;
+    const inexactNumber = findInexactNumber(text);
+    if (inexactNumber === null) return { data: { value }, withheld: null };
+    const location = inexactNumber.path.length === 0 ? "" : ` at ${inexactNumber.path.join(".")}`;
+    const message = `The output contains the number ${inexactNumber.text.slice(0, 100)}${location}, which result_data cannot hold exactly: print it as a string`;
     return { data: null, withheld: { code: "result_inexact", message } };
   } catch (error) {
     if (error instanceof SyntaxError) return { data: null, withheld: null };
