@@ -36,6 +36,8 @@ sub O_PATH ()                 { 010000000 }
 sub W_OK ()                   { 2 }
 sub F_DUPFD_CLOEXEC ()        { 1030 }
 sub AT_FDCWD ()               { -100 }
+sub STATX_MOUNT_ROOT ()       { 0x2000 }
+sub PASSED_MAX ()             { 2 }
 sub NOT_STARTED ()            { 127 }
 sub FIRST_HIGH_FD ()          { 10 }
 sub CLONE_NEWNS_NEWPID ()     { 0x20020000 }
@@ -56,7 +58,7 @@ my $all_signals = pack "Q", ~0;
 my $default_action = "\0" x 32;
 my %number = system_call_numbers();
 my %option = (
-    status_fd => -1, passed_fd => -1, directory_fd => -1, expected_directory => -1, level => "auto", limits => [], cgroups => [],
+    status_fd => -1, directory_fd => -1, expected_directory => -1, level => "auto", passed_fds => [], limits => [], cgroups => [],
     hidden => [], shown => [], frozen => [], readonly => [],
 );
 
@@ -209,6 +211,20 @@ sub expect_directory {
     my ($expected, $found) = (identity_of($fd), identity_of($here));
     sys("close", $here);
     return $expected =~ /:/ && $expected eq $found ? 0 : -ESTALE;
+}
+
+# Returns -ESTALE unless the working directory is a mount of its own at this path. A sandbox mounts it by path, so another
+# process can redirect that mount with a link, for example onto a directory of programs. Kernels before 5.8 do not say
+# whether a directory is a mount.
+sub expect_mount {
+    my ($path) = @_;
+    my ($here, $status, $directory) = ("\0" x PATH_MAX, "\0" x 256, ".");
+    my $result = sys("getcwd", $here, PATH_MAX);
+    $result = sys("statx", AT_FDCWD, $directory, 0, 0, $status) if $result >= 0;
+    return $result if $result < 0;
+    my ($attributes, $known_attributes) = unpack "x8 Q x40 Q", $status;
+    my $is_mount = $attributes & STATX_MOUNT_ROOT || !($known_attributes & STATX_MOUNT_ROOT);
+    return $is_mount && unpack("Z*", $here) eq $path ? 0 : -ESTALE;
 }
 
 # Provides the working directory to a nested sandbox, which binds directories by their paths: as a mount that no other
@@ -480,6 +496,9 @@ sub become_command {
     if ($option{expected_directory} >= 0 && ($result = expect_directory($option{expected_directory})) < 0) {
         return ("directory", -$result);
     }
+    if (defined $option{expected_mount} && ($result = expect_mount($option{expected_mount})) < 0) {
+        return ("directory", -$result);
+    }
     for my $file (@{ $option{cgroups} }) {
         return ("cgroup", -$result) if ($result = write_file($file, "0")) < 0;
     }
@@ -494,7 +513,7 @@ sub become_command {
     forbid_typing() if $in_namespace;
     # An inherited descriptor could lead into a hidden directory. The descriptors kept here are closed by exec, except
     # for those passed to the command.
-    close_all_but(3, $option{status_fd}, $report_to, $option{passed_fd}, $option{directory_fd});
+    close_all_but(3, $option{status_fd}, $report_to, @{ $option{passed_fds} }, $option{directory_fd});
     # Perl ignores SIGFPE for itself.
     sys("rt_sigaction", SIGFPE, $default_action, 0, 8);
     sys("rt_sigaction", SIGCHLD, $inherited->{on_child}, 0, 8);
@@ -842,12 +861,16 @@ sub run_in_group {
 
 sub parse_value {
     my ($letter, $value) = @_;
-    if (my $number = { p => "parent", f => "status_fd", d => "passed_fd", w => "directory_fd", e => "expected_directory" }->{$letter}) {
+    if (my $number = { p => "parent", f => "status_fd", w => "directory_fd", e => "expected_directory" }->{$letter}) {
         return 0 if $value !~ /^\d{1,9}\z/;
         $option{$number} = $value + 0;
     }
-    elsif ($letter eq "b") {
-        $option{directory_mount} = $value;
+    elsif ($letter eq "d") {
+        return 0 if $value !~ /^\d{1,9}\z/ || @{ $option{passed_fds} } == PASSED_MAX;
+        push @{ $option{passed_fds} }, $value + 0;
+    }
+    elsif (my $text = { a => "expected_mount", b => "directory_mount" }->{$letter}) {
+        $option{$text} = $value;
     }
     elsif ($letter eq "i") {
         return 0 if $value !~ /^(?:none|group|pid|auto)\z/;
@@ -939,14 +962,14 @@ sub system_call_numbers {
         read => 0, write => 1, close => 3, fstat => 5, rt_sigaction => 13, rt_sigprocmask => 14, pwrite64 => 18,
         clone => 56, execve => 59, kill => 62, fcntl => 72, ftruncate => 77, getcwd => 79, chdir => 80,
         fchdir => 81, getrusage => 98, setpgid => 109,
-        rt_sigtimedwait => 128, prctl => 157, mount => 165, exit_group => 231, openat => 257, mkdirat => 258, faccessat => 269,
+        rt_sigtimedwait => 128, prctl => 157, statx => 332, mount => 165, exit_group => 231, openat => 257, mkdirat => 258, faccessat => 269,
         dup3 => 292, pipe2 => 293, prlimit64 => 302, seccomp => 317, close_range => 436,
     ) if $machine == 62;
     return (
         getcwd => 17, dup3 => 24, fcntl => 25, mkdirat => 34, mount => 40, ftruncate => 46, faccessat => 48, chdir => 49,
         fchdir => 50, openat => 56, close => 57, pipe2 => 59,
         read => 63, write => 64, pwrite64 => 68, fstat => 80, exit_group => 94, kill => 129, rt_sigaction => 134, rt_sigprocmask => 135,
-        rt_sigtimedwait => 137, setpgid => 154, getrusage => 165, prctl => 167, clone => 220,
+        rt_sigtimedwait => 137, setpgid => 154, getrusage => 165, prctl => 167, clone => 220, statx => 291,
         execve => 221, prlimit64 => 261, seccomp => 277, close_range => 436,
     ) if $machine == 183;
     return ();

@@ -78,6 +78,8 @@ static struct failure become_command(const struct options *options, const struct
 	long result;
 	if (options->expected_directory >= 0 && (result = expect_directory(options->expected_directory)) < 0)
 		return (struct failure){ STEP_DIRECTORY, (int)-result };
+	if (options->expected_mount && (result = expect_mount(options->expected_mount)) < 0)
+		return (struct failure){ STEP_DIRECTORY, (int)-result };
 	for (int i = 0; i < options->cgroups.count; i++)
 		if ((result = write_file(options->cgroups.path[i], "0")) < 0)
 			return (struct failure){ STEP_CGROUP, (int)-result };
@@ -95,7 +97,8 @@ static struct failure become_command(const struct options *options, const struct
 	 * An inherited descriptor could lead into a hidden directory. The descriptors kept here are closed by exec,
 	 * except for those passed to the command.
 	 */
-	close_all_but(3, (const int[]){ options->status_fd, report_to, options->passed_fd, options->directory_fd }, 4);
+	close_all_but(3, (const int[]){ options->status_fd, report_to, options->passed_fds[0], options->passed_fds[1],
+					options->directory_fd }, 5);
 	sys(rt_sigaction, SIGCHLD, &inherited->on_child, 0, sizeof(signal_set));
 	sys(rt_sigprocmask, SIG_SET_MASK, &inherited->mask, 0, sizeof(signal_set));
 	result = execute(options);

@@ -22,6 +22,24 @@ static long expect_directory(int fd)
 }
 
 /*
+ * Returns -ESTALE unless the working directory is a mount of its own at this path. A sandbox mounts it by path, so
+ * another process can redirect that mount with a link, for example onto a directory of programs. Kernels before 5.8 do
+ * not say whether a directory is a mount.
+ */
+static long expect_mount(const char *path)
+{
+	char here[PATH_MAX];
+	struct file_status status;
+	long result = sys(getcwd, here, sizeof here);
+	if (result >= 0)
+		result = sys(statx, AT_FDCWD, ".", 0, 0, &status);
+	if (result < 0)
+		return result;
+	bool is_mount = status.attributes & STATX_MOUNT_ROOT || !(status.known_attributes & STATX_MOUNT_ROOT);
+	return is_mount && same(here, path) ? 0 : -ESTALE;
+}
+
+/*
  * Provides the working directory to a nested sandbox, which binds directories by their paths: as a mount that no
  * other process can replace, and as a descriptor with which the nested launcher verifies that it runs in the same
  * directory.

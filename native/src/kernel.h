@@ -46,8 +46,9 @@ struct file_status {
 	uint32_t mask, block_size;
 	uint64_t attributes;
 	uint32_t links, user, group;
-	uint16_t mode;
-	char rest[226];
+	uint16_t mode, padding;
+	uint64_t inode, size, blocks, known_attributes;
+	char rest[192];
 };
 
 /* The start of the result of fstat, which is the same on both architectures. */
@@ -79,7 +80,7 @@ enum { PATH_MAX = 4096 };
 enum { WNOHANG = 1 };
 enum { F_DUPFD_CLOEXEC = 1030 };
 enum { O_RDONLY = 0, O_WRONLY = 1, O_CLOEXEC = 02000000, O_PATH = 010000000 };
-enum { W_OK = 2, STATX_MODE = 2, STATX_UID = 8, MODE_SHARED = 01777 };
+enum { W_OK = 2, STATX_MODE = 2, STATX_UID = 8, STATX_MOUNT_ROOT = 0x2000, MODE_SHARED = 01777 };
 #define AT_FDCWD (-100)
 
 enum { CLONE_NEWNS = 0x00020000, CLONE_NEWUSER = 0x10000000, CLONE_NEWPID = 0x20000000 };

@@ -79,7 +79,7 @@ __attribute__((used)) _Noreturn void start(long *stack)
 	struct options options = {
 		.parent = ANY_PARENT,
 		.status_fd = -1,
-		.passed_fd = -1,
+		.passed_fds = { -1, -1 },
 		.directory_fd = -1,
 		.expected_directory = -1,
 		.level = LEVEL_AUTO,

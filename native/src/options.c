@@ -2,7 +2,7 @@
 
 enum level { LEVEL_NONE, LEVEL_GROUP, LEVEL_PID, LEVEL_AUTO };
 enum { ANY_PARENT = -1, NO_PARENT = 0 }; /* ANY_PARENT: not checked. NO_PARENT: we outlive our parent. */
-enum { LIMITS_MAX = 8, PATHS_MAX = 32 };
+enum { LIMITS_MAX = 8, PATHS_MAX = 32, PASSED_MAX = 2 };
 
 struct paths {
 	const char *path[2 * PATHS_MAX]; /* twice as many, so that one list can hold two of these options */
@@ -27,10 +27,11 @@ struct options {
 	struct paths cgroups;
 	struct paths hidden, shown, frozen; /* directories; at level pid */
 	struct paths readonly;              /* mount points; at level pid */
-	int passed_fd;                      /* passed to the command besides 0, 1 and 2; -1: none */
+	int passed_fds[PASSED_MAX];         /* passed to the command besides 0, 1 and 2; -1: none */
 	int directory_fd;                   /* descriptor for the working directory; -1: none */
 	const char *directory_mount;        /* where to mount the working directory */
-	int expected_directory; /* -1: any */
+	int expected_directory;             /* -1: any */
+	const char *expected_mount;         /* the path of the working directory; null: any */
 	char **path_and_argv; /* PATH ARGV0 ARGS..., terminated by a null pointer */
 	char **environment;
 };
@@ -77,6 +78,14 @@ static bool parse_small_number(const char *text, int *number)
 	return true;
 }
 
+static bool parse_passed_fd(const char *text, struct options *options)
+{
+	for (int i = 0; i < PASSED_MAX; i++)
+		if (options->passed_fds[i] < 0)
+			return parse_small_number(text, &options->passed_fds[i]);
+	return false;
+}
+
 static void add_path(struct paths *paths, const char *path) { paths->path[paths->count++] = path; }
 
 static bool parse_path(struct paths *paths, const char *path)
@@ -101,7 +110,7 @@ static bool parse_value(char option, char *value, struct options *options)
 	case 'c':
 		return parse_path(&options->cgroups, value);
 	case 'd':
-		return parse_small_number(value, &options->passed_fd);
+		return parse_passed_fd(value, options);
 	case 'w':
 		return parse_small_number(value, &options->directory_fd);
 	case 'b':
@@ -109,6 +118,9 @@ static bool parse_value(char option, char *value, struct options *options)
 		return true;
 	case 'e':
 		return parse_small_number(value, &options->expected_directory);
+	case 'a':
+		options->expected_mount = value;
+		return true;
 	case 'h':
 		return parse_path(&options->hidden, value);
 	case 's':
