@@ -4,7 +4,7 @@ import { startTestCoordinator, type TestCoordinator } from "../test/coordinator.
 import { type FreshDatabase, freshDatabase } from "../test/postgres/fresh-database.ts";
 import { connect } from "./record/postgres/connection.ts";
 
-const day = 86_400_000;
+const dayMs = 86_400_000;
 const realNow = Date.now;
 let database: FreshDatabase;
 let coordinator: TestCoordinator;
@@ -27,35 +27,35 @@ afterEach(async () => {
 });
 
 test("uses the database's clock for the age of a run", async () => {
-  for (const off of [-3, 3]) {
-    vi.setSystemTime(realNow() + off * day);
+  for (const dayOffset of [-3, 3]) {
+    vi.setSystemTime(realNow() + dayOffset * dayMs);
     const { run_id } = await coordinator.client.submit({ agent_name: "worker" });
     const { created_at } = await coordinator.client.runs.get(run_id);
-    expect(Math.abs(Date.parse(created_at) - realNow())).toBeLessThan(day);
+    expect(Math.abs(Date.parse(created_at) - realNow())).toBeLessThan(dayMs);
   }
 });
 
 test("does not prune too early if its clock is far ahead", async () => {
-  const ended = async () => {
+  const createEndedRun = async () => {
     const { run_id } = await coordinator.client.submit({ agent_name: "worker" });
     await coordinator.client.runs.stop(run_id);
     return run_id;
   };
-  const kept = await ended();
-  const aged = await ended();
-  // The run with the newest event always stays.
-  await ended();
-  vi.setSystemTime(realNow() + 400 * day);
-  // Retention removes this one by any clock, which shows that it has run.
-  const old = "00dc0000-0000-7000-8000-000000000001";
+  const recentRun = await createEndedRun();
+  const agedRun = await createEndedRun();
+  // Retention never removes the run with the newest event, so this run protects the others.
+  await createEndedRun();
+  vi.setSystemTime(realNow() + 400 * dayMs);
+  // Retention removes this run by any clock, which shows that retention has run.
+  const oldRunId = "00dc0000-0000-7000-8000-000000000001";
   const client = await connect(database.url);
   await client.exec(
-    `update runs set run_id = '${old}', finished_at = '2001-01-01T00:00:00.000Z' where run_id = '${aged}'`,
+    `update runs set run_id = '${oldRunId}', finished_at = '2001-01-01T00:00:00.000Z' where run_id = '${agedRun}'`,
   );
   client.end();
   const { runs } = coordinator.client;
-  const stored = async () => (await runs.list({ limit: 10 })).items.map(({ run_id }) => run_id);
-  expect(await stored()).toContain(kept);
-  await expect.poll(stored).not.toContain(old);
-  expect(await stored()).toContain(kept);
+  const listStoredRuns = async () => (await runs.list({ limit: 10 })).items.map(({ run_id }) => run_id);
+  expect(await listStoredRuns()).toContain(recentRun);
+  await expect.poll(listStoredRuns).not.toContain(oldRunId);
+  expect(await listStoredRuns()).toContain(recentRun);
 });

@@ -6,8 +6,8 @@ import { openStore } from "./record/open.ts";
 import { first } from "./record/query.ts";
 
 it("stops while retention still has much to remove, and leaves the rest to the next start", async () => {
-  const many = 3000;
-  // All ended runs are older than this.
+  const runCount = 3000;
+  // All ended runs are older than this limit.
   const coordinator = await startTestCoordinator({ retention: { runs_days: 1e-9 }, retentionEveryMs: 200 });
   const { store } = coordinator;
   const count = (): Promise<number> =>
@@ -16,19 +16,19 @@ it("stops while retention still has much to remove, and leaves the rest to the n
       return Number(row?.["n"]);
     });
   try {
-    const runs = Array.from({ length: many }, () => sampleRun());
+    const runs = Array.from({ length: runCount }, () => sampleRun());
     await store.apply(runs.map((run) => ({ op: "create_run", run, events: [] })));
     await store.apply(runs.map(({ run_id }) => buildFinish(run_id)));
-    await vi.waitFor(async () => expect(await count()).toBeLessThan(many), { timeout: 60_000, interval: 1 });
-    expect(await count()).toBeGreaterThan(many / 2);
+    await vi.waitFor(async () => expect(await count()).toBeLessThan(runCount), { timeout: 60_000, interval: 1 });
+    expect(await count()).toBeGreaterThan(runCount / 2);
     await coordinator.stop();
-    const again = await openStore({
+    const reopenedStore = await openStore({
       directory: recordDirectory(coordinator.directory),
       now: () => new Date(),
       mode: "read",
     });
-    expect((await again.read.runs({}, { limit: many })).length).toBeGreaterThan(many / 4);
-    await again.close();
+    expect((await reopenedStore.read.runs({}, { limit: runCount })).length).toBeGreaterThan(runCount / 4);
+    await reopenedStore.close();
     expect(coordinator.defects).toEqual([]);
   } finally {
     await coordinator.dispose();

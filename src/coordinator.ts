@@ -26,7 +26,7 @@ export interface CoordinatorOptions extends OpenOptions {
   socket?: string | null;
   authEnabled?: boolean;
   publicUrls?: readonly string[];
-  /** How often a held poll sends a keepalive. */
+  /** How often an open poll sends a keepalive. */
   keepaliveMs?: number;
   /** Limits on the concurrent requests of one caller. */
   requestLimits?: RequestLimits;
@@ -48,7 +48,7 @@ export interface Coordinator extends Omit<OpenCoordinator, "stop"> {
   adminToken: string;
   /** Issues a token for a runner that this process starts. It is valid only here and until the coordinator stops. */
   issueRunnerToken(): Promise<string>;
-  /** Rejects new requests, ends all streams and held polls, and closes the record. Idempotent. */
+  /** Rejects new requests, ends all streams and open polls, and closes the record. Idempotent. */
   stop(): Promise<void>;
 }
 
@@ -66,27 +66,27 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   } = options;
   refuseOpenWithoutAuth({ host, authEnabled });
   checkPublicUrls(publicUrls);
-  const created: { metrics?: CoordinatorMetrics } = {};
+  const instruments: { metrics?: CoordinatorMetrics } = {};
   const coordinator = await openCoordinator({
     firesSchedules: true,
     ...options,
     instrument(opened, onDefect) {
       const onError = (error: unknown): void => onDefect(error, "metrics");
-      created.metrics = openMetrics(opened, { version, directory: database ? null : directory, onError });
-      return created.metrics.store;
+      instruments.metrics = openMetrics(opened, { version, directory: database ? null : directory, onError });
+      return instruments.metrics.store;
     },
   });
-  const metrics = created.metrics!; // `instrument` has set it
+  const metrics = instruments.metrics!; // `instrument` has set it
   const { deps, store, dispatcher, hub } = coordinator;
   const { now, newId } = deps;
-  const stops: (() => unknown)[] = [metrics.stop, coordinator.stop];
+  const stopFunctions: (() => unknown)[] = [metrics.stop, coordinator.stop];
   try {
     metrics.watchConnections(() => ({ followers: hub.followers, polls: dispatcher.heldPolls }));
     const adminToken = database
       ? await ensureFleetAdminToken(database.secret, store, now, newId)
       : await ensureAdminToken(directory, store, now, newId);
     const backups = await openBackups(options);
-    stops.push(backups.stop);
+    stopFunctions.push(backups.stop);
     const ephemeralTokens = createEphemeralTokens(store.read);
     const sockets = new Set<string>();
     const app = createApp({
@@ -122,7 +122,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       version,
       onError: (error) => deps.onDefect(error, "webhooks"),
     });
-    stops.push(triggers.stop);
+    stopFunctions.push(triggers.stop);
     const onSocketError = (error: unknown): void => deps.onDefect(error, `listening on ${options.socket}`);
     const server = await listen(app, {
       host,
@@ -133,12 +133,12 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       stalledMs,
     });
     if (server.socket !== null) sockets.add(readSocketOrigin(server.socket));
-    // End streams and held polls first, because the server waits for open responses.
-    stops.push(async () => {
+    // End streams and open polls first, because the server waits for open responses.
+    stopFunctions.push(async () => {
       hub.stop();
       await Promise.all([dispatcher.stop(), server.close(2000)]);
     });
-    let stopping: Promise<void> | null = null;
+    let stopResult: Promise<void> | null = null;
     return {
       ...coordinator,
       url: server.url,
@@ -157,10 +157,10 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
           created_at: now().toISOString(),
         });
       },
-      stop: () => (stopping ??= stopAll(stops)),
+      stop: () => (stopResult ??= stopAll(stopFunctions)),
     };
   } catch (error) {
-    await stopAll(stops);
+    await stopAll(stopFunctions);
     throw error;
   }
 }

@@ -15,7 +15,7 @@ import { recordDirectory } from "./model/state-layout.ts";
 import type { CreateRun, Op } from "./model/store.ts";
 import type { Environment } from "./model/environment.ts";
 import { createLocalClient, type OpenCoordinator, openCoordinator } from "./compose/open-coordinator.ts";
-import { unmetDemands } from "./record/matching.ts";
+import { findUnmetDemands } from "./record/matching.ts";
 import type { RecordStore } from "./record/record-store.ts";
 import { listAbsent, openProfiles, findProfileDirectories } from "./compose/open-profiles.ts";
 import { type Runner, type RunnerProfile, startRunner } from "./runner.ts";
@@ -26,13 +26,14 @@ import type { ApiClient } from "./wire/client.ts";
 import { findSession } from "./cli/find-id.ts";
 import { describeUntrusted, findUntrusted } from "./cli/resolve-trust.ts";
 
-/** What the process runs: an agent, a session, or the agent of a spec file together with its working directory. */
-export interface Target {
+/** What the process runs: an agent, a session, or an agent that was read from a file. */
+export interface EmbeddedTarget {
   agent?: string;
   session?: string;
   /** The name of an earlier embedded runner. The new one takes the name, and with it the runs pinned to the old one. */
   runner?: string;
-  spec?: { profile: RunnerProfile; workspace: string };
+  /** An agent that was read from a file, in a profile of its own, and the run's working directory. */
+  preparedAgent?: { profile: RunnerProfile; workspace: string };
 }
 
 export interface EmbeddedOptions {
@@ -41,11 +42,11 @@ export interface EmbeddedOptions {
   cwd: string;
   /** A directory of agent files, or a fleet file. */
   agentsDirectory: string | null;
-  target: Target;
-  /** Recorded as the requester when this process stops its runs after a failure. */
-  name: string;
-  /** When a command started. Definitions that were created or changed later may be the command's own and are ignored. */
-  since?: number;
+  target: EmbeddedTarget;
+  /** Who is recorded as stopping the runs if this process stops them after a failure. */
+  requester: string;
+  /** When a command started. Definitions that are newer are ignored, because the command may have written them. */
+  commandStartedAt?: number;
   /** Starts no runner and leaves the runs to a later `drover up`. */
   detach?: boolean;
   inProcess?: InProcessOptions;
@@ -59,6 +60,7 @@ export interface EmbeddedOptions {
 /** File timestamps come from a coarse kernel clock that advances in steps of this size at most. */
 const clockStepMs = 20;
 
+/** Whether the directory is part of Drover's package. */
 function isPackaged(directory: string): boolean {
   return ["bundled" as const, "examples" as const].some((name) =>
     directory.startsWith(`${findPackageDirectory(name)}/`),
@@ -67,20 +69,20 @@ function isPackaged(directory: string): boolean {
 
 type EmbeddedWork<T> = (client: ApiClient, coordinator: OpenCoordinator) => Promise<T>;
 
-/** Long, because processes that share the state directory detect the death of this one without waiting for its lease. */
+/** The lease is long, because processes that share the state directory detect the death of this one without waiting for it. */
 const leaseMs = 30_000;
 
 /**
  * Opens the record in this process, starts a runner that takes only the runs of this process, and calls `work`. Several
  * processes can do this in one state directory at once. Nothing listens on a port. Commands inside the runs connect to a
- * socket, and a second runner executes their runs, so that no run waits for a slot that its parent occupies.
+ * socket, and a second runner executes their runs, so that no run waits for a slot that its parent run occupies.
  */
 export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWork<T>): Promise<T> {
   const { project, target, onNotice, onDefect } = options;
   const { stateDirectory } = project.locations;
   const { execution, provider } = project.config;
   const startedAt = Date.now() - clockStepMs;
-  const unchangedSince = (since: number | undefined) => (directory: string) => {
+  const createUnchangedCheck = (since: number | undefined) => (directory: string) => {
     const isUnchanged =
       since === undefined ||
       isPackaged(directory) ||
@@ -89,7 +91,8 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
       onNotice(`${directory} is ignored, because it or the list of trusted directories changed while this command ran`);
     return isUnchanged;
   };
-  const agentsDirectory = [options.agentsDirectory ?? []].flat().find(unchangedSince(options.since)) ?? null;
+  const agentsDirectory =
+    [options.agentsDirectory ?? []].flat().find(createUnchangedCheck(options.commandStartedAt)) ?? null;
   let pin: (run: CreateRun) => Demands = () => ({});
   const createdRunIds: string[] = [];
   const coordinator = await openCoordinator({
@@ -110,7 +113,7 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
         return pin(op);
       }),
   });
-  const runnerBase = {
+  const commonRunnerOptions = {
     stateDirectory,
     env: withoutAgentFilter(options.env),
     maxOutputKb: execution.max_output_kb,
@@ -123,59 +126,59 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
   let profiles: Awaited<ReturnType<typeof openProfiles>> | null = null;
   try {
     const client = createLocalClient(coordinator, checkSubmit);
-    await sweepShortLived(findDeadRunners(stateDirectory), { ...runnerBase, port: coordinator.port });
+    await sweepShortLived(findDeadRunners(stateDirectory), { ...commonRunnerOptions, port: coordinator.port });
     const session = target.session === undefined ? null : await findSession(client, target.session);
-    const cwd = target.spec?.workspace ?? session?.runner_dir ?? options.cwd;
+    const cwd = target.preparedAgent?.workspace ?? session?.runner_dir ?? options.cwd;
     const context = { cwd, env: options.env, options: {} };
-    if (cwd !== options.cwd && !target.spec)
+    if (cwd !== options.cwd && !target.preparedAgent)
       describeUntrusted(
         findUntrusted(context, { ...project, ignoredKeys: [] }, { profiles: true }),
         options.env,
       ).forEach(onNotice);
-    const open = (since: number | undefined) =>
+    const openAllProfiles = (since: number | undefined) =>
       openProfiles({
         names: null,
-        directories: findProfileDirectories(cwd, project.config, true, options.env).filter(unchangedSince(since)),
-        acceptsAgents: unchangedSince(since),
+        directories: findProfileDirectories(cwd, project.config, true, options.env).filter(createUnchangedCheck(since)),
+        acceptsAgents: createUnchangedCheck(since),
         isolation: project.config.isolation,
         env: options.env,
         onNotice,
         skipSchemaChecks: true,
       });
-    if (!target.spec) profiles = await open(options.since);
-    const offered = profiles?.profiles ?? [target.spec!.profile];
-    const agents = offered.flatMap((profile) => profile.agents);
+    if (!target.preparedAgent) profiles = await openAllProfiles(options.commandStartedAt);
+    const offeredProfiles = profiles?.profiles ?? [target.preparedAgent!.profile];
+    const agents = offeredProfiles.flatMap((profile) => profile.agents);
     // An agent given by its file takes precedence over other agents of the same name.
-    if (target.spec) coordinator.agents.setFileAgents(agents);
+    if (target.preparedAgent) coordinator.agents.setFileAgents(agents);
     else coordinator.agents.setLocal(agents);
     if (options.detach) {
-      pin = (op) => pinToHost(op, offered, stateDirectory);
+      pin = (op) => pinToHost(op, offeredProfiles, stateDirectory);
     } else {
-      const base = {
-        ...runnerBase,
+      const commonOptions = {
+        ...commonRunnerOptions,
         port: damageDetector.port,
         projectDir: cwd,
         shortLived: true,
         defaultTimeoutSeconds: execution.default_timeout_seconds,
         keepLogsDays: Math.min(project.config.retention.runs_days, project.config.retention.events_days),
       };
-      const pinDirect = (op: CreateRun): Demands => (runner ? pinTo(runner, offered)(op) : {});
+      const pinDirectRun = (op: CreateRun): Demands => (runner ? pinTo(runner, offeredProfiles)(op) : {});
       nested = openNestedRuns({
         coordinator,
-        runner: base,
-        offered,
-        openProfiles: async () => (profiles ??= await open(startedAt)).profiles,
+        runner: commonOptions,
+        offered: offeredProfiles,
+        openProfiles: async () => (profiles ??= await openAllProfiles(startedAt)).profiles,
         onRunner(started, all) {
-          const pinNested = pinTo(started, all);
-          pin = (op) => (op.run.parent_run_id === null ? pinDirect : pinNested)(op);
+          const pinNestedRun = pinTo(started, all);
+          pin = (op) => (op.run.parent_run_id === null ? pinDirectRun : pinNestedRun)(op);
         },
         onFault: (error) => onDefect(error, "commands inside runs"),
       });
-      pin = pinDirect;
+      pin = pinDirectRun;
       runner = await startRunner({
-        ...base,
+        ...commonOptions,
         apiUrl: nested.url,
-        profiles: selectProfiles(offered, target, session),
+        profiles: selectProfiles(offeredProfiles, target, session),
         name: target.runner ?? newShortLivedName(),
         ...(options.inProcess ? { inProcess: options.inProcess } : {}),
       });
@@ -184,10 +187,10 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
   } catch (error) {
     // Stop the runs, because no process waits for them any longer.
     if (createdRunIds.length > 0 && !isDamaged(error))
-      await coordinator.dispatcher.stopRuns(createdRunIds, options.name);
+      await coordinator.dispatcher.stopRuns(createdRunIds, options.requester);
     // An unknown agent without a similar name may belong to a profile whose program is not installed.
-    const isUnknown = error instanceof RequestError && error.code === "DROVER-SUB-001";
-    if (isUnknown && !error.message.includes("Did you mean") && profiles && profiles.absent.length > 0)
+    const isUnknownAgent = error instanceof RequestError && error.code === "DROVER-SUB-001";
+    if (isUnknownAgent && !error.message.includes("Did you mean") && profiles && profiles.absent.length > 0)
       onNotice(`not available, because a program is missing (run drover doctor for details): ${listAbsent(profiles)}`);
     throw error;
   } finally {
@@ -201,15 +204,15 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
 /** Detects a damaged record. A runner retries all errors, so the run would never end. */
 function detectDamage(port: RunnerPort): { port: RunnerPort; damaged: Promise<never> } {
   let fail!: (error: unknown) => void;
-  const damaged = new Promise<never>((_, reject) => (fail = reject));
+  const damage = new Promise<never>((_, reject) => (fail = reject));
   // Avoid an unhandled rejection if the work has already ended.
-  damaged.catch(() => undefined);
+  damage.catch(() => undefined);
   const rethrow = (error: unknown): never => {
     if (isDamaged(error)) fail(error);
     throw error;
   };
   return {
-    damaged,
+    damaged: damage,
     port: {
       ...port,
       poll: (request, signal) => port.poll(request, signal).catch(rethrow),
@@ -235,21 +238,23 @@ function withPins(store: RecordStore, pin: (op: CreateRun) => Demands): RecordSt
 }
 
 /** Pins a run to the registration whose profile contains the agent, or else to the first that can take the run. */
-function pinTo(runner: Runner, offered: readonly RunnerProfile[]): (op: CreateRun) => Demands {
+function pinTo(runner: Runner, offeredProfiles: readonly RunnerProfile[]): (op: CreateRun) => Demands {
   return ({ run }) => {
-    const matching = runner.facts.filter((facts) => {
+    const matchingFacts = runner.facts.filter((facts) => {
       const demands = { ...run.demands, runner_id: facts.runner_id };
-      return unmetDemands(demands, facts).length === 0;
+      return findUnmetDemands(demands, facts).length === 0;
     });
-    const preferred = matching.find(({ executor_profile }) => containsAgent(offered, executor_profile, run.agent_name));
-    const { runner_id } = preferred ?? matching[0] ?? {};
+    const preferred = matchingFacts.find(({ executor_profile }) =>
+      containsAgent(offeredProfiles, executor_profile, run.agent_name),
+    );
+    const { runner_id } = preferred ?? matchingFacts[0] ?? {};
     return runner_id === undefined ? {} : { runner_id };
   };
 }
 
 /** Lets a later `drover up` take the run: any runner of this state directory with the profile that contains the agent. */
-function pinToHost({ run }: CreateRun, offered: readonly RunnerProfile[], stateDirectory: string): Demands {
-  const profile = offered.find(({ loaded }) => containsAgent(offered, loaded.name, run.agent_name));
+function pinToHost({ run }: CreateRun, offeredProfiles: readonly RunnerProfile[], stateDirectory: string): Demands {
+  const profile = offeredProfiles.find(({ loaded }) => containsAgent(offeredProfiles, loaded.name, run.agent_name));
   if (profile === undefined) return {};
   return {
     hostname: hostname(),
@@ -258,22 +263,24 @@ function pinToHost({ run }: CreateRun, offered: readonly RunnerProfile[], stateD
   };
 }
 
-function containsAgent(offered: readonly RunnerProfile[], profile: string, agent: string): boolean {
-  return offered.some(({ loaded, agents }) => loaded.name === profile && agents.some(({ name }) => name === agent));
+function containsAgent(offeredProfiles: readonly RunnerProfile[], profile: string, agent: string): boolean {
+  return offeredProfiles.some(
+    ({ loaded, agents }) => loaded.name === profile && agents.some(({ name }) => name === agent),
+  );
 }
 
 /** Selects the profiles that can run the target. Each profile costs a registration. */
 function selectProfiles(
-  offered: readonly RunnerProfile[],
-  { agent }: Target,
+  offeredProfiles: readonly RunnerProfile[],
+  { agent }: EmbeddedTarget,
   session: Session | null,
 ): readonly RunnerProfile[] {
-  const suitable = offered.filter(({ loaded }) =>
+  const suitableProfiles = offeredProfiles.filter(({ loaded }) =>
     session
       ? loaded.name === session.executor_profile
-      : agent !== undefined && containsAgent(offered, loaded.name, agent),
+      : agent !== undefined && containsAgent(offeredProfiles, loaded.name, agent),
   );
-  return suitable.length > 0 ? suitable : offered;
+  return suitableProfiles.length > 0 ? suitableProfiles : offeredProfiles;
 }
 
 /** Removes DROVER_AGENT, which restricts long-lived runners and must not restrict this one. */

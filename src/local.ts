@@ -11,7 +11,7 @@ import { type Config, defaultConfig } from "./model/config.ts";
 import { createIds, type NewId } from "./model/ids.ts";
 import { recordDirectory } from "./model/state-layout.ts";
 import type { Environment } from "./model/environment.ts";
-import { mismatchWarning } from "./record/audit/head-mismatch.ts";
+import { formatMismatchWarning } from "./record/audit/head-mismatch.ts";
 import { openStore, type SqliteStore } from "./record/open.ts";
 
 /** Where Drover keeps its state for a directory, and with which configuration. Outside of projects, this is the user's own state. */
@@ -57,7 +57,8 @@ export function openLocalStore({ locations }: Project): Promise<SqliteStore> {
   return openStore({
     directory,
     headCopy: locations.headCopy,
-    onMismatch: (head, rows) => tryWrite(2, withDroverCommand(`drover: ${mismatchWarning(directory, head, rows)}\n`)),
+    onMismatch: (head, rows) =>
+      tryWrite(2, withDroverCommand(`drover: ${formatMismatchWarning(directory, head, rows)}\n`)),
     now: () => new Date(),
     createIfMissing: true,
   });

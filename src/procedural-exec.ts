@@ -22,8 +22,8 @@ export async function main(): Promise<void> {
   process.once("SIGTERM", () => controller.abort("user"));
   process.once("SIGINT", () => controller.abort("user"));
   const lines = readLines(process.stdin, 16 * 1024 * 1024);
-  const first = await lines.next();
-  const invocation = first.done ? "stdin ended before the invocation" : parseInvocation(first.value.text);
+  const firstLine = await lines.next();
+  const invocation = firstLine.done ? "stdin ended before the invocation" : parseInvocation(firstLine.value.text);
   if (typeof invocation === "string") {
     write(2, `drover-procedural-exec: ${invocation}. Write the invocation as JSON on the first line of stdin.\n`);
     process.exitCode = 125;
@@ -31,14 +31,14 @@ export async function main(): Promise<void> {
   }
   void watchForStop(lines, controller);
   const schemas = createLazySchemas();
-  let ended: ProcessEnd | null = null;
+  let commandEnd: ProcessEnd | null = null;
   const outcome = await createExecutor(schemas.check).run(
     invocation,
-    createContext(invocation, controller.signal, (end) => (ended = end)),
+    createContext(invocation, controller.signal, (end) => (commandEnd = end)),
   );
   await print(toResultEvent(outcome));
   await schemas.stop();
-  process.exit(toExitCode(outcome, ended));
+  process.exit(toExitCode(outcome, commandEnd));
 }
 
 const findRunnerDirectory = (): string => process.env["DROVER_RUNNER_DIRECTORY"] ?? process.cwd();
@@ -83,7 +83,7 @@ async function watchForStop(lines: ReturnType<typeof readLines>, controller: Abo
 function createContext(
   { project_dir }: Invocation,
   signal: AbortSignal,
-  onEnd: (ended: ProcessEnd) => void,
+  onEnd: (commandEnd: ProcessEnd) => void,
 ): RunContext {
   return {
     signal,
@@ -119,11 +119,11 @@ async function print(event: RunEvent): Promise<void> {
   await new Promise<void>((resolve) => process.stdout.write(`${JSON.stringify(event)}\n`, () => resolve()));
 }
 
-function toExitCode(outcome: Outcome, ended: ProcessEnd | null): number {
-  if (ended?.exitCode !== null && ended?.exitCode !== undefined) return ended.exitCode;
-  if (ended?.stopped === "timeout") return 124;
-  if (ended?.signal) return 128 + (Reflect.get(constants.signals, ended.signal) as number);
+function toExitCode(outcome: Outcome, commandEnd: ProcessEnd | null): number {
+  if (commandEnd?.exitCode !== null && commandEnd?.exitCode !== undefined) return commandEnd.exitCode;
+  if (commandEnd?.stopped === "timeout") return 124;
+  if (commandEnd?.signal) return 128 + (Reflect.get(constants.signals, commandEnd.signal) as number);
   if (outcome.status === "failed" && outcome.reason === "command_not_found") return 127;
-  if (ended?.error?.code === "DROVER-EXE-005") return 126;
+  if (commandEnd?.error?.code === "DROVER-EXE-005") return 126;
   return outcome.status === "failed" && outcome.reason === "refused" ? 2 : 125;
 }

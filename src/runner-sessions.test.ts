@@ -44,7 +44,7 @@ async function setUp(config: Record<string, unknown>) {
     sampleAgent({ name: "coder", type: "autonomous", command: null, executor: "model", model: "m" }),
   ]);
   const profiles = createDirectory();
-  // The packages that Drover does not install itself.
+  // Provides the packages that Drover does not install itself.
   symlinkSync(join(import.meta.dirname, "../test/clients/node_modules"), join(profiles, "node_modules"));
   writeFileSync(join(profiles, "model.json"), JSON.stringify({ type: "model", config }));
   return {
@@ -88,7 +88,7 @@ test.each([
   ["bedrock", "", "file_"],
   ["claude-code", "", "mcp__drover__file_"],
 ])(
-  "a session on %s writes, reads twice at once, and continues on another runner with all of it",
+  "continues a session of %s on another runner with its files and its whole conversation",
   async (provider, path, prefix) => {
     const server = await startModelServer(({ messages }) => {
       const results = messages.flatMap(({ tool_results }) => tool_results).length;

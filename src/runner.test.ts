@@ -8,7 +8,7 @@ import { createMemoryCoordinator } from "../test/fixtures/execute/memory-port.ts
 import { loadProfile } from "./define/profiles.ts";
 import { builtInExecutors, startRunner, type RunnerOptions } from "./runner.ts";
 
-/** Long enough for a busy machine, so that only a hang reaches it. */
+/** Uses the long default timeout, because a busy machine may be slow. */
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 
 const cleanups: (() => Promise<unknown>)[] = [];
@@ -57,12 +57,12 @@ test("registers each profile with its own key, and executes runs", async () => {
     two: { type: "procedural", slots: 7, env_from: ["PASSED"] },
   });
   const runner = await start();
-  const registered = [...coordinator.runners.values()].map(({ registration }) => registration);
-  expect(registered.map(({ executor_profile, slots }) => [executor_profile, slots])).toEqual([
+  const registrations = [...coordinator.runners.values()].map(({ registration }) => registration);
+  expect(registrations.map(({ executor_profile, slots }) => [executor_profile, slots])).toEqual([
     ["one", 4],
     ["two", 7],
   ]);
-  expect(registered[0]!.runner_key).not.toBe(registered[1]!.runner_key);
+  expect(registrations[0]!.runner_key).not.toBe(registrations[1]!.runner_key);
   const id = coordinator.submit(
     { command: "./hello", output_schema: { type: "object", required: ["hello"] } },
     { parameters: { name: "you" } },
@@ -85,9 +85,9 @@ test("rejects a second runner with the same identity, and keeps the identity acr
   await expect(start()).rejects.toThrow("already running");
   const key = coordinator.runners.get(runner.registrations[0]!.runner_id)!.registration.runner_key;
   await runner.stop();
-  const again = await start();
-  expect(again.registrations[0]!.runner_id).toBe(runner.registrations[0]!.runner_id);
-  expect(coordinator.runners.get(again.registrations[0]!.runner_id)!.registration.runner_key).toBe(key);
+  const restartedRunner = await start();
+  expect(restartedRunner.registrations[0]!.runner_id).toBe(runner.registrations[0]!.runner_id);
+  expect(coordinator.runners.get(restartedRunner.registrations[0]!.runner_id)!.registration.runner_key).toBe(key);
 });
 
 test("registers changed agents while runs continue", async () => {
@@ -105,10 +105,10 @@ test("registers changed agents while runs continue", async () => {
 test("waits for a coordinator that has not started yet", async () => {
   const { coordinator, start } = await setUp({ one: { type: "procedural" } });
   coordinator.faults.away = "down";
-  const starting = start();
+  const startPromise = start();
   await poll(() => coordinator.calls.register).toBeGreaterThan(1);
   coordinator.faults.away = null;
-  expect((await starting).registrations).toHaveLength(1);
+  expect((await startPromise).registrations).toHaveLength(1);
 });
 
 test("rejects an invalid JOB_TIMEOUT_SECONDS before anything starts", async () => {

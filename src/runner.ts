@@ -132,7 +132,7 @@ export async function startRunner(runnerOptions: RunnerOptions): Promise<Runner>
     for (const { release } of openProfiles) release();
     throw error;
   }
-  const logs = startLogSweep({
+  const logSweep = startLogSweep({
     directory: logsDirectory(recordDirectory(options.stateDirectory)),
     keepMs: (options.keepLogsDays ?? 30) * 24 * 3_600_000,
     everyMs: 3_600_000,
@@ -140,7 +140,7 @@ export async function startRunner(runnerOptions: RunnerOptions): Promise<Runner>
     onNotice: options.onNotice,
   });
   const done = Promise.all(openProfiles.map(({ registration }) => registration.done)).then(async () => {
-    await logs.stop();
+    await logSweep.stop();
     for (const { release } of openProfiles) release();
     await schemas.stop();
   });

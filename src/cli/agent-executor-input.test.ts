@@ -23,11 +23,11 @@ import { readSessionFile, writeSessionFile } from "./session-file.ts";
 import { findResumableSession } from "./find-resumable-session.ts";
 import { readStdinParameters } from "./stdin-parameters.ts";
 
-let folder: string;
+let directory: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "drover-spec-"));
+  directory = mkdtempSync(join(tmpdir(), "drover-spec-"));
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
 const isRoot = process.getuid?.() === 0;
 const id = "01a1e5df-be17-724a-91e2-1f3c85a26623";
@@ -43,17 +43,17 @@ describe("parameters on stdin", () => {
 
   it("are one JSON object, or none for empty input", async () => {
     expect(await read('{"A": "ä', '", "b": [1]}\n')).toEqual({ A: "ä", b: [1] });
-    for (const nothing of ["", " \n"]) expect(await read(nothing)).toEqual({});
+    for (const emptyText of ["", " \n"]) expect(await read(emptyText)).toEqual({});
   });
 
   it.each([
     ["text", "TASK=t.md", "DROVER-PAR-006", "not valid JSON"],
-    ["cut JSON", '{"A": "t', "DROVER-PAR-006", "not valid JSON"],
+    ["truncated JSON", '{"A": "t', "DROVER-PAR-006", "not valid JSON"],
     ["two objects", "{}\n{}", "DROVER-PAR-006", "not valid JSON"],
     ["a list", '["t.md"]', "DROVER-PAR-006", "not a JSON object"],
     ["null", "null", "DROVER-PAR-006", "not a JSON object"],
     ["a number that would be altered", '{"id": 12345678901234567890}', "DROVER-PAR-005", "12345678901234567890"],
-    ["what is not UTF-8", Buffer.from('{"A": "\xe9"}', "latin1"), "DROVER-PAR-006", "not UTF-8"],
+    ["text that is not UTF-8", Buffer.from('{"A": "\xe9"}', "latin1"), "DROVER-PAR-006", "not UTF-8"],
     ["more than 1 MB", `{"A": "${"x".repeat(1024 * 1024)}"}`, "DROVER-PAR-003", "larger than 1024 KB"],
   ])("refuses %s", async (_what, text, code, message) => {
     await expect(read(text)).rejects.toMatchObject({
@@ -67,9 +67,9 @@ describe("parameters on stdin", () => {
 
 describe("a workspace", () => {
   it("is the real path of a directory of this user", () => {
-    mkdirSync(join(folder, "ws"));
-    symlinkSync(join(folder, "ws"), join(folder, "link"));
-    expect(checkWorkspace(join(folder, "link"))).toBe(join(folder, "ws"));
+    mkdirSync(join(directory, "ws"));
+    symlinkSync(join(directory, "ws"), join(directory, "link"));
+    expect(checkWorkspace(join(directory, "link"))).toBe(join(directory, "ws"));
   });
 
   const cases: [what: string, make: (path: string) => void, code: string, says: string][] = [
@@ -95,8 +95,8 @@ describe("a workspace", () => {
           ],
         ] as typeof cases)),
   ];
-  it.each(cases)("%s is refused", (what, make, code, message) => {
-    const path = join(folder, what === "inside a file" ? "file/ws" : "ws");
+  it.each(cases)("%s is rejected", (what, make, code, message) => {
+    const path = join(directory, what === "inside a file" ? "file/ws" : "ws");
     make(path);
     expect(() => checkWorkspace(path)).toThrow(
       expect.objectContaining({
@@ -110,46 +110,46 @@ describe("a workspace", () => {
 });
 
 describe("the file .session", () => {
-  const file = () => join(folder, ".session");
+  const file = () => join(directory, ".session");
 
   it("contains a session id and is replaced atomically", () => {
-    expect(readSessionFile(folder)).toBeNull();
-    for (const one of [id.replace("0", "1"), id]) writeSessionFile(folder, one);
-    expect(readSessionFile(folder)).toBe(id);
-    expect(readdirSync(folder)).toEqual([".session"]);
+    expect(readSessionFile(directory)).toBeNull();
+    for (const sessionId of [id.replace("0", "1"), id]) writeSessionFile(directory, sessionId);
+    expect(readSessionFile(directory)).toBe(id);
+    expect(readdirSync(directory)).toEqual([".session"]);
   });
 
   it("replaces a symbolic link instead of following it", () => {
-    writeFileSync(join(folder, "other"), id);
+    writeFileSync(join(directory, "other"), id);
     symlinkSync("other", file());
-    expect(() => readSessionFile(folder)).toThrow(expect.objectContaining({ code: "DROVER-SUB-003" }));
-    writeSessionFile(folder, id.replace("0", "1"));
-    expect(readFileSync(join(folder, "other"), "utf8")).toBe(id);
-    expect(readSessionFile(folder)).toBe(id.replace("0", "1"));
+    expect(() => readSessionFile(directory)).toThrow(expect.objectContaining({ code: "DROVER-SUB-003" }));
+    writeSessionFile(directory, id.replace("0", "1"));
+    expect(readFileSync(join(directory, "other"), "utf8")).toBe(id);
+    expect(readSessionFile(directory)).toBe(id.replace("0", "1"));
   });
 
   it.each<[string, () => void, string]>([
-    ["a folder", () => mkdirSync(file()), "not a file"],
+    ["a directory", () => mkdirSync(file()), "not a file"],
     ["a pipe", () => execFileSync("mkfifo", [file()]), "not a file"],
     ["empty", () => writeFileSync(file(), ""), "does not contain a session id"],
-    ["an id with more behind it", () => writeFileSync(file(), `${id}\n${id}\n`), "does not contain a session id"],
+    ["an id with more text after it", () => writeFileSync(file(), `${id}\n${id}\n`), "does not contain a session id"],
     ["a path", () => writeFileSync(file(), "../../etc/passwd"), "does not contain a session id"],
-  ])("that is %s is refused", (_what, make, message) => {
+  ])("that is %s is rejected", (_what, make, message) => {
     make();
-    expect(() => readSessionFile(folder)).toThrow(
+    expect(() => readSessionFile(directory)).toThrow(
       expect.objectContaining({ code: "DROVER-SUB-003", field: ".session", message: expect.stringContaining(message) }),
     );
   });
 });
 
-describe("a named session", () => {
-  const use = { agent: "dev", profile: "model", workspace: "/ws" };
-  const session = (given: Partial<Session>): Session => ({
+describe("the session of agent-executor", () => {
+  const required = { agent: "dev", profile: "model", workspace: "/ws" };
+  const session = (fields: Partial<Session>): Session => ({
     session_id: id,
     executor_session_id: "c1",
     agent_name: "dev",
     created_by: "me",
-    hostname: "here",
+    hostname: "build-host",
     executor_profile: "model",
     place_id: null,
     portable: false,
@@ -161,16 +161,16 @@ describe("a named session", () => {
     last_used_at: "",
     forked_from: null,
     fork_at_turn: null,
-    ...given,
+    ...fields,
   });
-  /** A record with this one session. */
-  const find = (given: Partial<Session> | null, named: { id: string; file?: string }) => {
+  /** Looks the session up in a record that contains only a session with these fields. */
+  const find = (fields: Partial<Session> | null, reference: { id: string; file?: string }) => {
     const sessions = {
-      list: async () => ({ items: given === null ? [] : [session(given)] }),
-      get: async () => session(given ?? {}),
+      list: async () => ({ items: fields === null ? [] : [session(fields)] }),
+      get: async () => session(fields ?? {}),
     };
-    // safe: the code under test uses only `sessions`
-    return findResumableSession({ sessions } as unknown as ApiClient, named, use);
+    // The code under test uses only `sessions`.
+    return findResumableSession({ sessions } as unknown as ApiClient, reference, required);
   };
 
   it("is resumed by its agent in its workspace", async () => {
@@ -184,12 +184,12 @@ describe("a named session", () => {
     ["is of another executor", { executor_profile: "claude" }, "with the profile claude"],
     ["is of another workspace", { project_dir: "/elsewhere" }, "works in /elsewhere, not in /ws"],
     ["has no workspace", { project_dir: null }, "works in its own directory"],
-  ])("is refused if it %s, on the command line and in the file", async (_what, given, message) => {
-    for (const [named, field] of [
+  ])("is refused if it %s, on the command line and in the file", async (_what, fields, message) => {
+    for (const [reference, field] of [
       [{ id }, "SESSION"],
       [{ id, file: "/ws/.session" }, ".session"],
     ] as const)
-      await expect(find(given, named)).rejects.toMatchObject({
+      await expect(find(fields, reference)).rejects.toMatchObject({
         code: expect.stringMatching(/^DROVER-(?:SUB-003|USE-008)$/),
         field,
         message: expect.stringMatching(message),
@@ -198,29 +198,32 @@ describe("a named session", () => {
   });
 
   it("without a conversation is refused on the command line and ignored in the file", async () => {
-    const unbegun = { executor_session_id: null };
-    await expect(find(unbegun, { id })).rejects.toMatchObject({ code: "DROVER-SUB-003" });
-    expect(await find(unbegun, { id, file: "/ws/.session" })).toBeNull();
+    const withoutConversation = { executor_session_id: null };
+    await expect(find(withoutConversation, { id })).rejects.toMatchObject({ code: "DROVER-SUB-003" });
+    expect(await find(withoutConversation, { id, file: "/ws/.session" })).toBeNull();
   });
 });
 
-describe("a spec", () => {
+describe("the agent file of agent-executor", () => {
   const load = (text: string, options: { provider?: string; env?: Record<string, string>; profile?: object } = {}) => {
-    writeFileSync(join(folder, "dev.md"), text);
+    writeFileSync(join(directory, "dev.md"), text);
     if (options.profile) {
-      mkdirSync(join(folder, "profiles"));
-      writeFileSync(join(folder, "profiles", "model.json"), JSON.stringify({ type: "model", config: options.profile }));
+      mkdirSync(join(directory, "profiles"));
+      writeFileSync(
+        join(directory, "profiles", "model.json"),
+        JSON.stringify({ type: "model", config: options.profile }),
+      );
     }
-    const locations = { stateDirectory: folder, configFile: null, repository: null };
+    const locations = { stateDirectory: directory, configFile: null, repository: null };
     const project = { locations, config: defaultConfig, trusted: true, ignoredKeys: [] };
-    const env = { DROVER_TRUST: folder, ...options.env };
-    return loadAgentFileWithProfile(join(folder, "dev.md"), options.provider, { env, cwd: folder }, project);
+    const env = { DROVER_TRUST: directory, ...options.env };
+    return loadAgentFileWithProfile(join(directory, "dev.md"), options.provider, { env, cwd: directory }, project);
   };
-  const front = (fields: string) => `---\n${fields}\n---\n# Dev\nYou develop.\n`;
+  const createText = (fields: string) => `---\n${fields}\n---\n# Dev\nYou develop.\n`;
 
-  it("is prepared to run on this machine", async () => {
+  it("loses the settings that would choose another machine, directory or model", async () => {
     const { agent, loaded } = await load(
-      front("provider: anthropic\nmodel: claude-x\ndemands: { hostname: other }\nworkspace: scratch"),
+      createText("provider: anthropic\nmodel: claude-x\ndemands: { hostname: other }\nworkspace: scratch"),
       {
         provider: "scripted",
         profile: { provider: "openai-compatible", base_url: "http://127.0.0.1:1/" },
@@ -234,33 +237,33 @@ describe("a spec", () => {
 
   it.each<[string, string, Parameters<typeof load>[1], string, string]>([
     ["without a title", "text", {}, "DROVER-AGT-004", "dev.md:1: the title is missing"],
-    ["with bad YAML", front("tags: [x"), {}, "DROVER-AGT-002", "dev.md:2"],
-    ["that is a command", front("command: ls"), {}, "DROVER-AGT-004", "a command"],
-    ["of another executor", front("executor: claude"), {}, "DROVER-AGT-004", "claude"],
-    ["with an unknown provider", front("provider: opnai"), {}, "DROVER-LLM-001", "Did you mean openai?"],
+    ["with invalid YAML", createText("tags: [x"), {}, "DROVER-AGT-002", "dev.md:2"],
+    ["of a procedural agent", createText("command: ls"), {}, "DROVER-AGT-004", "a command"],
+    ["of another executor", createText("executor: claude"), {}, "DROVER-AGT-004", "claude"],
+    ["with an unknown provider", createText("provider: opnai"), {}, "DROVER-LLM-001", "Did you mean openai?"],
     [
       "with an unknown --provider",
-      front("tags: [x]"),
+      createText("tags: [x]"),
       { provider: "scripte" },
       "DROVER-LLM-001",
       "Did you mean scripted?",
     ],
-    ["without its key", front("provider: openai"), {}, "DROVER-LLM-002", "OPENAI_API_KEY is not set"],
+    ["without its key", createText("provider: openai"), {}, "DROVER-LLM-002", "OPENAI_API_KEY is not set"],
     [
-      "with a base URL that is none",
-      front("provider: ollama"),
+      "with an invalid base URL",
+      createText("provider: ollama"),
       { env: { OLLAMA_HOST: "http://" } },
       "DROVER-LLM-003",
       "OLLAMA_HOST",
     ],
     [
-      "with a profile's base URL that is none",
-      front("tags: [x]"),
+      "with an invalid base URL in the profile",
+      createText("tags: [x]"),
       { profile: { provider: "ollama", base_url: "localhost" } },
       "DROVER-LLM-003",
       "base_url",
     ],
-    ["whose script is missing", front("provider: scripted\nscript: none.yaml"), {}, "DROVER-LLM-004", "none.yaml"],
+    ["whose script is missing", createText("provider: scripted\nscript: none.yaml"), {}, "DROVER-LLM-004", "none.yaml"],
   ])("%s is refused before anything runs", async (_what, text, options, code, message) => {
     await expect(load(text, options)).rejects.toMatchObject({
       code,

@@ -29,7 +29,10 @@ export const agentExecutor: CommandSpec = {
     ["drover agent-executor agents/developer.md ws 5c20e9d4 < p.json", "resume this session"],
   ],
   options: {
-    provider: { placeholder: "P", description: "model provider (default: from the agent, its profile or drover.yaml)" },
+    provider: {
+      placeholder: "P",
+      description: "model provider (default: the one in the agent, its profile or drover.yaml)",
+    },
     new: { description: "start a new session even if WORKSPACE/.session names one" },
     prompt: submitOptions["prompt"]!,
     timeout: submitOptions["timeout"]!,
@@ -37,23 +40,23 @@ export const agentExecutor: CommandSpec = {
   run: runAgentFile,
 };
 
-/** Checks everything it can before it opens the record, so that a rejected request leaves no run behind. */
+/** Checks as much as possible before it opens the record, so that a rejected request leaves no run behind. */
 async function runAgentFile(input: CommandInput): Promise<number> {
   const { options, cwd, env } = input;
-  const [spec = "", directory = "", session] = input.positionals;
+  const [file = "", directory = "", session] = input.positionals;
   if (session !== undefined && options["new"])
     throw usageError("SESSION and --new cannot be used together.", "agent-executor", "--new");
   const workspace = checkWorkspace(resolve(cwd, directory));
   const project = await resolveTrust(input, await findProject(env, cwd), { profiles: true });
   const { agent, ...profile } = await loadAgentFileWithProfile(
-    resolve(cwd, spec),
+    resolve(cwd, file),
     readText(options, "provider"),
     input,
     project,
   );
   const parameters = isTerminal(0) ? {} : await readStdinParameters(process.stdin);
   const savedId = session === undefined && !options["new"] ? readSessionFile(workspace) : null;
-  const namedSession =
+  const reference =
     session === undefined ? savedId !== null && { id: savedId, file: sessionFile(workspace) } : { id: session };
   const hasNoInput = !readText(options, "prompt") && Object.keys(parameters).length === 0;
   const notify = (message: string): void => void (options["quiet"] || tryWrite(2, `drover: ${message}\n`));
@@ -61,10 +64,10 @@ async function runAgentFile(input: CommandInput): Promise<number> {
   return withLocalRunner(
     input,
     project,
-    { spec: { profile, workspace } },
+    { preparedAgent: { profile, workspace } },
     async (client) => {
-      const use = { agent: agent.name, profile: profile.loaded.name, workspace };
-      const resumed = namedSession ? await findResumableSession(client, namedSession, use) : null;
+      const required = { agent: agent.name, profile: profile.loaded.name, workspace };
+      const resumed = reference ? await findResumableSession(client, reference, required) : null;
       if (hasNoInput && (resumed || !agent.first_message))
         throw usageError(
           "The agent has no task. Pass parameters as JSON on stdin, or a --prompt.",
@@ -88,7 +91,7 @@ async function runAgentFile(input: CommandInput): Promise<number> {
       };
       // Save now, in case the run is killed, and again at the end, because the agent may have changed or removed the file.
       saveSession();
-      const resume = `${findDroverCommand()} agent-executor ${[spec, directory].map(shellQuote).join(" ")}`;
+      const resume = `${findDroverCommand()} agent-executor ${[file, directory].map(shellQuote).join(" ")}`;
       return followRun(client, { ...submitted, resume }, input).finally(saveSession);
     },
     reportOnStderr,

@@ -17,7 +17,7 @@ interface Parameter {
   schema: Readonly<Record<string, unknown>>;
 }
 
-/** Shows how to call one agent: an example and its parameters. */
+/** Prints how to run one agent: an example and its parameters. */
 export async function showAgentHelp(input: CommandInput, name: string): Promise<number> {
   const agent = await findAgent(input, name);
   const schema = agent.parameters_schema;
@@ -36,7 +36,7 @@ export async function showAgentHelp(input: CommandInput, name: string): Promise<
     "Parameters",
     ...(takesPrompt ? formatWrappedColumns([["--prompt TEXT", "the task, in words"]]) : []),
     ...(parameters.length > 0 ? formatWrappedColumns(parameters.map(toParameterRow)) : takesPrompt ? [] : ["  none"]),
-    ...(acceptsOthers(schema) ? ["  Other names are passed to the agent too."] : []),
+    ...(acceptsUnknown(schema) ? ["  Parameters with other names are passed to the agent too."] : []),
     "",
     "Run `drover run --help` for the options of every run, such as --timeout and --detach.",
     "",
@@ -45,7 +45,7 @@ export async function showAgentHelp(input: CommandInput, name: string): Promise<
   return 0;
 }
 
-/** Example options for the required parameters of a schema. */
+/** Creates example options for the required parameters of a schema. */
 export function createExampleOptions(schema: Readonly<Record<string, unknown>> | null | undefined): string {
   const required = listParameters(schema).filter(({ isRequired }) => isRequired);
   return replaceControlCharacters(required.map(toExampleOption).join(" "));
@@ -77,7 +77,7 @@ function describeType(types: Types): string {
   return describeTypes(types) || "any value";
 }
 
-/** A command that passes every required parameter. Without required ones, it passes the first. */
+/** Creates a command that passes every required parameter or, if none is required, the first one. */
 function createExample(name: string, parameters: readonly Parameter[], takesPrompt: boolean): string {
   const required = parameters.filter(({ isRequired }) => isRequired);
   const shown = required.length > 0 || takesPrompt ? required : parameters.slice(0, 1);
@@ -110,7 +110,7 @@ function createExampleOfType({ kinds, values, items }: Types): string | null {
 }
 
 /** Whether parameters that the schema does not name are allowed. */
-function acceptsOthers(schema: Readonly<Record<string, unknown>> | null | undefined): boolean {
+function acceptsUnknown(schema: Readonly<Record<string, unknown>> | null | undefined): boolean {
   return schema !== null && schema !== undefined && schema["additionalProperties"] !== false;
 }
 

@@ -5,7 +5,10 @@ import { isEntryTrusted } from "../define/trust.ts";
 import type { Project } from "../local.ts";
 import { type CommandInput, readText } from "./options.ts";
 
-/** The configured directory of agent files, or else `agents` next to drover.yaml or in the working directory, if trusted. */
+/**
+ * Finds the configured directory of agent files or, if that is not set, a trusted `agents` directory next to drover.yaml
+ * or in the working directory.
+ */
 export function findAgentsDirectory(input: CommandInput, project: Project): string | null {
   const configured = readText(input.options, "agents") ?? project.config.agents;
   if (configured) return configured;
@@ -13,7 +16,7 @@ export function findAgentsDirectory(input: CommandInput, project: Project): stri
   return directory !== null && isEntryTrusted(directory, input.env) ? directory : null;
 }
 
-/** The `agents` directory at the default location, trusted or not; null if it does not exist. */
+/** Finds the `agents` directory at the default location, trusted or not. Returns null if it does not exist. */
 export function findDefaultAgentsDirectory(
   { cwd }: Pick<CommandInput, "cwd">,
   { locations }: Pick<Project, "locations">,

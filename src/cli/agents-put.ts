@@ -24,14 +24,14 @@ export const agentsPut: CommandSpec = {
   placeholders: "FILE|-",
   arity: [1, 1],
   examples: [
-    ["drover agents put agents/report.md", "every error of the file is printed, as by `agents check`"],
+    ["drover agents put agents/report.md", "prints every error of the file, like `agents check`"],
     ["jq '.timeout_seconds = 60' report.json | drover agents put -", "from stdin"],
   ],
   options: {
     format: {
       placeholder: "FORMAT",
       choices: formats,
-      description: `format of stdin: ${formats.join(", ")} (default: from the text)`,
+      description: `format of stdin: ${formats.join(", ")} (default: detected from the text)`,
     },
   },
   run: putAgents,
@@ -70,7 +70,7 @@ async function putAgents(input: CommandInput): Promise<number> {
     write(1, options["json"] ? toJsonLine({ name: agent.name, result, agent: saved }) : `${result} ${agent.name}\n`);
   }
   if (!options["quiet"] && !options["json"] && agents[0])
-    write(2, `Its parameters: ${findDroverCommand()} run ${agents[0].name} --help\n`);
+    write(2, `See its parameters: ${findDroverCommand()} run ${agents[0].name} --help\n`);
   return 0;
 }
 
@@ -82,7 +82,11 @@ async function checkInput({ positionals, options, cwd }: CommandInput): Promise<
   try {
     if (file === "-") return await checkStdin(cwd, format, checks);
     if (format !== null)
-      throw usageError("--format is only for stdin: a file's name says its format.", "agents put", "--format");
+      throw usageError(
+        "--format is only for stdin: the format of a file follows from its name.",
+        "agents put",
+        "--format",
+      );
     if (!isAgentFile(file))
       throw usageError(
         `${file} is not an agent file: its name must end in .md, .json, .yaml or .yml.`,
@@ -121,7 +125,7 @@ function readFormat(options: CommandInput["options"]): Format | null {
 
 const frontMatter = /^\s*---[ \t]*\r?\n(?:[\s\S]*?\r?\n)?---[ \t]*(?:\r?\n|$)/;
 
-/** Markdown has front matter, or is not a YAML mapping. */
+/** Detects the format. A text is Markdown if it has front matter, or if it is not a YAML mapping. */
 function detectFormat(content: string): Format {
   if (content.trimStart().startsWith("{")) return "json";
   if (frontMatter.test(content)) return "md";

@@ -154,11 +154,11 @@ async function checkAgents(input: CommandInput): Promise<number> {
   return faults.length === 0 ? 0 : 1;
 }
 
-/** The agent directories of this project, and the faults of its profiles. */
+/** Finds the agent directories of this project, and the faults of its profiles. */
 async function findProjectDefinitions(
   input: CommandInput,
 ): Promise<{ directories: string[]; runnerDirectories: string[]; faults: DefinitionFault[] }> {
-  // Checks untrusted files too: this runs nothing, and users should be able to check before they trust.
+  // Untrusted files are checked too: this runs nothing, and users should be able to check files before they trust them.
   const scope = { profiles: true, agents: true };
   const project = await resolveTrust(input, await findProject(input.env, input.cwd), scope, { mayPrompt: false });
   const host = { builtIn: builtInExecutors, hasCommand: () => true };

@@ -4,7 +4,7 @@ import type { CommandInput } from "./options.ts";
 import { findProperty } from "./parameter-types.ts";
 
 /**
- * Warns about options that the user may have meant differently, because options and agent parameters look alike. A
+ * Returns warnings about options that the user may have meant differently, because options and parameters look alike. A
  * command that starts a run passes an option of `drover exec` to the agent as a parameter, and reads a parameter with the
  * name of one of its own options as that option.
  */

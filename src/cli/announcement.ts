@@ -32,7 +32,7 @@ export function readAnnouncement(stateDirectory: string): Announcement | null {
   return typeof pid === "number" && Number.isInteger(pid) && pid > 0 ? { url, socket, pid, token_file } : null;
 }
 
-/** A token stored next to the record, or null. */
+/** Reads a token from a file of the record. Returns null if the file is missing or empty. */
 export function readStoredToken(stateDirectory: string, name: TokenFileName | "runner-token"): string | null {
   const record = recordDirectory(stateDirectory);
   return readPrivateFile(name === "runner-token" ? runnerTokenFile(record) : tokenFile(record, name))?.trim() || null;
@@ -42,7 +42,7 @@ export function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    // The process exists, but belongs to another user.
+    // EPERM: the process exists, but belongs to another user.
     return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 }

@@ -10,7 +10,7 @@ import { auditHeadFile, databaseFile, recordDirectory } from "../model/state-lay
 import { readHead, replaceHeadCopy } from "../record/audit/head.ts";
 import { removePartial, writeBackup } from "../record/backup-file.ts";
 import { backupRecord } from "../record/backup.ts";
-import { publicName } from "../record/postgres/errors.ts";
+import { getPublicName } from "../record/postgres/errors.ts";
 import { restoreRecord } from "../record/restore.ts";
 import { replaceTokenFile } from "../serve/token-file.ts";
 import { newTokenText } from "../serve/token-text.ts";
@@ -83,7 +83,7 @@ async function backUp(input: CommandInput, file: string): Promise<void> {
 function fetchBackup(client: ApiClient, file: string): Promise<void> {
   return writeBackup(file, async (part) => {
     const content = await client.backup();
-    // Opens the file first: a stream that fails early would still create its file after the cleanup.
+    // Open the file first: a stream that fails early would still create its file after the cleanup.
     return pipeline(content, (await open(part, "w")).createWriteStream());
   });
 }
@@ -116,7 +116,7 @@ async function restore(input: CommandInput): Promise<number> {
   });
   const head = database === null ? readHead(auditHeadFile(record)) : null;
   if (head && locations.headCopy) replaceHeadCopy(locations.headCopy, head);
-  const target = database === null ? locations.stateDirectory : publicName(database.url);
+  const target = database === null ? locations.stateDirectory : getPublicName(database.url);
   const tokens = { revoked_tokens, ...(token_file === null ? {} : { token_file }) };
   write(
     1,
@@ -133,7 +133,7 @@ async function restore(input: CommandInput): Promise<number> {
   return 0;
 }
 
-/** Describes how clients and runners can connect again. */
+/** Describes which tokens are valid, and how clients and runners can connect again. */
 function describeTokens(revoked: number | null, file: string | null): string {
   if (revoked === null)
     return `Tokens revoked after the backup was made are valid again: review them with ${findDroverCommand()} tokens list.\n`;

@@ -9,8 +9,9 @@ export function canAsk({ options }: Pick<CommandInput, "options">): boolean {
 
 /** Reads whether the questions of a run go to people. Returns an empty object if the agent's definition decides. */
 export function readAttended(input: Pick<CommandInput, "options">): { attended?: boolean } {
-  const { attended: yes, "no-attended": no } = input.options;
-  if (yes && no) throw usageError("--attended and --no-attended cannot be used together.", "run", "--attended");
-  if (yes || no) return { attended: yes === true };
+  const { attended, "no-attended": unattended } = input.options;
+  if (attended && unattended)
+    throw usageError("--attended and --no-attended cannot be used together.", "run", "--attended");
+  if (attended || unattended) return { attended: attended === true };
   return canAsk(input) ? { attended: true } : {};
 }

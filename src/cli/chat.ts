@@ -44,13 +44,13 @@ async function runChat(input: CommandInput): Promise<number> {
 async function chatAtTerminal(input: CommandInput, agent_name: string): Promise<number> {
   const { findProject } = await import("../local.ts");
   const { resolveTrust } = await import("./resolve-trust.ts");
-  // Asks about trust before the chat takes over the terminal. The chat itself reports the files that are left out.
+  // Ask about trust before the chat takes over the terminal. The chat itself reports the ignored files.
   const scope = { profiles: true, agents: true };
   await resolveTrust(input, await findProject(input.env, input.cwd), scope, { print: () => undefined });
   const { openTerminalChat } = await import("./chat/terminal-chat.ts");
   const style = createStyleFor(1, input.env);
   const chat = openTerminalChat(agent_name, style);
-  let resume = "";
+  let resumeHint = "";
   try {
     const report = (message: string): void => chat.print(`drover: ${message}`);
     return await withAgent(input, agent_name, report, async (context, stateDirectory) => {
@@ -63,12 +63,12 @@ async function chatAtTerminal(input: CommandInput, agent_name: string): Promise<
       }
       await chat.run(context);
       if (context.conversation.session_id)
-        resume = `Continue: ${findDroverCommand()} chat ${shellQuote(agent_name)} --session ${context.conversation.session_id}\n`;
+        resumeHint = `Continue: ${findDroverCommand()} chat ${shellQuote(agent_name)} --session ${context.conversation.session_id}\n`;
       return 0;
     });
   } finally {
     chat.close();
-    if (!input.options["quiet"]) write(2, resume);
+    if (!input.options["quiet"]) write(2, resumeHint);
   }
 }
 

@@ -4,7 +4,10 @@ import type { CommandSpec } from "./options.ts";
 export const commands: Record<string, readonly [summary: string, load: () => Promise<CommandSpec>]> = {
   init: ["create a small working project", async () => (await import("./init.ts")).initCommand],
   up: ["start a coordinator and a runner together", async () => (await import("./up.ts")).upCommand],
-  status: ["show what serves, runs, waits and failed", async () => (await import("./status.ts")).statusCommand],
+  status: [
+    "show the coordinator, the runners and the latest runs",
+    async () => (await import("./status.ts")).statusCommand,
+  ],
   ui: ["print a sign-in link for the dashboard", async () => (await import("./ui.ts")).uiCommand],
   run: ["run an agent and wait for its result", async () => (await import("./run.ts")).runCommand],
   chat: ["chat with an agent", async () => (await import("./chat.ts")).chatCommand],

@@ -24,22 +24,24 @@ import { connect } from "./connect.ts";
 import type { CommandInput } from "./options.ts";
 import { serveStateDirectory } from "./serve-state-directory.ts";
 
-const closing: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
+  for (const cleanUp of cleanups.splice(0).toReversed()) await cleanUp();
 });
 
 const token = "drv_0123456789abcdef0123456789abcdef";
-const away = JSON.stringify(toRefusal(new HostError({ code: "DROVER-STA-008", message: "away" })).problem);
+const unavailableBody = JSON.stringify(
+  toRefusal(new HostError({ code: "DROVER-STA-008", message: "unavailable" })).problem,
+);
 const isRoot = process.getuid?.() === 0;
 
-function folder(): string {
+function createDirectory(): string {
   const cwd = mkdtempSync(join(tmpdir(), "drover-connect-"));
-  closing.push(() => rmSync(cwd, { recursive: true, force: true }));
+  cleanups.push(() => rmSync(cwd, { recursive: true, force: true }));
   return cwd;
 }
 
-const inputFor = (cwd: string, env: Record<string, string> = {}): CommandInput => ({
+const createInput = (cwd: string, env: Record<string, string> = {}): CommandInput => ({
   options: {},
   positionals: [],
   rest: null,
@@ -48,12 +50,15 @@ const inputFor = (cwd: string, env: Record<string, string> = {}): CommandInput =
   cwd,
 });
 
-async function startServer(listener: RequestListener, at: string | number): Promise<Server> {
+async function startServer(listener: RequestListener, address: string | number): Promise<Server> {
   const server = createServer(listener);
   await new Promise<void>(
-    (resolve) => void (typeof at === "string" ? server.listen(at, resolve) : server.listen(at, "127.0.0.1", resolve)),
+    (resolve) =>
+      void (typeof address === "string"
+        ? server.listen(address, resolve)
+        : server.listen(address, "127.0.0.1", resolve)),
   );
-  closing.push(() => {
+  cleanups.push(() => {
     server.closeAllConnections();
     server.close();
   });
@@ -65,8 +70,8 @@ async function createStateDirectory(
   listener: RequestListener,
   announcement: Record<string, unknown> = {},
 ): Promise<string> {
-  const cwd = folder();
-  // safe: the address of a TCP server is not a string
+  const cwd = createDirectory();
+  // A server that listens on TCP has an AddressInfo.
   const { port } = (await startServer(listener, 0)).address() as { port: number };
   const url = `http://127.0.0.1:${port}`;
   const record = recordDirectory(cwd);
@@ -79,7 +84,7 @@ async function createStateDirectory(
   return cwd;
 }
 
-const unavailable: RequestListener = (_, response) => void response.writeHead(503).end(away);
+const unavailable: RequestListener = (_, response) => void response.writeHead(503).end(unavailableBody);
 const healthy: RequestListener = (_, response) =>
   void response.end(JSON.stringify({ status: "ok", version: "0", protocol: 1 }));
 
@@ -88,21 +93,21 @@ it.each([
   ["finds a healthy coordinator", proving(token, healthy), true],
   ["ignores a coordinator with another token", proving("drv_other", healthy), false],
   ["ignores a server that claims to be healthy without proof", healthy, false],
-  ["ignores a server that answers with an error", unavailable, false],
+  ["ignores a server that responds with an error", unavailable, false],
 ])("%s", async (_what, listener, isFound) => {
-  const { client } = await connect(inputFor(await createStateDirectory(listener)));
+  const { client } = await connect(createInput(await createStateDirectory(listener)));
   expect(client !== null).toBe(isFound);
 });
 
-test("does not trust a port without a token", async () => {
+test("does not use the announced port without a token", async () => {
   const cwd = await createStateDirectory(proving(token, healthy));
   rmSync(tokenFile(recordDirectory(cwd), "token"));
-  expect((await connect(inputFor(cwd))).client).toBeNull();
+  expect((await connect(createInput(cwd))).client).toBeNull();
 });
 
 test("a coordinator creates a private socket that commands try first, and removes it when it stops", async () => {
-  const cwd = folder();
-  const input = inputFor(cwd);
+  const cwd = createDirectory();
+  const input = createInput(cwd);
   const coordinator = await serveStateDirectory(input, await findProject(input.env, cwd), {
     host: "127.0.0.1",
     port: 0,
@@ -115,41 +120,41 @@ test("a coordinator creates a private socket that commands try first, and remove
   expect(client?.url).toBe(coordinator.url);
   await expect(client?.me()).resolves.toMatchObject({ role: "admin" });
   // Without the socket, the coordinator has to prove itself on the port.
-  renameSync(socket, `${socket}.away`);
+  renameSync(socket, `${socket}.moved`);
   expect((await connect(input)).target?.url).toBe(coordinator.url);
-  renameSync(`${socket}.away`, socket);
+  renameSync(`${socket}.moved`, socket);
   await coordinator.stop();
   expect(existsSync(socket)).toBe(false);
 });
 
 test("replaces the socket of a killed coordinator", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   mkdirSync(recordDirectory(cwd), { mode: 0o700 });
   const socket = join(recordDirectory(cwd), "sock");
   const script = `require("node:net").createServer().listen(${JSON.stringify(socket)}, () => process.kill(process.pid, "SIGKILL"))`;
   const child = spawn(process.execPath, ["-e", script]);
   await new Promise((resolve) => child.once("close", resolve));
   expect(existsSync(socket)).toBe(true);
-  const input = inputFor(cwd);
+  const input = createInput(cwd);
   const coordinator = await serveStateDirectory(input, await findProject(input.env, cwd), {
     host: "127.0.0.1",
     port: 0,
   });
-  closing.push(() => coordinator.stop());
+  cleanups.push(() => coordinator.stop());
   coordinator.announce();
   expect((await connect(input)).target?.url).toBe(`unix:${socket}`);
 });
 
 test("puts the socket into the user's runtime directory if the path is too long", async () => {
-  const runtime = folder();
-  const cwd = join(folder(), "long-".repeat(25));
+  const runtime = createDirectory();
+  const cwd = join(createDirectory(), "long-".repeat(25));
   mkdirSync(cwd, { mode: 0o700 });
-  const input = inputFor(cwd, { XDG_RUNTIME_DIR: runtime });
+  const input = createInput(cwd, { XDG_RUNTIME_DIR: runtime });
   const coordinator = await serveStateDirectory(input, await findProject(input.env, cwd), {
     host: "127.0.0.1",
     port: 0,
   });
-  closing.push(() => coordinator.stop());
+  cleanups.push(() => coordinator.stop());
   coordinator.announce();
   expect(coordinator.socket).toMatch(new RegExp(`^${runtime}/drover/[0-9a-f]{12}\\.sock$`));
   const { client, target } = await connect(input);
@@ -158,32 +163,32 @@ test("puts the socket into the user's runtime directory if the path is too long"
 });
 
 const nobody = 65_534;
-const foreignPlaces: [what: string, spoil: (record: string) => void, asRoot?: true][] = [
+const unsafeCases: [what: string, makeUnsafe: (record: string) => void, requiresRoot?: true][] = [
   ["a directory that a group can write to", (record) => chmodSync(record, 0o770)],
   ["a directory that everybody can write to", (record) => chmodSync(record, 0o777)],
-  ["a directory like /tmp", (record) => chmodSync(record, 0o1777)],
+  ["a sticky directory that everybody can write to, such as /tmp", (record) => chmodSync(record, 0o1777)],
   ["a directory of another user", (record) => chownSync(record, nobody, nobody), true],
   ["an announcement of another user", (record) => chownSync(announcementFile(record), nobody, nobody), true],
   ["a token of another user", (record) => chownSync(tokenFile(record, "token"), nobody, nobody), true],
   [
     "a link in place of the announcement",
     (record) => {
-      renameSync(announcementFile(record), join(record, "there"));
-      symlinkSync("there", announcementFile(record));
+      renameSync(announcementFile(record), join(record, "moved"));
+      symlinkSync("moved", announcementFile(record));
     },
   ],
   [
     "a link in place of the token",
     (record) => {
-      renameSync(tokenFile(record, "token"), join(record, "there"));
-      symlinkSync("there", tokenFile(record, "token"));
+      renameSync(tokenFile(record, "token"), join(record, "moved"));
+      symlinkSync("moved", tokenFile(record, "token"));
     },
   ],
   [
     "a link in place of the directory",
     (record) => {
-      renameSync(record, `${record}.there`);
-      symlinkSync(`${record}.there`, record);
+      renameSync(record, `${record}.moved`);
+      symlinkSync(`${record}.moved`, record);
     },
   ],
   [
@@ -195,16 +200,16 @@ const foreignPlaces: [what: string, spoil: (record: string) => void, asRoot?: tr
   ],
 ];
 
-it.each(foreignPlaces.filter(([, , asRoot]) => !asRoot || isRoot))(
+it.each(unsafeCases.filter(([, , requiresRoot]) => !requiresRoot || isRoot))(
   "uses neither address nor token from %s",
-  async (_what, spoil) => {
+  async (_what, makeUnsafe) => {
     let requests = 0;
     const cwd = await createStateDirectory((request, response) => {
       requests += 1;
       proving(token, healthy)(request, response);
     });
-    spoil(recordDirectory(cwd));
-    await expect(connect(inputFor(cwd))).rejects.toMatchObject({
+    makeUnsafe(recordDirectory(cwd));
+    await expect(connect(createInput(cwd))).rejects.toMatchObject({
       code: "DROVER-API-027",
     });
     expect(requests).toBe(0);

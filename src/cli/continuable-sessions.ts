@@ -15,7 +15,7 @@ export interface ContinuableSession extends Session {
   /** Without a coordinator, the capabilities of the executor are unknown, so the executor may still refuse. */
   can_resume: boolean;
   can_fork: boolean;
-  /** The reason why it cannot be continued, or what a new run of it would wait for. null if it can be continued now. */
+  /** Why the session cannot be continued, or what a run that continues it would wait for. null if neither. */
   obstacle: string | null;
 }
 
@@ -23,9 +23,9 @@ export interface SessionPage {
   items: readonly Session[];
   next_cursor: string | null;
   lastRuns: ReadonlyMap<string, ContinuableSession["last_run"]>;
-  /** null without a coordinator: each command then has a runner of its own. */
+  /** null without a coordinator, because each command then has its own runner. */
   runners: readonly Runner[] | null;
-  /** null if they are not known yet, because there is no coordinator. */
+  /** null without a coordinator, because they are not known yet. */
   agents: readonly Agent[] | null;
 }
 
@@ -38,7 +38,9 @@ export async function readSessionPage(
   query: Parameters<ApiClient["sessions"]["list"]>[0],
 ): Promise<SessionPage> {
   const { items, next_cursor } = await client.sessions.list(query);
-  const [agents, runners] = hasCoordinator ? await Promise.all([client.agents.list(), client.runners.list()]) : [null, null];
+  const [agents, runners] = hasCoordinator
+    ? await Promise.all([client.agents.list(), client.runners.list()])
+    : [null, null];
   const lastRuns = new Map<string, ContinuableSession["last_run"]>();
   for (let start = 0; start < items.length; start += concurrency) {
     const part = items.slice(start, start + concurrency);
@@ -54,20 +56,20 @@ async function findLastRun({ runs }: ApiClient, session_id: string): Promise<Con
   return run ? { run_id: run.run_id, status: run.status, reason: run.reason } : null;
 }
 
-/** The agents that `drover sessions resume` would find without a coordinator. null for the record of a fleet. */
+/** Lists the agents that `drover sessions resume` would find without a coordinator. Returns null for the record of a fleet. */
 export async function listAgentsHere(input: CommandInput, project: Project): Promise<readonly Agent[] | null> {
   if (input.env["DATABASE_URL"]) return null;
   const { listLocalAgents } = await import("./local-agents.ts");
   return listLocalAgents({ ...input, options: { ...input.options, quiet: true } }, project);
 }
 
-/** Adds to each session whether it can be continued. */
+/** Adds to each session whether it can be continued, and if not, why. */
 export function assessSessions({ items, lastRuns, runners, agents }: SessionPage, now: Date): ContinuableSession[] {
   return items.map((session) => {
     const last_run = lastRuns.get(session.session_id) ?? null;
     const agent = agents?.find(({ name }) => name === session.agent_name) ?? null;
     const isAgentUnknown = agents !== null && agent === null;
-    return { ...session, last_run, ...judge({ session, last_run, agent, isAgentUnknown, runners, now }) };
+    return { ...session, last_run, ...assess({ session, last_run, agent, isAgentUnknown, runners, now }) };
   });
 }
 
@@ -75,32 +77,34 @@ interface Facts {
   session: Session;
   last_run: ContinuableSession["last_run"];
   agent: Agent | null;
-  /** The agents are known, and the session's is not among them. */
+  /** Whether the agents are known and do not include the session's agent. */
   isAgentUnknown: boolean;
   runners: SessionPage["runners"];
   now: Date;
 }
 
-type Judgement = Pick<ContinuableSession, "can_resume" | "can_fork" | "obstacle">;
+type Assessment = Pick<ContinuableSession, "can_resume" | "can_fork" | "obstacle">;
 
-function judge({ session, last_run, agent, isAgentUnknown, runners, now }: Facts): Judgement {
-  const never = (obstacle: string): Judgement => ({ can_resume: false, can_fork: false, obstacle });
+function assess({ session, last_run, agent, isAgentUnknown, runners, now }: Facts): Assessment {
+  const cannotContinue = (obstacle: string): Assessment => ({ can_resume: false, can_fork: false, obstacle });
   const isActive = last_run !== null && !hasEnded(last_run.status);
-  if (isProcedural(session)) return never("procedural: a command has no conversation");
+  if (isProcedural(session)) return cannotContinue("procedural: a command has no conversation");
   if (session.executor_session_id === null)
-    return never(isActive ? "its first run has not started a conversation yet" : "no run started a conversation");
-  if (isAgentUnknown) return never(`the agent ${session.agent_name} does not exist here`);
+    return cannotContinue(
+      isActive ? "its first run has not started a conversation yet" : "none of its runs started a conversation",
+    );
+  if (isAgentUnknown) return cannotContinue(`the agent ${session.agent_name} does not exist`);
   const timeoutSeconds = agent ? getSessionTimeoutSeconds(agent) : null;
   if (timeoutSeconds !== null && now.getTime() - Date.parse(session.last_used_at) > timeoutSeconds * 1000)
-    return never(`expired: not used for ${timeoutSeconds} s (session.timeout)`);
+    return cannotContinue(`expired: not used for ${timeoutSeconds} s (session.timeout)`);
   const hosts = runners?.filter((runner) => canHost(runner, session)) ?? [];
   const host = hosts.find(({ status }) => status === "online") ?? hosts[0];
-  const can = host?.executor.can;
-  const judgement = { can_resume: can?.resume !== false, can_fork: can?.fork !== false };
-  if (!judgement.can_resume && !judgement.can_fork) return never("its executor cannot continue sessions");
+  const capabilities = host?.executor.can;
+  const assessment = { can_resume: capabilities?.resume !== false, can_fork: capabilities?.fork !== false };
+  if (!assessment.can_resume && !assessment.can_fork) return cannotContinue("its executor cannot continue sessions");
   if (runners !== null && host?.status !== "online")
-    return { ...judgement, obstacle: `waits for a runner: ${describeHost(session)}` };
-  return { ...judgement, obstacle: isActive ? `waits for its ${last_run.status} run` : null };
+    return { ...assessment, obstacle: `waits for a runner: ${describeHost(session)}` };
+  return { ...assessment, obstacle: isActive ? `waits for its ${last_run.status} run` : null };
 }
 
 /** Whether this runner has the session, as the coordinator decides when it assigns a run. */
@@ -116,7 +120,7 @@ function describeHost({ portable, executor_profile, hostname, runner_id }: Sessi
 }
 
 /** "resume, fork", "resume" or "no", with the obstacle if there is one. */
-export function describeContinuation({ can_resume, can_fork, obstacle }: Judgement): string {
+export function describeContinuation({ can_resume, can_fork, obstacle }: Assessment): string {
   const ways = [...(can_resume ? ["resume"] : []), ...(can_fork ? ["fork"] : [])].join(", ") || "no";
   return obstacle === null ? ways : `${ways}: ${obstacle}`;
 }

@@ -7,8 +7,8 @@ import { withCoordinator } from "./with-coordinator.ts";
 import { findDroverCommand } from "./drover-command.ts";
 
 /**
- * Continues a parked run in this process, until it ends. The run was started by a command without a coordinator and
- * demands the runner of that command, so the runner of this command takes the same name.
+ * Continues a parked run in this process until it ends. A command without a coordinator started the run, and the run
+ * demands the runner of that command. The runner of this command therefore takes the same name.
  */
 export async function continueRun(input: CommandInput, run: Run): Promise<number> {
   const runner = parseShortLivedName(run.demands.runner_id);
@@ -16,7 +16,7 @@ export async function continueRun(input: CommandInput, run: Run): Promise<number
     if (!input.options["quiet"])
       write(
         2,
-        `The run continues when a runner claims it: ${findDroverCommand()} up\n  ${findDroverCommand()} runs events ${run.run_id}\n`,
+        `The run continues when a runner claims it. Start one: ${findDroverCommand()} up\n  Then watch the run: ${findDroverCommand()} runs events ${run.run_id}\n`,
       );
     return 0;
   }

@@ -29,26 +29,26 @@ function createPaths(): { record: string; temporary: string } {
 }
 
 function expectPrivate(path: string | null): void {
-  const folder = lstatSync(dirname(path!));
-  expect([folder.isDirectory(), folder.uid, folder.mode & 0o777]).toEqual([true, process.getuid?.(), 0o700]);
+  const directory = lstatSync(dirname(path!));
+  expect([directory.isDirectory(), directory.uid, directory.mode & 0o777]).toEqual([true, process.getuid?.(), 0o700]);
 }
 
-const spoiledDirectories: [what: string, spoil: (folder: string) => void, asRoot?: true][] = [
+const unsafeDirectories: [what: string, create: (path: string) => void, requiresRoot?: true][] = [
   ["is gone", () => undefined],
-  ["is a file", (folder) => writeFileSync(folder, "")],
-  ["is a link to a directory of this user", (folder) => symlinkSync(dirname(folder), folder)],
-  ["is a link to nothing", (folder) => symlinkSync("nothing", folder)],
-  ["is writable for everybody", (folder) => (mkdirSync(folder), chmodSync(folder, 0o777))],
-  ["is writable for its group", (folder) => (mkdirSync(folder), chmodSync(folder, 0o770))],
-  ["has the mode of /tmp", (folder) => (mkdirSync(folder), chmodSync(folder, 0o1777))],
-  ["belongs to another user", (folder) => (mkdirSync(folder), chownSync(folder, nobody, nobody)), true],
+  ["is a file", (path) => writeFileSync(path, "")],
+  ["is a symbolic link to a directory of this user", (path) => symlinkSync(dirname(path), path)],
+  ["is a symbolic link to nothing", (path) => symlinkSync("nothing", path)],
+  ["is writable by everybody", (path) => (mkdirSync(path), chmodSync(path, 0o777))],
+  ["is writable by its group", (path) => (mkdirSync(path), chmodSync(path, 0o770))],
+  ["has the mode of /tmp", (path) => (mkdirSync(path), chmodSync(path, 0o1777))],
+  ["belongs to another user", (path) => (mkdirSync(path), chownSync(path, nobody, nobody)), true],
 ];
-const applicableCases = spoiledDirectories.filter(([, , asRoot]) => isRoot || !asRoot);
+const applicableCases = unsafeDirectories.filter(([, , requiresRoot]) => isRoot || !requiresRoot);
 
 test("uses an unpredictable directory name that nobody can create first", () => {
   const { record, temporary } = createPaths();
   const other = createPaths();
-  // the name that an earlier version used
+  // An earlier version used this name.
   writeFileSync(join(temporary, `drover-${process.getuid?.()}`), "");
   const path = chooseSocketPath(record, {}, temporary);
   expectPrivate(path);
@@ -64,28 +64,28 @@ test("uses the same path at the next start, and another one for a copy of the re
   expect(chooseSocketPath(copy, {}, temporary)).not.toBe(path);
 });
 
-test.each(applicableCases)("does not reuse the directory of the last start if it %s", (_what, spoil) => {
+test.each(applicableCases)("does not reuse the directory of the last start if it %s", (_what, create) => {
   const { record, temporary } = createPaths();
-  const before = dirname(chooseSocketPath(record, {}, temporary)!);
-  rmSync(before, { recursive: true });
-  spoil(before);
+  const lastDirectory = dirname(chooseSocketPath(record, {}, temporary)!);
+  rmSync(lastDirectory, { recursive: true });
+  create(lastDirectory);
   const path = chooseSocketPath(record, {}, temporary);
-  expect(dirname(path!)).not.toBe(before);
+  expect(dirname(path!)).not.toBe(lastDirectory);
   expectPrivate(path);
 });
 
-test.each(applicableCases)("finds another place for the socket if the runtime directory %s", (what, spoil) => {
+test.each(applicableCases)("finds another place for the socket if the runtime directory %s", (what, create) => {
   const { record, temporary } = createPaths();
   const runtime = join(temporary, "runtime");
   mkdirSync(runtime);
-  spoil(join(runtime, "drover"));
+  create(join(runtime, "drover"));
   const path = chooseSocketPath(record, { XDG_RUNTIME_DIR: runtime }, temporary);
   expectPrivate(path);
   expect(dirname(path!) === join(runtime, "drover")).toBe(what === "is gone");
 });
 
 test.each(["", "relative\n", "/\n", "/tmp\n", "/proc/self/none\n", "\u0000", "x".repeat(5000)])(
-  "ignores a remembered directory of %j",
+  "ignores an unusable path in the file of the last directory: %j",
   (text) => {
     const { record, temporary } = createPaths();
     writeFileSync(socketDirectoryFile(record), text);

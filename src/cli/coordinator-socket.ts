@@ -8,17 +8,18 @@ import { maxSocketPathBytes } from "../wire/address.ts";
 import { tryWrite } from "./io.ts";
 
 /**
- * The socket on which a coordinator listens for this user's commands and runners. It is next to the record, or if that
- * path is too long for a socket, in a private directory. Clients check that the directory is private, too.
+ * Chooses the path of the socket on which a coordinator listens for this user's commands and runners. The socket is in the
+ * record or, if that path is too long for a socket, in a private directory. Clients check that the directory is private.
+ * Returns null if there is no such directory.
  */
 export function chooseSocketPath(record: string, env: Environment, temporary = "/tmp"): string | null {
-  const besideRecord = join(record, "sock");
-  if (fits(besideRecord)) return besideRecord;
-  // The name depends on the record's path, because a copy of the record remembers the same directory.
+  const pathInRecord = join(record, "sock");
+  if (fits(pathInRecord)) return pathInRecord;
+  // The name depends on the record's path, because a copy of the record contains the same socket directory file.
   const name = `${createHash("sha256").update(realpathSync(record)).digest("hex").slice(0, 12)}.sock`;
   const runtime = env["XDG_RUNTIME_DIR"];
   const runtimeDirectory = runtime?.startsWith("/") ? join(runtime, "drover") : null;
-  if (runtimeDirectory !== null && fits(join(runtimeDirectory, name)) && makePrivate(runtimeDirectory))
+  if (runtimeDirectory !== null && fits(join(runtimeDirectory, name)) && ensurePrivate(runtimeDirectory))
     return join(runtimeDirectory, name);
   const directory = readRememberedDirectory(record, temporary) ?? createDirectory(record, temporary);
   return directory !== null && fits(join(directory, name)) ? join(directory, name) : null;
@@ -28,8 +29,8 @@ function fits(path: string): boolean {
   return Buffer.byteLength(path) <= maxSocketPathBytes;
 }
 
-/** Returns false if the directory cannot be created or other users can write to it. */
-function makePrivate(directory: string): boolean {
+/** Creates the directory if it is missing. Returns false if that fails, or if other users can write to it. */
+function ensurePrivate(directory: string): boolean {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     return isPrivate(directory);
@@ -55,7 +56,7 @@ function readRememberedDirectory(record: string, temporary: string): string | nu
   }
 }
 
-/** The name is random because every user can create directories there. Returns null if the directory cannot be created. */
+/** Creates a directory with a random name, because every user can create directories there. Returns null if that fails. */
 function createDirectory(record: string, temporary: string): string | null {
   try {
     const directory = mkdtempSync(join(temporary, "drover-"));

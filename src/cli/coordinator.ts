@@ -26,7 +26,7 @@ async function serve(input: CommandInput): Promise<number> {
   // Handle signals before the message below is printed: a program that reads it may send a signal at once.
   const shutdown = waitForShutdown({
     graceful: coordinator.stop,
-    // Safe without waiting: every answered request is stored, and clients retry the others.
+    // It is safe not to wait: every request with a response is stored, and clients retry the others.
     immediate: async () => void (isForced = true),
     done: new Promise(() => undefined),
   });

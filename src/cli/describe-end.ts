@@ -2,25 +2,25 @@ import type { Run } from "../model/run.ts";
 
 /** What `drover run` has shown of a run so far. */
 interface ShownOutput {
-  /** The beginning of its stderr. */
+  /** The beginning of the run's stderr. */
   stderr: string;
-  /** Why it was stopped, and by whom. */
-  stopped: string | null;
-  /** The signal that ended its command. */
+  /** Why the run was stopped, and by whom. */
+  stopReason: string | null;
+  /** The signal that ended the run's command. */
   signal: string | null;
 }
 
 /** Says how a run ended, and why. The error of a failed command is an excerpt of its stderr, which is not printed twice. */
 export function describeEnd(
   { status, reason, error, exit_code }: Run,
-  { stderr, stopped, signal }: ShownOutput,
+  { stderr, stopReason, signal }: ShownOutput,
 ): string {
   const isFailedCommand = reason === "exit_nonzero" || reason === "signalled";
   const isShown = isFailedCommand && error !== null && error.split("\n[...]\n").every((part) => stderr.includes(part));
-  const end =
+  const commandEnd =
     exit_code === null
       ? `The command was killed by ${signal ?? "a signal"}.`
       : `The command exited with code ${exit_code}.`;
-  const cause = isShown ? end : (error ?? stopped);
+  const cause = isShown ? commandEnd : (error ?? stopReason);
   return `${status}${reason ? ` (${reason})` : ""}${cause ? `: ${cause}` : ""}`;
 }

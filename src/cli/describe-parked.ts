@@ -4,7 +4,7 @@ import { summarizeInput, escapeInvisible } from "./question-view.ts";
 import { toHintId } from "./short-ids.ts";
 import { findDroverCommand } from "./drover-command.ts";
 
-/** EX_TEMPFAIL: the run has neither failed nor finished. */
+/** EX_TEMPFAIL of sysexits.h, because the run has neither failed nor finished. */
 export const parkedExitCode = 75;
 
 /** Describes what a parked run waits for, with the command that continues it. */

@@ -22,7 +22,7 @@ export const doctor: CommandSpec = {
 };
 
 async function examine(input: CommandInput): Promise<number> {
-  // Reports a broken drover.yaml like every other command.
+  // Fails on a broken drover.yaml, like every other command.
   const project = await findProject(input.env, input.cwd);
   const { locations, config } = project;
   const untrusted = findUntrusted(input, project, { profiles: true, agents: true });
@@ -90,7 +90,7 @@ function listMissingClients(clients: Record<string, FoundClient>): string[] {
   );
 }
 
-/** Limits under the names that `exec --limit` takes. */
+/** Names the limits as `exec --limit` does. */
 function toOptionNames(limits: HostReport["limits"]): Record<string, Finding> {
   const { cpuSeconds, memoryBytes, processes, openFiles, fileSizeBytes, diskBytes, files } = limits;
   return {

@@ -1,17 +1,17 @@
 import { expect, it } from "vitest";
 import { findDroverCommand } from "./drover-command.ts";
 
-it("names `npx drover` if npx started it, in whatever directory", () => {
+it("returns `npx drover` if npx started Drover, in any directory", () => {
   expect(findDroverCommand("/home/ada/.npm/_npx/11e7/node_modules/.bin/drover", "/home/ada/drover")).toBe("npx drover");
   expect(findDroverCommand("/home/ada/site/node_modules/.bin/drover", "/home/ada/site/docs")).toBe("npx drover");
 });
 
-it("names `npx drover` if it was started from bin/ inside the checkout", () => {
+it("returns `npx drover` if Drover was started from bin/ and the current directory is in the checkout", () => {
   expect(findDroverCommand("/home/ada/drover/bin/drover.js", "/home/ada/drover")).toBe("npx drover");
   expect(findDroverCommand("/home/ada/drover/bin/drover.js", "/home/ada/drover/examples/agents")).toBe("npx drover");
 });
 
-it("names `drover` elsewhere, where npx would find another package or none", () => {
+it("returns `drover` elsewhere, where npx would find another package or none", () => {
   expect(findDroverCommand("/home/ada/drover/bin/drover.js", "/home/ada/site")).toBe("drover");
   expect(findDroverCommand("/home/ada/drover/bin/drover.js", "/home/ada/drover-site")).toBe("drover");
   expect(findDroverCommand("/usr/local/bin/drover", "/home/ada/drover")).toBe("drover");

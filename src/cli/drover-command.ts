@@ -1,8 +1,8 @@
 import { basename, dirname, sep } from "node:path";
 
 /**
- * How the user can start Drover again, for printed commands. `npx drover` if it was started by npx, or from bin/ by a user
- * whose current directory is in Drover's own checkout. Otherwise `drover`.
+ * Finds how the user can start Drover again, for printed commands: with `npx drover` if npx started it, or if it was started
+ * from bin/ and the current directory is in Drover's own checkout. Otherwise with `drover`.
  */
 export function findDroverCommand(script = process.argv[1] ?? "", cwd = getCurrentDirectory()): string {
   if (script.includes(`${sep}node_modules${sep}.bin${sep}`)) return "npx drover";
@@ -11,7 +11,7 @@ export function findDroverCommand(script = process.argv[1] ?? "", cwd = getCurre
   return isInCheckout ? "npx drover" : "drover";
 }
 
-/** Replaces `drover` in the commands of a text that was written without knowing how Drover was started. */
+/** Replaces `drover` in the commands that the text contains with the command that the user can run. */
 export function withDroverCommand(text: string): string {
   const command = findDroverCommand();
   return command === "drover" ? text : text.replaceAll(/(^|[\s`(])drover (?=[a-z-])/g, `$1${command} `);
@@ -21,7 +21,7 @@ function getCurrentDirectory(): string {
   try {
     return process.cwd();
   } catch (error) {
-    // The directory was deleted.
+    // The directory has been deleted.
     if (error instanceof Error) return "";
     throw error;
   }

@@ -4,7 +4,7 @@ import { toHostError } from "../record/sqlite/errors.ts";
 import { createClient } from "../wire/client.ts";
 import type { Target } from "../wire/http-transport.ts";
 
-/** Longer than any token. */
+/** The disk space to reserve. No token is longer. */
 const reservedBytes = 128;
 
 /**

@@ -38,10 +38,10 @@ describe("parseEnvFile", () => {
     ['A=say "hi"', "must be quoted"],
     ["A=goes on \\", "must be quoted"],
     ["A=nul\u0000byte", "NUL"],
-  ])("names the line of %j without quoting it", (line, what) => {
-    const before = "FIRST=one\n# two\n";
-    expect(() => parseEnvFile(`${before}${line}\n`, "my.env")).toThrow(`my.env, line 3: `);
-    expect(() => parseEnvFile(`${before}${line}\n`, "my.env")).toThrow(what);
-    expect(() => parseEnvFile(`${before}${line}\n`, "my.env")).not.toThrow(line);
+  ])("reports the line number of %j, but not the line itself", (line, problem) => {
+    const firstLines = "FIRST=one\n# two\n";
+    expect(() => parseEnvFile(`${firstLines}${line}\n`, "my.env")).toThrow(`my.env, line 3: `);
+    expect(() => parseEnvFile(`${firstLines}${line}\n`, "my.env")).toThrow(problem);
+    expect(() => parseEnvFile(`${firstLines}${line}\n`, "my.env")).not.toThrow(line);
   });
 });

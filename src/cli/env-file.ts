@@ -52,11 +52,11 @@ function parseValue(source: string, fault: (problem: string) => RequestError): s
 const escapes: Record<string, string> = { n: "\n", r: "\r", t: "\t", '"': '"', "\\": "\\", $: "$" };
 
 function unquote(source: string, quote: "'" | '"', fault: (problem: string) => RequestError): string {
-  const [, inner, after] = (quote === "'" ? /^'([^']*)'(.*)$/ : /^"((?:[^"\\]|\\.)*)"(.*)$/).exec(source) ?? [];
-  if (inner === undefined || after === undefined) throw fault("the quote is never closed");
-  if (!/^(?:\s+#.*)?$/.test(after)) throw fault("unexpected text after the closing quote");
-  if (quote === "'") return inner;
-  return inner.replaceAll(/\\(.)/g, (_, letter: string) => {
+  const [, content, rest] = (quote === "'" ? /^'([^']*)'(.*)$/ : /^"((?:[^"\\]|\\.)*)"(.*)$/).exec(source) ?? [];
+  if (content === undefined || rest === undefined) throw fault("the quote is never closed");
+  if (!/^(?:\s+#.*)?$/.test(rest)) throw fault("unexpected text after the closing quote");
+  if (quote === "'") return content;
+  return content.replaceAll(/\\(.)/g, (_, letter: string) => {
     const character = escapes[letter];
     if (character === undefined)
       throw fault(

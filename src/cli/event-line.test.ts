@@ -11,8 +11,8 @@ it.each<[string, Partial<ExecutionEnd>]>([
   ["ended with SIGKILL", { signal: "SIGKILL", interrupted: false }],
   ["could not start", { interrupted: false }],
   ["ended with no exit code", {}],
-])("describes an execution that %s", (line, facts) => {
-  // safe: describeEvent reads only the event
-  const stored = { event: { type: "execution_ended", execution: { ...end, ...facts } } } as StoredEvent;
+])("describes an execution that %s", (line, fields) => {
+  // Only the event is used here.
+  const stored = { event: { type: "execution_ended", execution: { ...end, ...fields } } } as StoredEvent;
   expect(describeEvent(stored)).toBe(line);
 });

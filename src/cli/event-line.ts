@@ -41,7 +41,7 @@ export function describeEvent({ event }: StoredEvent): string | null {
   }
 }
 
-/** If there is neither an exit code nor a signal, the command never started, or nothing observed its end. */
+/** Describes how a command ended. Without an exit code and a signal, it never started, or Drover did not see its end. */
 function describeExit({ interrupted, signal, exit_code }: ExecutionEnd): string {
   const result = signal ?? exit_code;
   if (result !== null) return `ended with ${result}`;
@@ -72,13 +72,13 @@ const droverErrorCodes: ReadonlySet<string> = new Set([
   "upload_failed",
 ]);
 
-/** Shortens a text to one terminal line. */
-export function shorten(line: string): string {
-  const [first = ""] = line.trim().split("\n", 1);
+/** Truncates text to its first line and to the width of the terminal. */
+export function truncateToLine(text: string): string {
+  const [first = ""] = text.trim().split("\n", 1);
   const maxLength = Math.max((process.stderr.columns || 120) - 4, 20);
   // Do not split a surrogate pair.
-  const cut = first.slice(0, maxLength).replace(/[\ud800-\udbff]$/, "");
-  return cut.length < line.trim().length ? `${cut} …` : cut;
+  const start = first.slice(0, maxLength).replace(/[\ud800-\udbff]$/, "");
+  return start.length < text.trim().length ? `${start} …` : start;
 }
 
 export function describeUsage({

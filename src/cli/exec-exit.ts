@@ -5,7 +5,7 @@ import type { CommandResult } from "../model/process.ts";
 import type { StopReason } from "../model/states.ts";
 import { isTerminal, tryWrite, write } from "./io.ts";
 
-/** How long a command on a terminal may take to exit after Ctrl-C before we check whether it received the signal. */
+/** How long a command on a terminal may take to exit after Ctrl-C before Drover checks whether it received the signal. */
 const interruptGraceMs = 2000;
 
 /**
@@ -62,12 +62,13 @@ export function reportExecResult(
       `drover: not passed to the command: ${result.withheld.join(", ")} (allow them in drover.yaml: execution.environment.allow)\n`,
     );
   }
-  const closed = options.closedStream && `The reader of ${options.closedStream} closed the pipe`;
+  const closedPipe = options.closedStream && `The reader of ${options.closedStream} closed the pipe`;
   if (result.error && !options.json && !options.quiet) {
-    const message = closed && result.stopped ? `${closed}, so the command was stopped.` : result.error.message;
+    const message = closedPipe && result.stopped ? `${closedPipe}, so the command was stopped.` : result.error.message;
     const hint = options.showCommand === null ? "" : `  ${options.showCommand} ${runId}\n`;
     write(2, `drover: ${message} [${result.error.code}]\n${hint}`);
-  } else if (closed && !options.json && !options.quiet) write(2, `drover: ${closed}; the command had already ended.\n`);
+  } else if (closedPipe && !options.json && !options.quiet)
+    write(2, `drover: ${closedPipe}, but the command had already ended.\n`);
   if (result.leftovers > 0 && !options.quiet) write(2, describeLeftovers(result, options.redact));
   return toExitCode(result);
 }

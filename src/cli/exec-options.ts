@@ -117,7 +117,7 @@ export function readEnvironment(options: ParsedOptions): Record<string, string> 
     throw new RequestError({
       code: "DROVER-USE-009",
       field: "--env",
-      message: `--env ${pair} is not NAME=VALUE.`,
+      message: `--env ${pair} is not in the form NAME=VALUE.`,
       next: "Write it like --env NODE_ENV=test.",
     });
   });
@@ -129,15 +129,15 @@ export function readCorrelation(
   options: ParsedOptions,
   env: CommandInput["env"],
 ): Correlation & { run_id: string | null } {
-  const id = (name: string): string | null =>
+  const readId = (name: string): string | null =>
     readText(options, name) || env[`DROVER_${name.replaceAll("-", "_").toUpperCase()}`] || null;
   return {
-    run_id: id("run-id"),
-    session_id: id("session-id"),
-    task_id: id("task-id"),
-    step_id: id("step-id"),
-    tool_call_id: id("tool-call-id"),
-    worktree_id: id("worktree-id"),
+    run_id: readId("run-id"),
+    session_id: readId("session-id"),
+    task_id: readId("task-id"),
+    step_id: readId("step-id"),
+    tool_call_id: readId("tool-call-id"),
+    worktree_id: readId("worktree-id"),
     repo_sha: readText(options, "repo-sha") || null,
   };
 }
@@ -162,7 +162,7 @@ export function readLimits(options: ParsedOptions): Limits {
       throw new RequestError({
         code: "DROVER-USE-010",
         field: "--limit",
-        message: `--limit ${argument} is not NAME=NUMBER, where NAME is one of ${Object.keys(limitNames).join(", ")}.`,
+        message: `--limit ${argument} is not in the form NAME=NUMBER, where NAME is one of ${Object.keys(limitNames).join(", ")}.`,
         next: "Write it like --limit memory=512m or --limit cpu=10.",
       });
     }

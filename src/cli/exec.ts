@@ -30,7 +30,7 @@ export const execCommand: CommandSpec = {
   run: runExec,
 };
 
-/** Entry point of the exec bundle. Keep its imports small: they decide the startup time of `drover exec`. */
+/** The entry point of the exec bundle. Keep the imports of this file small: they decide the startup time of `drover exec`. */
 export function main(argv: readonly string[]): Promise<never> {
   return runCommand(execCommand, argv.slice(1));
 }
@@ -47,19 +47,19 @@ async function runExec(input: CommandInput): Promise<number> {
   const execute = (signal: AbortSignal, stop: () => void, wasInterrupted: () => boolean): Promise<ExecRecord> => {
     if (!json)
       request.capture.onOutput = (stream, chunk) => {
-        const shown = tryShow(stream, chunk);
-        if (shown === "closed") closedStream ??= stream;
-        if (shown !== "written") stop();
+        const writeResult = tryWriteOutput(stream, chunk);
+        if (writeResult === "closed") closedStream ??= stream;
+        if (writeResult !== "written") stop();
       };
     return recording.run(signal, wasInterrupted);
   };
   const record = await withSignals(request, execute, { quiet: options["quiet"] === true });
   await recording.close();
-  if (json) write(1, toJsonLine(await resultJson(record)));
+  if (json) write(1, toJsonLine(await loadAndConvert(record)));
   return reportExecResult(record, {
     json,
     quiet: options["quiet"] === true,
-    showCommand: recording.recordedAs === "run" ? commandToShowRun(input) : null,
+    showCommand: recording.recordedAs === "run" ? toShowCommand(input) : null,
     closedStream,
     redact: recording.redactor.text,
   });
@@ -74,10 +74,10 @@ async function findTrustedProject(input: CommandInput): Promise<Project> {
 }
 
 /**
- * The command that shows the run. `exec` always writes to the local record, so the variables that would point other
+ * Returns the command that shows the run. `exec` always writes to the local record, so the variables that would point other
  * commands elsewhere are unset.
  */
-function commandToShowRun({ env }: CommandInput): string {
+function toShowCommand({ env }: CommandInput): string {
   const unset = ["DROVER_API_URL", "DATABASE_URL"].filter((name) => env[name]).map((name) => `-u ${name} `);
   return `${unset.length > 0 ? `env ${unset.join("")}` : ""}${findDroverCommand()} runs show`;
 }
@@ -147,8 +147,8 @@ function emptyCommand(): RequestError {
   });
 }
 
-/** Output that cannot be written, for example to a closed pipe or a full disk, stops the command. */
-function tryShow(stream: "stdout" | "stderr", chunk: Uint8Array): "written" | "closed" | "failed" {
+/** Writes output of the command. If that fails, for example because of a closed pipe or a full disk, the command is stopped. */
+function tryWriteOutput(stream: "stdout" | "stderr", chunk: Uint8Array): "written" | "closed" | "failed" {
   try {
     write(stream === "stdout" ? 1 : 2, chunk);
     return "written";
@@ -163,7 +163,7 @@ function toMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-async function resultJson(record: ExecRecord) {
+async function loadAndConvert(record: ExecRecord) {
   const { toExecutionJson } = await import("./exec-json.ts");
   return toExecutionJson(record);
 }

@@ -18,7 +18,7 @@ export const fileToolsCommand: CommandSpec = {
   placeholders: "WORKSPACE [JSON]",
   arity: [1, 2],
   examples: [
-    [`drover file-tools . '{"tool":"file.read","path":"README.md"}'`, "one call; the answer is JSON"],
+    [`drover file-tools . '{"tool":"file.read","path":"README.md"}'`, "one call, with the result as JSON"],
     ["drover file-tools . - < call.json", "the call from stdin"],
     ["drover file-tools . --mcp", "an MCP server on stdin and stdout"],
     ["drover file-tools . --http 0", "an MCP server over HTTP, on any free local port"],
@@ -44,9 +44,9 @@ async function runFileTools({ positionals, options }: CommandInput): Promise<num
 }
 
 async function callOnce(tools: readonly Tool[], json: string): Promise<number> {
-  const answer = await callTool(tools, parseCall(json), { signal: new AbortController().signal, start: startSearch });
-  write(1, toJsonLine(answer));
-  return answer.ok ? 0 : 1;
+  const result = await callTool(tools, parseCall(json), { signal: new AbortController().signal, start: startSearch });
+  write(1, toJsonLine(result));
+  return result.ok ? 0 : 1;
 }
 
 async function serveStdio(tools: readonly Tool[]): Promise<number> {
@@ -67,7 +67,7 @@ async function serveHttp(tools: readonly Tool[], port: number): Promise<number> 
   return 0;
 }
 
-/** ripgrep needs none of our environment variables. */
+/** Starts ripgrep, which needs none of Drover's environment variables. */
 const startSearch: ToolContext["start"] = async (command) =>
   start(command, { environment: { mode: "replace" }, stdin: "none" }, new AbortController().signal);
 

@@ -4,38 +4,42 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { findClients } from "./find-clients.ts";
 
-const createdFolders: string[] = [];
+const createdDirectories: string[] = [];
 afterEach(() => {
-  for (const folder of createdFolders.splice(0)) rmSync(folder, { recursive: true, force: true });
+  for (const directory of createdDirectories.splice(0)) rmSync(directory, { recursive: true, force: true });
 });
 
 /** Creates a directory with these programs, each a shell script. */
 function createPrograms(scripts: Record<string, string>): string {
-  const folder = mkdtempSync(join(tmpdir(), "drover-clients-"));
-  createdFolders.push(folder);
+  const directory = mkdtempSync(join(tmpdir(), "drover-clients-"));
+  createdDirectories.push(directory);
   for (const [name, script] of Object.entries(scripts)) {
-    writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`);
-    chmodSync(join(folder, name), 0o755);
+    writeFileSync(join(directory, name), `#!/bin/sh\n${script}\n`);
+    chmodSync(join(directory, name), 0o755);
   }
-  return folder;
+  return directory;
 }
 
 describe("findClients", () => {
   it("reports the path and version of each client, and how to install a missing one", async () => {
-    const folder = createPrograms({ claude: "echo '2.1.325 (Claude Code)'" });
-    const found = await findClients({ PATH: `${folder}:/usr/bin:/bin` });
-    expect(found["claude"]).toEqual({ found: true, path: join(folder, "claude"), version: "2.1.325" });
+    const directory = createPrograms({ claude: "echo '2.1.325 (Claude Code)'" });
+    const found = await findClients({ PATH: `${directory}:/usr/bin:/bin` });
+    expect(found["claude"]).toEqual({ found: true, path: join(directory, "claude"), version: "2.1.325" });
     const none = await findClients({ PATH: createPrograms({}) });
     expect(none["claude"]).toMatchObject({ found: false, next: expect.stringContaining("npm install -g") });
     expect(none["claude"]).toMatchObject({ next: expect.stringContaining("CLAUDE_BIN") });
   });
 
   it("uses the program that the variable names", async () => {
-    const folder = createPrograms({ mine: "echo version 9.9" });
-    const env = { PATH: "/usr/bin:/bin", CLAUDE_BIN: join(folder, "mine") };
-    expect((await findClients(env))["claude"]).toEqual({ found: true, path: join(folder, "mine"), version: "9.9" });
-    const gone = (await findClients({ ...env, CLAUDE_BIN: join(folder, "gone") }))["claude"];
-    expect(gone).toMatchObject({ found: false, why: expect.stringContaining("CLAUDE_BIN") });
+    const directory = createPrograms({ "my-claude": "echo version 9.9" });
+    const env = { PATH: "/usr/bin:/bin", CLAUDE_BIN: join(directory, "my-claude") };
+    expect((await findClients(env))["claude"]).toEqual({
+      found: true,
+      path: join(directory, "my-claude"),
+      version: "9.9",
+    });
+    const missing = (await findClients({ ...env, CLAUDE_BIN: join(directory, "missing") }))["claude"];
+    expect(missing).toMatchObject({ found: false, why: expect.stringContaining("CLAUDE_BIN") });
   });
 
   it("tolerates a client that hangs, fails or prints nothing", async () => {

@@ -5,8 +5,8 @@ import type { ApiClient } from "../wire/client.ts";
 import { inProcessUrl } from "../wire/transport.ts";
 
 /** The word that stands for the caller's newest object wherever an id is expected. */
-export const newest = "last";
-/** How many candidates the message about an ambiguous id names. */
+export const newestKeyword = "last";
+/** How many ids the message about an ambiguous id lists. */
 const maxCandidates = 3;
 export const minQueryLength = 4;
 
@@ -31,7 +31,7 @@ type ListIds = (page: { limit: number; cursor?: string; id_suffix?: string; crea
  * text and contain no character above "f", so the page before `QUERYg` begins with those that start with the query.
  */
 async function findId(client: ApiClient, kind: "run" | "session", query: string, list: ListIds): Promise<string> {
-  if (query === newest) {
+  if (query === newestKeyword) {
     const id = await findNewest(client, list);
     if (id === undefined) throw noneYet(kind);
     return id;
@@ -53,8 +53,8 @@ async function findNewest(client: ApiClient, list: ListIds): Promise<string | un
 }
 
 /**
- * The names under which the caller creates objects: the subject of the token, and the user of `drover exec`. null for a
- * record that this process has opened itself: everything in it belongs to the caller.
+ * Finds the names under which the caller creates objects: the subject of the token, and the user of `drover exec`. Returns
+ * null for a record that this process has opened itself, because everything in it belongs to the caller.
  */
 export async function findCallerNames(client: ApiClient): Promise<string[] | null> {
   return client.url === inProcessUrl ? null : [...new Set([(await client.me()).subject, findLocalUser()])];
@@ -72,9 +72,9 @@ export async function findNewestOwn<T>(
   creator: (item: T) => string,
 ): Promise<T> {
   const names = await findCallerNames(client);
-  const found = items.find((item) => names === null || names.includes(creator(item)));
-  if (found === undefined) throw noneYet(kind);
-  return found;
+  const newest = items.find((item) => names === null || names.includes(creator(item)));
+  if (newest === undefined) throw noneYet(kind);
+  return newest;
 }
 
 export async function findRun(client: ApiClient, query: string) {
@@ -92,11 +92,11 @@ export function findRunId(client: ApiClient, query: string): Promise<string> {
 
 /** Resolves an id that filters a list. Returns an id that Drover does not know unchanged: it may come from another system. */
 export async function resolveFilterId(query: string, find: (query: string) => Promise<string>): Promise<string> {
-  if (query !== newest && (!isPartOfId(query) || query.length === 36)) return query;
+  if (query !== newestKeyword && (!isPartOfId(query) || query.length === 36)) return query;
   try {
     return await find(query);
   } catch (error) {
-    if (query !== newest && error instanceof RequestError && "isUnknownId" in error) return query;
+    if (query !== newestKeyword && error instanceof RequestError && "isUnknownId" in error) return query;
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import { RequestError } from "../model/errors.ts";
 import type { Question } from "../model/question.ts";
 import type { ApiClient } from "../wire/client.ts";
-import { findRunId, newest } from "./find-id.ts";
+import { findRunId, newestKeyword } from "./find-id.ts";
 import { summarizeInput, escapeInvisible } from "./question-view.ts";
 
 /**
@@ -25,7 +25,7 @@ export async function findQuestion(client: ApiClient, run: string, request: stri
     ({ request_id }) => request_id === request,
   );
   if (exactMatch) return exactMatch;
-  if (request === newest && openQuestions.length > 0) return openQuestions.at(-1)!;
+  if (request === newestKeyword && openQuestions.length > 0) return openQuestions.at(-1)!;
   const isMatch = ({ request_id }: Question): boolean => request_id.startsWith(request) || request_id.endsWith(request);
   const matches = openQuestions.filter(isMatch);
   if (matches.length > 1) throw ambiguousQuestion(run_id, matches);

@@ -2,9 +2,9 @@ import { RequestError } from "../model/errors.ts";
 import type { Schedule } from "../model/schedule.ts";
 import { suggest } from "../model/suggest.ts";
 import type { ApiClient } from "../wire/client.ts";
-import { findNewestOwn, minQueryLength, newest } from "./find-id.ts";
+import { findNewestOwn, minQueryLength, newestKeyword } from "./find-id.ts";
 
-/** Every schedule that the caller may see. */
+/** Lists every schedule that the caller may see. */
 export async function listAllSchedules(client: ApiClient, agent_name?: string): Promise<Schedule[]> {
   const schedules: Schedule[] = [];
   for (let cursor: string | null | undefined; cursor !== null;) {
@@ -19,14 +19,14 @@ export async function listAllSchedules(client: ApiClient, agent_name?: string): 
 /** Finds a schedule by name, by AGENT/NAME, by its id, by the beginning or the end of its id, or as `last`. */
 export async function findSchedule(client: ApiClient, query: string): Promise<Schedule> {
   const schedules = await listAllSchedules(client);
-  const namesakes = schedules.filter(({ name, agent_name }) => query === name || query === `${agent_name}/${name}`);
+  const nameMatches = schedules.filter(({ name, agent_name }) => query === name || query === `${agent_name}/${name}`);
   const matches =
-    namesakes.length > 0
-      ? namesakes
+    nameMatches.length > 0
+      ? nameMatches
       : schedules.filter(
           ({ schedule_id: id }) => query.length >= minQueryLength && (id.startsWith(query) || id.endsWith(query)),
         );
-  if (query === newest && matches.length === 0)
+  if (query === newestKeyword && matches.length === 0)
     return findNewestOwn(client, "schedule", schedules.toSorted(byIdDescending), ({ created_by }) => created_by);
   const [match] = matches;
   if (match !== undefined && matches.length === 1) return match;
@@ -45,7 +45,7 @@ export async function findSchedule(client: ApiClient, query: string): Promise<Sc
   });
 }
 
-/** Ids start with the time of creation. */
+/** Sorts the newest schedule first, because ids start with the time of creation. */
 function byIdDescending(a: Schedule, b: Schedule): number {
   return a.schedule_id < b.schedule_id ? 1 : -1;
 }

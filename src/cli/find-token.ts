@@ -1,6 +1,6 @@
 import { RequestError } from "../model/errors.ts";
 import type { ApiClient } from "../wire/client.ts";
-import { findNewestOwn, findOnlyMatch, newest } from "./find-id.ts";
+import { findNewestOwn, findOnlyMatch, newestKeyword } from "./find-id.ts";
 
 /** Finds a token's id among the newest 1,000. `self` means the token that authenticates this request. */
 export async function findToken(client: ApiClient, query: string): Promise<string> {
@@ -13,7 +13,8 @@ export async function findToken(client: ApiClient, query: string): Promise<strin
       next: "Run `drover tokens list` to see the ids. Revoke this token if anybody else may have seen it.",
     });
   const { items } = await client.tokens.list({ limit: 1000 });
-  if (query === newest) return (await findNewestOwn(client, "token", items, (token) => token.created_by)).token_id;
+  if (query === newestKeyword)
+    return (await findNewestOwn(client, "token", items, (token) => token.created_by)).token_id;
   return findOnlyMatch(
     "token",
     query,

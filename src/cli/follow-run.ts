@@ -5,7 +5,7 @@ import type { Run } from "../model/run.ts";
 import type { ApiClient } from "../wire/client.ts";
 import { askAtTerminal } from "./terminal-questions.ts";
 import { canAsk } from "./can-ask.ts";
-import { shorten, describeEvent, toOutput, toWarning } from "./event-line.ts";
+import { truncateToLine, describeEvent, toOutput, toWarning } from "./event-line.ts";
 import { isTerminal, write, writeContent } from "./io.ts";
 import { toJsonLine } from "./json-line.ts";
 import { createLiveText, type LiveText } from "./live-text.ts";
@@ -36,22 +36,22 @@ export async function followRun(client: ApiClient, submitted: SubmittedRun, inpu
     lastMessage: "",
     hasFiles: false,
     canResume: false,
-    stopped: null,
+    stopReason: null,
     signal: null,
   };
-  // A run that has already ended, because its idempotency key was used before, is replayed from its log.
-  const finished = await showEvents(client, run, summary, input);
-  if (options["json"]) write(1, toJsonLine(finished));
-  else if (finished.status === "parked") {
-    if (!options["quiet"]) write(2, await describeParked(client, finished));
+  // A run that has already ended, because its idempotency key was used before, is shown from its log.
+  const finishedRun = await showEvents(client, run, summary, input);
+  if (options["json"]) write(1, toJsonLine(finishedRun));
+  else if (finishedRun.status === "parked") {
+    if (!options["quiet"]) write(2, await describeParked(client, finishedRun));
   } else {
-    if (submitted.type !== "procedural") printResult(finished, summary, input);
-    if (!options["quiet"]) await printNextSteps(client, finished, submitted, summary);
+    if (submitted.type !== "procedural") printResult(finishedRun, summary, input);
+    if (!options["quiet"]) await printNextSteps(client, finishedRun, submitted, summary);
   }
-  return toExitCode(finished, submitted.type, summary.signal);
+  return toExitCode(finishedRun, submitted.type, summary.signal);
 }
 
-/** A summary of the run's events so far, which avoids printing anything twice. */
+/** What the events of a run have shown so far. It is used to print nothing twice. */
 interface RunSummary {
   /** The tail of its stdout. */
   stdout: string;
@@ -60,14 +60,15 @@ interface RunSummary {
   /** The agent's last message. */
   lastMessage: string;
   hasFiles: boolean;
-  /** The executor reported a session that can be resumed. */
+  /** Whether the executor reported a session that can be resumed. */
   canResume: boolean;
   /** Why it was stopped, and by whom. */
-  stopped: string | null;
+  stopReason: string | null;
   /** The signal that ended its command. */
   signal: string | null;
 }
 
+/** How much of each output stream the summary keeps. */
 const maxCharacters = 16 * 1024;
 
 /** Prints output and warnings as they arrive, and other events only on a terminal. Returns when the run ends or is parked. */
@@ -83,7 +84,7 @@ async function showEvents(client: ApiClient, run: Run, summary: RunSummary, inpu
   const onPartial =
     liveText &&
     ((delta: Delta) => {
-      if (delta.kind === "assistant") liveText.piece(delta.text);
+      if (delta.kind === "assistant") liveText.showPiece(delta.text);
     });
   const pendingNotice = watchPending(client, run_id, input, (text) => {
     liveText?.endLine();
@@ -92,13 +93,13 @@ async function showEvents(client: ApiClient, run: Run, summary: RunSummary, inpu
   try {
     for await (const stored of client.runs.follow(run_id, onPartial ? { onPartial } : {})) {
       updateSummary(stored, summary);
-      pendingNotice?.event(stored);
+      pendingNotice?.onEvent(stored);
       const { event } = stored;
       const isRepeated = event.type === "status" && !event.reason && event.status === lastStatus;
       if (event.type === "status") lastStatus = event.status;
       if (questionPrompt && isQuestion(stored)) {
         liveText?.endLine();
-        questionPrompt.event(stored);
+        questionPrompt.onEvent(stored);
       } else if (event.type === "status" && event.status === "waiting" && reportsWaiting && !questionPrompt) {
         liveText?.endLine();
         write(2, describeWaiting(client, run, event.reason ?? "a tool"));
@@ -136,14 +137,14 @@ function showEvent(
     if (options["json"]) return;
     liveText?.endLine();
     writeAbove(() => write(output.stream === "stdout" ? 1 : 2, output.bytes));
-  } else if (liveText && stored.event.type === "assistant") liveText.whole(stored.event.text);
-  else if (liveText && isLeftOut(stored)) return;
-  else if (liveText) liveText.line(warning ?? shorten(describeEvent(stored) ?? ""));
+  } else if (liveText && stored.event.type === "assistant") liveText.showWhole(stored.event.text);
+  else if (liveText && isRedundant(stored)) return;
+  else if (liveText) liveText.showLine(warning ?? truncateToLine(describeEvent(stored) ?? ""));
   else if (warning && !options["quiet"]) write(2, `drover: ${warning}\n`);
 }
 
-/** The reason of a failure is printed in full at the end. An environment without differences needs no line. */
-function isLeftOut({ event }: StoredEvent): boolean {
+/** Whether an event needs no line: a failure, which is printed in full at the end, or an environment without differences. */
+function isRedundant({ event }: StoredEvent): boolean {
   if (event.type === "result") return event.status !== "completed";
   if (event.type !== "system" || event.subtype !== "environment") return false;
   return Object.values(event.data ?? {}).every((names) => Array.isArray(names) && names.length === 0);
@@ -162,8 +163,8 @@ function updateSummary(stored: StoredEvent, summary: RunSummary): void {
   else if (event.type === "assistant") summary.lastMessage = event.text;
   else if (event.type === "file") summary.hasFiles = true;
   else if (event.type === "system" && event.executor_session_id) summary.canResume = true;
-  else if (event.type === "status" && event.status === "stopping") summary.stopped = event.reason ?? null;
-  // Keeps the first signal: later ones belong to on_finish commands.
+  else if (event.type === "status" && event.status === "stopping") summary.stopReason = event.reason ?? null;
+  // Keep the first signal: later ones belong to on_finish commands.
   else if (event.type === "execution_ended" && !event.execution.reported_by) summary.signal ??= event.execution.signal;
 }
 
@@ -196,7 +197,7 @@ async function printNextSteps(
     );
 }
 
-/** The files are only a hint, so a failed request is reported but does not change the exit code. */
+/** Describes the files of a run. A failed request is reported, but does not change the exit code. */
 async function describeFiles(client: ApiClient, run_id: string): Promise<string | null> {
   try {
     const { length } = (await client.runs.files(run_id)).items;

@@ -26,12 +26,12 @@ export function showHelp(spec: CommandSpec): number {
   return 0;
 }
 
-/** Commands, each below a comment. */
+/** Formats commands, each below a comment. */
 export function formatCommentedCommands(rows: readonly (readonly [command: string, comment: string])[]): string[] {
   return rows.flatMap(([command, comment]) => [...wrapLine(`  # ${comment}`, getHelpWidth()), `  ${command}`]);
 }
 
-/** Two aligned columns. On a terminal the right one is wrapped at words. */
+/** Formats two aligned columns. On a terminal, wraps the right one at words. */
 export function formatWrappedColumns(
   rows: readonly (readonly [string, string])[],
   maxWidth = getHelpWidth(),
@@ -45,12 +45,12 @@ export function formatWrappedColumns(
 
 const minRightWidth = 24;
 
-/** Very long lines are hard to read. Without a terminal, the program that shows the text wraps it. */
+/** Limits the width, because very long lines are hard to read. Without a terminal, another program wraps the text. */
 function getHelpWidth(): number {
   return isTerminal(1) ? Math.min(Math.max(process.stdout.columns || 80, 60), 100) : Number.POSITIVE_INFINITY;
 }
 
-/** Two aligned columns, indented by two spaces. */
+/** Formats two aligned columns, indented by two spaces. */
 export function formatColumns(rows: readonly (readonly [string, string])[]): string[] {
   const width = Math.max(...rows.map(([left]) => left.length));
   return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`.trimEnd());

@@ -65,7 +65,7 @@ export const hooksRotate: CommandSpec = {
   summary: "replace a hook's secret and print the new one once; the old one stops working immediately",
   placeholders: "NAME",
   arity: [1, 1],
-  examples: [["drover hooks rotate prs", "then pass it on to the sender"]],
+  examples: [["drover hooks rotate prs", "prints the new secret; give it to the sender"]],
   options: {},
   async run(input) {
     const client = await connectOrFail(input);
@@ -110,13 +110,13 @@ function toggleCommand(action: "enable" | "disable", enabled: boolean): CommandS
 async function addHook(input: CommandInput): Promise<number> {
   const { options, positionals } = input;
   const [name, agent_name] = [positionals[0]!, positionals[1]!];
-  const pairs = (option: string) => readList(options, option).map((argument) => splitPair(argument, option));
+  const readPairs = (option: string) => readList(options, option).map((argument) => splitPair(argument, option));
   const parameters = Object.fromEntries([
-    ...pairs("param").map(([key, from]) => [key, { from }]),
-    ...pairs("set").map(([key, value]) => [key, { value: jsonOrText(value) }]),
+    ...readPairs("param").map(([key, from]) => [key, { from }]),
+    ...readPairs("set").map(([key, value]) => [key, { value: parseJsonOrText(value) }]),
   ]);
   const only: Record<string, (string | number | boolean)[]> = {};
-  for (const [pointer, value] of pairs("only")) (only[pointer] ??= []).push(scalarOrText(value));
+  for (const [pointer, value] of readPairs("only")) (only[pointer] ??= []).push(parseScalarOrText(value));
   const events = readList(options, "event");
   if (events.length > 0 && !options["github"]) throw usageError("--event requires --github.", "hooks add", "--event");
   const prompt = readText(options, "prompt");
@@ -143,10 +143,10 @@ async function addHook(input: CommandInput): Promise<number> {
 function splitPair(argument: string, option: string): [string, string] {
   const equals = argument.indexOf("=");
   if (equals > 0) return [argument.slice(0, equals), argument.slice(equals + 1)];
-  throw usageError(`--${option} ${argument} has no "=".`, "hooks add", `--${option}`);
+  throw usageError(`--${option} ${argument} has no "=" between the name and the value.`, "hooks add", `--${option}`);
 }
 
-function jsonOrText(argument: string): unknown {
+function parseJsonOrText(argument: string): unknown {
   try {
     return JSON.parse(argument);
   } catch (error) {
@@ -155,8 +155,8 @@ function jsonOrText(argument: string): unknown {
   }
 }
 
-function scalarOrText(argument: string): string | number | boolean {
-  const value = jsonOrText(argument);
+function parseScalarOrText(argument: string): string | number | boolean {
+  const value = parseJsonOrText(argument);
   return typeof value === "number" || typeof value === "boolean" || typeof value === "string" ? value : argument;
 }
 

@@ -10,7 +10,7 @@ import { write } from "./io.ts";
 import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readText } from "./options.ts";
 
-/** Not `agents`, because herdctl keeps its own agents there. */
+/** The default directory. It is not `agents`, because herdctl keeps its own agents there. */
 const defaultOut = "drover-agents";
 
 export const importHerdctl: CommandSpec = {
@@ -78,7 +78,7 @@ interface NewFile {
   content: string;
 }
 
-/** The fleet file, then a file for each agent. */
+/** Returns the fleet file, then a file for each agent. */
 function toFiles({ agents, defaults, description }: ImportedFleet, source: string, out: string): NewFile[] {
   if (agents.length === 0) return [];
   const names = new Map(agents.map(({ name }) => [name, `${name}.yaml`]));
@@ -88,12 +88,12 @@ function toFiles({ agents, defaults, description }: ImportedFleet, source: strin
     agents: [...names.values()].map((path) => ({ path })),
   };
   const header = `# Imported from ${relative(out, source)}, a herdctl fleet.\n`;
-  const yaml = (value: unknown): string => stringify(value, { lineWidth: 0 });
+  const toYaml = (value: unknown): string => stringify(value, { lineWidth: 0 });
   return [
-    { path: join(out, "fleet.yaml"), content: `${header}${yaml(fleet)}` },
+    { path: join(out, "fleet.yaml"), content: `${header}${toYaml(fleet)}` },
     ...agents.map(({ name, ...keys }) => ({
       path: join(out, names.get(name)!),
-      content: yaml({ name, ...withRelativeDirectory(keys, out) }),
+      content: toYaml({ name, ...withRelativeDirectory(keys, out) }),
     })),
   ];
 }
@@ -132,11 +132,11 @@ function printReport(
       : [`The agents use ${variables.join(", ")}: list them in allow_env of the runner's profile.`]),
     ...(existsSync(env) ? [`herdctl reads ${env}: start the runner with --env-file ${env} to do the same.`] : []),
     ...(files.length === 0 ? [] : [`To use the agents, add \`agents: ${out}\` to drover.yaml.`]),
-    `Imported ${count(agents.length, "agent")}; ${count(notes.length, "note")}, ${count(faults.length, "fault")}.`,
+    `Imported ${formatCount(agents.length, "agent")}; ${formatCount(notes.length, "note")}, ${formatCount(faults.length, "fault")}.`,
   ];
   write(2, `${hints.join("\n")}\n`);
 }
 
-function count(number: number, noun: string): string {
+function formatCount(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }

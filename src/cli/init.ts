@@ -40,7 +40,7 @@ async function init({ positionals, cwd, env }: CommandInput): Promise<number> {
     if (executable) chmodSync(file, 0o755);
     write(2, `wrote ${relative(cwd, file)}\n`);
   }
-  // In a directory that had other files, trust only the new ones.
+  // In a directory that already had files, trust only what this command created.
   const created = ["drover.yaml", "profiles", "agents"].filter((name) => !existing.includes(name));
   trustCreated(isNew ? [directory] : created.map((name) => join(directory, name)), env);
   if (existing.length > 0)
@@ -55,13 +55,16 @@ async function init({ positionals, cwd, env }: CommandInput): Promise<number> {
       "Try:",
       ...(directory === cwd ? [] : [`  cd ${shellQuote(relative(cwd, directory))}`]),
       ...formatCommentedCommands([
-        ["drover run greet --name Ada", "a command with typed parameters"],
-        ['drover run writer --prompt "write a haiku"', "an agent; a script plays the model, so it needs no API key"],
+        ["drover run greet --name Ada", "run a command with typed parameters"],
+        [
+          'drover run writer --prompt "write a haiku"',
+          "run an agent; a script plays the model, so it needs no API key",
+        ],
         [
           'drover agent-executor agents/model/writer.md . --prompt "write a haiku"',
-          "the same agent, in this directory",
+          "run the same agent in this directory",
         ],
-        ["drover agents check", "after a change: every error with its file and line"],
+        ["drover agents check", "check your changes; lists each error with its file and line"],
         ["drover up", "start a coordinator and a runner"],
       ]),
       "",
@@ -70,7 +73,7 @@ async function init({ positionals, cwd, env }: CommandInput): Promise<number> {
   return 0;
 }
 
-/** The project is usable even if the trust cannot be recorded, so that is only a warning. */
+/** Trusts the new files. If that fails, prints a warning, because the project is still usable. */
 function trustCreated(paths: readonly string[], env: CommandInput["env"]): void {
   try {
     for (const path of paths) trustPath(realpathSync.native(path), env);
@@ -131,15 +134,15 @@ console.log(JSON.stringify({ greeting: words.includes("--loud") ? greeting.toUpp
     path: "agents/model/writer.md",
     text: `# Writer
 
-You write short texts into files and say what you wrote.
+You write short pieces of text to files, then say what you wrote.
 `,
   },
   {
     path: "scripts/writer.yaml",
-    text: `# What the "scripted" provider answers, turn by turn. To use a real model, name another provider in
+    text: `# What the "scripted" provider answers in each turn. To use a real model, name another provider in
 # profiles/model.json (anthropic, openai, google, ollama) and set its API key.
 turns:
-  - text: I will write it into haiku.txt.
+  - text: I will write it to haiku.txt.
     tools:
       - name: file.write
         input: { path: haiku.txt, content: "A run leaves its trace.\\nEvery step is written down.\\nMorning: all is there.\\n" }

@@ -48,7 +48,7 @@ export function isClosedPipe(error: unknown): boolean {
   return isCode(error, "EPIPE");
 }
 
-/** Only terminals get colours and aligned tables. */
+/** Whether a terminal is attached. Only terminals get colours and aligned tables. */
 export function isTerminal(fd: 0 | 1 | 2): boolean {
   return isatty(fd);
 }

@@ -1,4 +1,4 @@
-/** JSON that is also safe on a terminal: control characters are escaped, which does not change its meaning. */
+/** Converts a value to JSON that is safe to print on a terminal: escapes control characters, which keeps the meaning. */
 export function toJsonLine(value: unknown, indent = 0): string {
   return `${escapeControlCharacters(JSON.stringify(value, null, indent))}\n`;
 }

@@ -3,13 +3,14 @@ import { stripControlCharacters } from "./strip-control-characters.ts";
 /** Shows an agent's message while it is written, and one line for each action of the agent. */
 export interface LiveText {
   /** Shows a piece of a message as it arrives. Delivery is best effort: pieces may be missing. */
-  piece(text: string): void;
-  /** Shows the part of a recorded message that no piece has shown. */
-  whole(text: string): void;
+  showPiece(text: string): void;
+  /** Shows a recorded message, except for the part that pieces have already shown. */
+  showWhole(text: string): void;
   /** Shows a line. If a message is being shown in pieces, the line waits until the whole message is recorded. */
-  line(text: string): void;
+  showLine(text: string): void;
   /** Ends an unfinished line, so that other output can start on a new one. */
   endLine(): void;
+  /** Shows the waiting lines and ends an unfinished line. */
   end(): void;
 }
 
@@ -30,13 +31,13 @@ export function createLiveText(print: (text: string) => void): LiveText {
     if (isLineOpen) print("\n");
     isLineOpen = false;
   };
-  const showLines = (): void => {
+  const showPendingLines = (): void => {
     if (pendingLines.length > 0) endLine();
     for (const text of pendingLines) print(`${indent}${stripControlCharacters(text, { colours: true })}\n`);
     pendingLines = [];
   };
   return {
-    piece(piece) {
+    showPiece(piece) {
       const alreadyShown = expectedPieces.startsWith(piece)
         ? piece
         : piece.startsWith(expectedPieces)
@@ -47,12 +48,12 @@ export function createLiveText(print: (text: string) => void): LiveText {
       printText(text);
       unrecorded += text;
     },
-    whole(text) {
+    showWhole(text) {
       if (unrecorded.startsWith(text)) {
         // The pieces may be ahead of the record.
         unrecorded = unrecorded.slice(text.length);
         if (unrecorded === "") endLine();
-        return showLines();
+        return showPendingLines();
       }
       const unshown = text.startsWith(unrecorded) ? text.slice(unrecorded.length) : null;
       if (unshown === null) endLine();
@@ -60,15 +61,15 @@ export function createLiveText(print: (text: string) => void): LiveText {
       endLine();
       expectedPieces += unshown ?? "";
       unrecorded = "";
-      showLines();
+      showPendingLines();
     },
-    line(text) {
+    showLine(text) {
       pendingLines.push(text);
-      if (unrecorded === "") showLines();
+      if (unrecorded === "") showPendingLines();
     },
     endLine,
     end() {
-      showLines();
+      showPendingLines();
       endLine();
     },
   };

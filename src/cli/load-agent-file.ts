@@ -14,8 +14,8 @@ import { findModelAgentFaults } from "./model-agent-faults.ts";
 import { type CommandInput, usageError } from "./options.ts";
 
 /**
- * Loads an agent file with the profile `model` that executes it, and checks that its provider can be used. Settings for
- * choosing a runner or directory are dropped, because the command line has already chosen them.
+ * Loads an agent file with the profile `model` that executes it, and checks that its provider can be used. Drops settings
+ * that choose a runner or a directory, because the command line has already chosen them.
  */
 export async function loadAgentFileWithProfile(
   file: string,
@@ -25,15 +25,15 @@ export async function loadAgentFileWithProfile(
 ): Promise<RunnerProfile & { agent: Agent }> {
   const agent = await readAgentFile(file);
   const loaded = loadModelProfile({ cwd, env }, project, provider);
-  const text = (key: string): string | undefined => {
+  const readSetting = (key: string): string | undefined => {
     const value = loaded.profile.config[key];
     return typeof value === "string" ? value : undefined;
   };
   const location = { env, directory: loaded.directory };
-  const candidates = { option: provider, agent: agent.provider, profile: text("provider") };
+  const candidates = { option: provider, agent: agent.provider, profile: readSetting("provider") };
   const providerName = await chooseProvider({ ...candidates, config: project.config.provider ?? undefined }, location);
-  const base_url = text("base_url");
-  const script = agent.script ?? text("script");
+  const base_url = readSetting("base_url");
+  const script = agent.script ?? readSetting("script");
   const openedProvider = await openProvider(providerName, {
     ...location,
     settings: {
@@ -49,7 +49,7 @@ export async function loadAgentFileWithProfile(
   });
   await openedProvider.close();
   const { demands: _demands, model, ...rest } = agent;
-  // The agent's model belongs to its own provider.
+  // The model that the agent names belongs to the provider that the agent names.
   const isOtherProvider = agent.provider !== undefined && agent.provider !== providerName;
   const preparedAgent: Agent = {
     ...rest,
@@ -72,17 +72,17 @@ async function readAgentFile(file: string): Promise<Agent> {
   await schemas.stop();
   const agent = agents[0]?.agent;
   if (!agent) throw toRequestError("SPEC", faults);
-  const otherExecutor = agent.type === "procedural" ? "a command" : agent.executor;
-  if (otherExecutor === undefined || otherExecutor === "model") return agent;
+  const executorName = agent.type === "procedural" ? "a command" : agent.executor;
+  if (executorName === undefined || executorName === "model") return agent;
   throw new RequestError({
     code: "DROVER-AGT-004",
     field: "SPEC",
-    message: `agent-executor cannot run ${agent.name}: its executor is ${otherExecutor}, not model.`,
+    message: `agent-executor cannot run ${agent.name}: its executor is ${executorName}, not model.`,
     next: `Run it with: drover run ${agent.name}`,
   });
 }
 
-/** The project's profile `model`, or else one without settings. Its base_url is used only with its own provider. */
+/** Loads the project's profile `model`, or creates one without settings. Uses its base_url only with its own provider. */
 function loadModelProfile(
   { cwd, env }: Pick<CommandInput, "env" | "cwd">,
   { config: { profiles, isolation } }: Project,
@@ -117,7 +117,7 @@ function loadModelProfile(
 
 function toRequestError(field: string, faults: readonly DefinitionFault[]): RequestError {
   const [first] = faults;
-  if (!first) throw new BugError("neither an agent nor a fault");
+  if (!first) throw new BugError("loading an agent file or a profile failed without a fault");
   return new RequestError({
     code: first.code,
     field,

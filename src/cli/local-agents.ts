@@ -13,7 +13,7 @@ import { findAgentsDirectory } from "./agents-directory.ts";
 
 export type LocalAgent = Agent & { source: "file" | "api" | "runner"; runner_id: null; fault?: string };
 
-/** The agents that `drover run` finds without a coordinator, by name. If a name occurs twice, `drover run` uses the first. */
+/** Lists the agents that `drover run` finds without a coordinator, by name. `drover run` uses the first agent of a name. */
 export async function listLocalAgents(input: CommandInput, project: Project): Promise<LocalAgent[]> {
   const onNotice = (message: string): void => {
     if (!input.options["quiet"]) write(2, `drover: ${message}\n`);
@@ -48,7 +48,7 @@ async function readAgentFiles(directory: string | null, onNotice: (message: stri
   return agents.map(({ agent }) => agent);
 }
 
-/** The agents created over the API. Agents that a runner offered are not available without the coordinator. */
+/** Reads the agents created over the API. Agents that a runner offered are not available without the coordinator. */
 async function readStoredAgents(project: Project): Promise<Agent[]> {
   if (!existsSync(databaseFile(recordDirectory(project.locations.stateDirectory)))) return [];
   const store = await openLocalStore(project);

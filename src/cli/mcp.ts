@@ -29,16 +29,16 @@ async function serveMcp(client: ApiClient, ownsRuns: boolean, { env }: CommandIn
     onStarted: (run_id) => void startedRuns.add(run_id),
     onDefect: (error, where) => reportOnStderr(`${where}: ${error instanceof Error ? error.message : String(error)}`),
   });
-  // Without a coordinator the runs live in this process and end with it.
-  const runs = ownsRuns ? startedRuns : new Set<string>();
+  // Without a coordinator, this process executes the runs, so they end with it.
+  const ownRuns = ownsRuns ? startedRuns : new Set<string>();
   await waitForShutdown({
     async graceful() {
-      for (const run_id of runs) await client.runs.stop(run_id);
+      for (const run_id of ownRuns) await client.runs.stop(run_id);
       await close();
-      await waitForRuns(client, runs);
+      await waitForRuns(client, ownRuns);
     },
     immediate: close,
-    done: ended.then(() => waitForRuns(client, runs)),
+    done: ended.then(() => waitForRuns(client, ownRuns)),
   });
   return 0;
 }

@@ -6,7 +6,7 @@ import { readKey } from "../record/audit/key.ts";
 import type { CopyProgress } from "../record/copy/copy-record.ts";
 import { type MigrateResult, migrateRecord } from "../record/copy/migrate-record.ts";
 import { openStore } from "../record/open.ts";
-import { publicName } from "../record/postgres/errors.ts";
+import { getPublicName } from "../record/postgres/errors.ts";
 import { connect } from "./connect.ts";
 import { write } from "./io.ts";
 import { toJsonLine } from "./json-line.ts";
@@ -36,11 +36,18 @@ async function migrate(input: CommandInput): Promise<number> {
   await (await openStore({ directory, now: () => new Date() })).close();
   checkSecret(input, url, directory);
   const startedAt = performance.now();
-  const migrated = await migrateRecord({ directory, url, now: new Date(), onProgress: createProgressReporter(input) });
+  const migrateResult = await migrateRecord({
+    directory,
+    url,
+    now: new Date(),
+    onProgress: createProgressReporter(input),
+  });
   const seconds = Math.round((performance.now() - startedAt) / 100) / 10;
   write(
     1,
-    input.options["json"] ? toJson(migrated, directory, url, seconds) : describe(migrated, directory, url, seconds),
+    input.options["json"]
+      ? toJson(migrateResult, directory, url, seconds)
+      : describe(migrateResult, directory, url, seconds),
   );
   return 0;
 }
@@ -86,33 +93,33 @@ function checkSecret({ env }: CommandInput, url: string, directory: string): voi
 }
 
 /** Prints at most one progress line per second. */
-function createProgressReporter({ options }: CommandInput): (progress: CopyProgress | { doing: "verifying" }) => void {
+function createProgressReporter({ options }: CommandInput): (progress: CopyProgress | { step: "verifying" }) => void {
   let lastPrintedAt = performance.now();
   return (progress) => {
     if (options["quiet"] || performance.now() - lastPrintedAt < 1000) return;
     lastPrintedAt = performance.now();
     const subject =
       "what" in progress ? `${progress.what}, ${progress.done.toLocaleString("en")} so far` : "the audit chain";
-    write(2, `${progress.doing} ${subject}\n`);
+    write(2, `${progress.step} ${subject}\n`);
   };
 }
 
 function toJson({ copied, audit }: MigrateResult, directory: string, url: string, seconds: number): string {
-  return toJsonLine({ state_directory: dirname(directory), database: publicName(url), seconds, ...copied, audit });
+  return toJsonLine({ state_directory: dirname(directory), database: getPublicName(url), seconds, ...copied, audit });
 }
 
 function describe({ copied, audit }: MigrateResult, directory: string, url: string, seconds: number): string {
   const { rows, contents, bytes, missing } = copied;
-  const count = (number: number | undefined): string => (number ?? 0).toLocaleString("en");
+  const formatCount = (number: number | undefined): string => (number ?? 0).toLocaleString("en");
   const totalRows = Object.values(rows).reduce((sum, number) => sum + number, 0);
   const chain = audit.ok ? "intact" : `with an earlier fault: ${audit.first_bad?.what}`;
   return [
-    `Copied ${directory} to ${publicName(url)} in ${seconds} s and compared every row: all ${count(totalRows)} rows match.`,
-    `  ${count(rows["runs"])} runs, ${count(rows["events"])} events, ${count(rows["sessions"])} sessions, ${count(rows["files"])} files (${count(contents)} distinct, ${count(bytes)} bytes)`,
+    `Copied ${directory} to ${getPublicName(url)} in ${seconds} s and compared every row: all ${formatCount(totalRows)} rows match.`,
+    `  ${formatCount(rows["runs"])} runs, ${formatCount(rows["events"])} events, ${formatCount(rows["sessions"])} sessions, ${formatCount(rows["files"])} files (${formatCount(contents)} distinct, ${formatCount(bytes)} bytes)`,
     ...(missing === 0
       ? []
-      : [`  the contents of ${count(missing)} files were already missing from ${blobsDirectory(directory)}`]),
-    `  ${count(audit.rows)} audit rows, ${chain}`,
+      : [`  the contents of ${formatCount(missing)} files were already missing from ${blobsDirectory(directory)}`]),
+    `  ${formatCount(audit.rows)} audit rows, ${chain}`,
     `head ${audit.head}`,
     "",
     "From now on, start every coordinator with",

@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from "node:fs";
 
 /**
- * Whether a process that we started did not get the SIGINT that we got, because it was sent to us alone (`kill -INT`) and
- * not by the terminal to all processes. Such a process still runs although it neither catches nor ignores SIGINT. A program
- * that handles SIGINT may have received it and continued, as interpreters do, so it does not count. Neither does a
- * process that was started after the signal.
+ * Whether a descendant of process `pid` did not receive the SIGINT that the process received `agoMs` ago. This happens if
+ * `kill -INT` sent the signal to that process alone, whereas a terminal sends it to all. Such a descendant still runs
+ * although it neither catches nor ignores SIGINT. A descendant that handles SIGINT does not count, because it may have
+ * received the signal and continued, as interpreters do. Neither does one that was started after the signal.
  */
 export function hasMissedInterrupt(pid: number, agoMs: number): boolean {
   const parents = new Map<number, number>();
@@ -18,7 +18,7 @@ export function hasMissedInterrupt(pid: number, agoMs: number): boolean {
     if ((handled & sigint) === 0n && !readField(status, "State").startsWith("Z")) defaultHandlers.add(Number(name));
   }
   const hasChildren = new Set(parents.values());
-  // A process that waits for its children, like a shell, is judged by them.
+  // A process with children, such as a shell, only waits for them, so look only at the children.
   return [...defaultHandlers].some(
     (candidate) =>
       !hasChildren.has(candidate) &&
@@ -27,10 +27,10 @@ export function hasMissedInterrupt(pid: number, agoMs: number): boolean {
   );
 }
 
-/** Resolution of the start times in /proc. */
+/** The resolution of the start times in /proc. */
 const tickMs = 10;
 
-/** Returns 0 if the process has ended. */
+/** Returns the age of a process, or 0 if the process has ended. */
 function measureAgeMs(pid: number): number {
   // The process name before these fields may contain spaces and brackets.
   const startTicks = readOrNull(`/proc/${pid}/stat`)?.split(") ").at(-1)?.split(" ")[19];

@@ -9,8 +9,8 @@ import type { DefinitionFault } from "../model/definition-fault.ts";
 import { suggest } from "../model/suggest.ts";
 
 /**
- * Faults in the provider and script of an agent for the executor `model`. Agents of other executors are not checked,
- * because only their executor knows its providers.
+ * Finds faults in the provider and script of an agent for the executor `model`. Agents of other executors are not checked,
+ * because only their executor knows which providers it supports.
  */
 export async function findModelAgentFaults(agent: Agent, origin: Origin): Promise<DefinitionFault[]> {
   const { type, executor = "model", provider, script } = agent;
@@ -19,7 +19,7 @@ export async function findModelAgentFaults(agent: Agent, origin: Origin): Promis
   return [...faults, ...(await findProviderFaults({ provider, script }, origin))];
 }
 
-/** Only the executor `claude-sdk` has the system prompt preset of Claude Code. */
+/** Finds a system prompt preset of Claude Code, which only the executor `claude-sdk` supports. */
 function findPresetFaults({ system_prompt, executor }: Agent, { file, findLine }: Origin): DefinitionFault[] {
   if (typeof system_prompt !== "object" || executor === "claude-sdk") return [];
   return [
@@ -34,28 +34,28 @@ function findPresetFaults({ system_prompt, executor }: Agent, { file, findLine }
   ];
 }
 
-/** Faults in the provider and script of a profile for the executor `model`. */
+/** Finds faults in the provider and script of a profile for the executor `model`. */
 export async function findModelProfileFaults({ profile, file, directory }: LoadedProfile): Promise<DefinitionFault[]> {
   const { type, command, module, config } = profile;
   if (type !== "model" || command !== undefined || module !== undefined) return [];
-  const text = (key: string): string | undefined => (typeof config[key] === "string" ? config[key] : undefined);
-  const script = text("script");
+  const readSetting = (key: string): string | undefined => (typeof config[key] === "string" ? config[key] : undefined);
+  const script = readSetting("script");
   // YAML includes JSON. The file has already been parsed once, so it is valid.
   const yaml = parseYaml(readFileSync(file, "utf8"));
   return findProviderFaults(
-    { provider: text("provider"), script: script && resolve(directory, script) },
+    { provider: readSetting("provider"), script: script && resolve(directory, script) },
     { file, findLine: yaml.ok ? (path) => yaml.findLine(["config", ...path]) : null },
   );
 }
 
-interface Choice {
+interface ModelSettings {
   provider: string | undefined;
-  /** Absolute. */
+  /** An absolute path. */
   script: string | undefined;
 }
 
 async function findProviderFaults(
-  { provider, script }: Choice,
+  { provider, script }: ModelSettings,
   { file, findLine }: Origin,
 ): Promise<DefinitionFault[]> {
   const faults: DefinitionFault[] = [];

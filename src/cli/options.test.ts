@@ -19,7 +19,7 @@ it("accepts options before and after positionals, with a space or an equals sign
   });
 });
 
-it("treats nothing after -- as an option", () => {
+it("does not treat arguments after -- as options", () => {
   expect(parseOptions(["--shell", "--", "ls", "--timeout", "--"], spec)).toEqual({
     options: { shell: true },
     positionals: [],
@@ -35,15 +35,17 @@ it.each([
   [["--timeout", "1", "--timeout", "2"], "DROVER-USE-001", "twice"],
   [["--shell=yes"], "DROVER-USE-001", "no value"],
   [["--constructor"], "DROVER-USE-007", "--constructor"],
-])("refuses %j", (argv, code, says) => {
+])("refuses %j", (argv, code, message) => {
   expect(() => parseOptions(argv, spec)).toThrow(
-    expect.objectContaining({ code, message: expect.stringContaining(says) }),
+    expect.objectContaining({ code, message: expect.stringContaining(message) }),
   );
 });
 
 it("passes unknown options to a command that accepts them", () => {
-  const open = { ...spec, takesExtraOptions: true as const };
-  expect(parseOptions(["echo", "--message", "a b", "--flag", "--n=-3", "--timeout", "5", "--last"], open)).toEqual({
+  const specWithExtraOptions = { ...spec, takesExtraOptions: true as const };
+  expect(
+    parseOptions(["echo", "--message", "a b", "--flag", "--n=-3", "--timeout", "5", "--last"], specWithExtraOptions),
+  ).toEqual({
     options: { timeout: "5" },
     positionals: ["echo"],
     extraOptions: [

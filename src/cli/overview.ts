@@ -3,7 +3,7 @@ import { formatColumns, formatWrappedColumns } from "./help.ts";
 import { write } from "./io.ts";
 import { withDroverCommand } from "./drover-command.ts";
 
-/** The sections of the overview, each with the first words of its commands. A command elsewhere is listed under "More". */
+/** The sections of the overview, each with the first words of its commands. All other commands are listed under "More". */
 const sections: readonly (readonly [title: string, firstWords: readonly string[]])[] = [
   ["Start", ["init", "up", "status", "ui", "doctor", "completions", "trust"]],
   ["Run", ["run", "exec", "chat", "agent-executor"]],
@@ -45,17 +45,17 @@ export function showGroup(group: string, names: readonly string[], fd: 1 | 2): v
 }
 
 function listSections(): string[] {
-  const firstWord = (name: string): string => name.split(" ")[0]!;
+  const getFirstWord = (name: string): string => name.split(" ")[0]!;
   const names = Object.keys(commands);
-  const listed = new Set(sections.flatMap(([, words]) => words));
-  const more = new Set(names.map(firstWord).filter((word) => !listed.has(word)));
+  const listedWords = new Set(sections.flatMap(([, words]) => words));
+  const otherWords = new Set(names.map(getFirstWord).filter((word) => !listedWords.has(word)));
   const width = Math.max(...names.map((name) => name.length));
-  return [...sections, ["More", [...more]] as const].flatMap(([title, words]) => [
+  return [...sections, ["More", [...otherWords]] as const].flatMap(([title, words]) => [
     "",
     title,
     ...formatWrappedColumns(
       words
-        .flatMap((word) => names.filter((name) => firstWord(name) === word))
+        .flatMap((word) => names.filter((name) => getFirstWord(name) === word))
         .map((name): [string, string] => [name.padEnd(width), commands[name]![0]]),
     ),
   ]);

@@ -3,7 +3,7 @@ import { splitPointer } from "../model/json-pointer.ts";
 const kinds = ["null", "boolean", "integer", "number", "string", "array", "object"] as const;
 export type Kind = (typeof kinds)[number];
 
-/** The types that a schema accepts, as far as they are needed to parse a command-line argument. */
+/** What a schema accepts, as far as this is needed to parse a command-line argument. */
 export interface Types {
   /** null if the schema does not restrict the type. */
   kinds: ReadonlySet<Kind> | null;
@@ -18,16 +18,16 @@ const anyType: Types = { kinds: null, values: null, items: () => anyType };
 /** Limits the depth of references, which may be circular. */
 const maxDepth = 16;
 
-/** Follows local references, allOf, anyOf and oneOf. Everything else is left to the coordinator's validation. */
+/** Reads the types of a schema through local references, allOf, anyOf and oneOf. The coordinator validates the rest. */
 export function readTypes(schema: unknown, root: unknown, depth = 0): Types {
   if (!isSchema(schema) || depth > maxDepth) return anyType;
-  const readInner = (inner: unknown): Types => readTypes(inner, root, depth + 1);
-  const keywordTypes: Types = { ...readOwnTypes(schema), items: () => readInner(schema["items"]) };
-  const unions = [schema["anyOf"], schema["oneOf"]].filter(Array.isArray).map((list) => unite(list.map(readInner)));
-  return [...listParts(schema, root).map(readInner), ...unions].reduce(intersect, keywordTypes);
+  const readPart = (part: unknown): Types => readTypes(part, root, depth + 1);
+  const keywordTypes: Types = { ...readOwnTypes(schema), items: () => readPart(schema["items"]) };
+  const unions = [schema["anyOf"], schema["oneOf"]].filter(Array.isArray).map((list) => unite(list.map(readPart)));
+  return [...listParts(schema, root).map(readPart), ...unions].reduce(intersect, keywordTypes);
 }
 
-/** The schema of one parameter, or undefined if the schema does not mention it. */
+/** Finds the schema of one parameter. Returns undefined if the schema does not mention the parameter. */
 export function findProperty(schema: unknown, name: string, root = schema, depth = 0): unknown {
   if (!isSchema(schema) || depth > maxDepth) return undefined;
   const properties = schema["properties"];
@@ -40,7 +40,7 @@ export function findProperty(schema: unknown, name: string, root = schema, depth
   return undefined;
 }
 
-/** The names of all parameters that the schema mentions, required ones first. */
+/** Lists the names of all parameters that the schema mentions, required ones first. */
 export function listProperties(schema: unknown): { name: string; isRequired: boolean }[] {
   const names = new Set<string>();
   const required = new Set<string>();
@@ -57,11 +57,11 @@ export function listProperties(schema: unknown): { name: string; isRequired: boo
   return [...properties.filter(({ isRequired }) => isRequired), ...properties.filter(({ isRequired }) => !isRequired)];
 }
 
-/** Schemas that apply in addition to the keywords of this one. */
+/** Lists the schemas that apply in addition to the keywords of this one. */
 function listParts(schema: Schema, root: unknown): unknown[] {
-  const all = schema["allOf"];
+  const allOf = schema["allOf"];
   const reference = schema["$ref"];
-  return [...(Array.isArray(all) ? all : []), ...(typeof reference === "string" ? [resolve(reference, root)] : [])];
+  return [...(Array.isArray(allOf) ? allOf : []), ...(typeof reference === "string" ? [resolve(reference, root)] : [])];
 }
 
 function resolve(reference: string, root: unknown): unknown {

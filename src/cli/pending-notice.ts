@@ -4,22 +4,22 @@ import type { ApiClient } from "../wire/client.ts";
 import { inProcessUrl } from "../wire/transport.ts";
 import type { CommandInput } from "./options.ts";
 
-/** Most runs start within this time. */
+/** How long a run may be pending before that is reported. Most runs start within this time. */
 const pauseMs = 2000;
 
 export interface PendingNotice {
-  event(stored: StoredEvent): void;
+  onEvent(stored: StoredEvent): void;
   close(): void;
 }
 
 type Reason = Awaited<ReturnType<ApiClient["runs"]["why"]>>["why"][number];
 
-/** The reasons to report if the runner is in this process. That runner is about to start, so its absence is not reported. */
+/** The reasons to report if the runner is in this process. Its absence is not reported, because it is about to start. */
 const reasonsInProcess: ReadonlySet<string> = new Set(["session", "directory", "max_concurrent"]);
 
 /**
  * Reports what a run waits for if it is still pending after 2 s, and again whenever that changes. With --json, reports only
- * that a run started inside another run waits for a slot: the outer run keeps its own slot, so the wait may never end.
+ * that a nested run waits for a slot: the run that started it keeps its own slot, so the wait may never end.
  */
 export function watchPending(
   client: ApiClient,
@@ -31,7 +31,7 @@ export function watchPending(
   if (options["quiet"] || (options["json"] && !isNested)) return null;
   const isReported = ({ demand }: Reason): boolean =>
     options["json"] ? demand === "slots" : client.url !== inProcessUrl || reasonsInProcess.has(demand);
-  let printed = "";
+  let printedText = "";
   let timer: NodeJS.Timeout | null = null;
   const close = (): void => {
     if (timer) clearTimeout(timer);
@@ -42,20 +42,20 @@ export function watchPending(
   };
   const report = async (): Promise<void> => {
     const reasons = (await readReasons(client, run_id)).filter(isReported);
-    // The run has started, or this command has ended, while the request was under way.
+    // During the request, the run has started or this command has ended.
     if (timer === null) return;
     timer = null;
     const text = describeReasons(reasons, isNested);
-    if (text !== "" && text !== printed) {
+    if (text !== "" && text !== printedText) {
       print(text);
-      printed = text;
+      printedText = text;
     }
     start();
   };
   start();
   return {
     close,
-    event({ event }) {
+    onEvent({ event }) {
       if (event.type !== "status") return;
       if (event.status === "pending") start();
       else close();
@@ -75,7 +75,7 @@ async function readReasons(client: ApiClient, run_id: string): Promise<Reason[]>
   try {
     return (await client.runs.why(run_id)).why;
   } catch (error) {
-    // Only a hint: the run continues without it.
+    // The notice is only a hint, so the run continues without it.
     if (error instanceof HostError || error instanceof RequestError) return [];
     throw error;
   }

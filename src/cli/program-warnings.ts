@@ -6,8 +6,8 @@ import { splitWords } from "../model/split-words.ts";
 import { shellQuote } from "./shell-quote.ts";
 
 /**
- * Warns about a procedural agent whose program cannot be run on this machine. Only a warning, because the runner may be on
- * another machine. `directories` are those of the runners that may offer the agent.
+ * Returns a warning about a procedural agent whose program cannot be run on this machine. It is not an error, because the
+ * runner may be on another machine. `directories` are those of the runners that may offer the agent.
  */
 export function findProgramWarning(
   { agent, file }: LoadedAgent,
@@ -23,11 +23,11 @@ export function findProgramWarning(
   if (lookups.some((lookup) => "found" in lookup)) return null;
   const isNotExecutable = lookups.some((lookup) => "missing" in lookup && lookup.missing === "not_executable");
   if (isNotExecutable) return `${agent.name}: ${program} is not executable (chmod +x ${shellQuote(program)})`;
-  const places = program.includes("/") ? "does not exist" : "is neither in the project nor on PATH";
-  return `${agent.name}: ${program} ${places}`;
+  const problem = program.includes("/") ? "does not exist" : "is neither in the project nor on PATH";
+  return `${agent.name}: ${program} ${problem}`;
 }
 
-/** The directories above the agent file: the runner's directory is usually one of them. */
+/** Lists the directories above the agent file. The runner's directory is usually one of them. */
 function listParents(file: string): string[] {
   const parent = dirname(file);
   return parent === file ? [] : [parent, ...listParents(parent)];

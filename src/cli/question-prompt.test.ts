@@ -25,7 +25,7 @@ async function open(answer: (decision: Decision) => Promise<unknown> = async () 
     print: (line) => printed.push(line),
     onChange: () => undefined,
     style: createStyle(false),
-    quietMs: 0,
+    idleMs: 0,
   });
   questionPrompt.ask(question);
   await waitForChoices();
@@ -41,7 +41,7 @@ async function open(answer: (decision: Decision) => Promise<unknown> = async () 
   function press(key: KeyName | Key): void {
     questionPrompt.handle(typeof key === "string" ? { name: key } : key);
   }
-  /** The choices are shown, so keys count as answers. */
+  /** Waits until the choices are shown. From then on, keys count as answers. */
   async function waitForChoices(): Promise<void> {
     await expect.poll(() => questionPrompt.show(80)).not.toBeNull();
   }
@@ -63,7 +63,7 @@ describe("a question at the terminal", () => {
     ["y", { decision: "allow" }],
     ["a", { decision: "allow", remember: "session" }],
     ["s", { decision: "stop" }],
-  ])("sends the decision for %s", async (key, decision) => {
+  ])("sends the decision that the key %s stands for", async (key, decision) => {
     const { sent, type, questionPrompt } = await open();
     type(key);
     expect(sent).toEqual([decision]);
@@ -93,7 +93,7 @@ describe("a question at the terminal", () => {
     expect(sent).toEqual([{ decision: "allow", input: { command: "ls" } }]);
   });
 
-  it("goes back with Escape", async () => {
+  it("goes back to the choices with Escape", async () => {
     const { sent, type, press, questionPrompt } = await open();
     type("n");
     press("escape");
@@ -114,9 +114,9 @@ describe("a question at the terminal", () => {
     expect(questionPrompt.isAsking).toBe(false);
   });
 
-  it("says who answered first if its own answer was too late", async () => {
-    const lost = new RequestError({ code: "DROVER-API-031", message: "alice answered with allow." });
-    const { questionPrompt, printed, type } = await open(() => Promise.reject(lost));
+  it("says who answered first if this answer was too late", async () => {
+    const tooLate = new RequestError({ code: "DROVER-API-031", message: "alice answered with allow." });
+    const { questionPrompt, printed, type } = await open(() => Promise.reject(tooLate));
     type("n");
     questionPrompt.handle({ name: "enter" });
     await expect.poll(() => printed.at(-1)).toBe("  ! alice answered with allow.");
@@ -142,7 +142,7 @@ describe("a question at the terminal", () => {
       print: () => undefined,
       onChange: () => undefined,
       style: createStyle(false),
-      quietMs: 60_000,
+      idleMs: 60_000,
     });
     questionPrompt.ask(question);
     expect(questionPrompt.handle({ name: "text", text: "y" })).toBe(false);

@@ -4,7 +4,7 @@ import { RequestError } from "../model/errors.ts";
 import { type OpenQuestion, describeEffect, toInputLines, escapeInvisible } from "./question-view.ts";
 import { createEditor, type Editor } from "./terminal/editor.ts";
 import type { Key } from "./terminal/keys.ts";
-import type { Live } from "./terminal/screen.ts";
+import type { LiveArea } from "./terminal/screen.ts";
 import type { Style } from "./terminal/style.ts";
 
 /** Lets a person answer the questions of a run, one after another. */
@@ -15,10 +15,10 @@ export interface QuestionPrompt {
   onDecision(event: Extract<RunEvent, { type: "permission_decision" }>): void;
   /** Drops all questions, because the run has ended or a new attempt has started. */
   clear(): void;
-  /** Returns false if the key was not for the prompt. Ignores a person who is still typing when the question appears. */
+  /** Returns false if the key was not for the prompt. Ignores the keys of a person who is still typing when the question appears. */
   handle(key: Key): boolean;
   /** The live rows at the bottom of the screen while a question is open. */
-  show(columns: number): Live | null;
+  show(columns: number): LiveArea | null;
 }
 
 export interface QuestionPromptOptions {
@@ -30,13 +30,13 @@ export interface QuestionPromptOptions {
   onChange(): void;
   style: Style;
   /** How long the keyboard must have been idle before a key counts as an answer. */
-  quietMs?: number;
+  idleMs?: number;
 }
 
 type Mode = { name: "choose" } | { name: "reason" | "edit"; editor: Editor; fault?: string } | { name: "sending" };
 type DecisionEvent = Parameters<QuestionPrompt["onDecision"]>[0];
 
-/** Longer input is cut, and shown in full on request. */
+/** How many lines of the input to show. The rest is shown on request. */
 const maxLines = 30;
 
 export function createQuestionPrompt({
@@ -45,11 +45,11 @@ export function createQuestionPrompt({
   print,
   onChange,
   style,
-  quietMs = 400,
+  idleMs = 400,
 }: QuestionPromptOptions): QuestionPrompt {
   let openQuestions: OpenQuestion[] = [];
   let mode: Mode = { name: "choose" };
-  /** A decision that arrived while our own answer was being sent. It may be ours or another person's. */
+  /** A decision that was recorded while this person's answer was being sent. It may be another person's. */
   let pendingDecision: DecisionEvent | null = null;
   let isArmed = false;
   let armTimer: NodeJS.Timeout | null = null;
@@ -60,7 +60,7 @@ export function createQuestionPrompt({
     armTimer = setTimeout(() => {
       isArmed = true;
       onChange();
-    }, quietMs);
+    }, idleMs);
   }
 
   function showNext(): void {
@@ -76,9 +76,9 @@ export function createQuestionPrompt({
   }
 
   function printQuestion({ tool, input, effect }: OpenQuestion): void {
-    const about = describeEffect(effect);
+    const description = describeEffect(effect);
     print(
-      `${style.yellow("?")} ${style.bold(escapeInvisible(agent))} asks to use ${style.bold(escapeInvisible(tool))}${about ? style.dim(` (${about})`) : ""}`,
+      `${style.yellow("?")} ${style.bold(escapeInvisible(agent))} asks to use ${style.bold(escapeInvisible(tool))}${description ? style.dim(` (${description})`) : ""}`,
     );
     const lines = toInputLines(input);
     for (const line of lines.slice(0, maxLines)) print(`    ${line}`);
@@ -214,7 +214,7 @@ export function createQuestionPrompt({
           return { rows: [style.dim("  …")], cursor: null };
         case "choose":
           return {
-            rows: choices(columns, style).map((row, index) => (index === 0 ? `${row}${moreHint}` : row)),
+            rows: formatChoices(columns, style).map((row, index) => (index === 0 ? `${row}${moreHint}` : row)),
             cursor: null,
           };
         case "reason":
@@ -232,7 +232,7 @@ export function createQuestionPrompt({
   };
 }
 
-function choices(columns: number, style: Style): string[] {
+function formatChoices(columns: number, style: Style): string[] {
   const all = ["[y]es", "[n]o", "[e]dit", "[a]lways in this session", "[s]top the run"];
   const rows = [""];
   for (const choice of all) {
@@ -245,7 +245,7 @@ function choices(columns: number, style: Style): string[] {
   );
 }
 
-function withRowsAbove({ rows, cursor }: Live, rowsAbove: readonly string[] = []): Live {
+function withRowsAbove({ rows, cursor }: LiveArea, rowsAbove: readonly string[] = []): LiveArea {
   return { rows: [...rowsAbove, ...rows], cursor: cursor && { ...cursor, row: cursor.row + rowsAbove.length } };
 }
 
@@ -278,7 +278,7 @@ function describeError(error: Error): string {
   return `${escapeInvisible(error.message)}${escapeInvisible(next)}`;
 }
 
-/** Whether the tool rejects the edited input, so that the person can edit it again. */
+/** Whether the tool rejects the edited input. The person can then edit it again. */
 function isBadInput({ field, code }: RequestError): boolean {
   return (field ?? "").includes("input") || code === "DROVER-API-006";
 }

@@ -10,33 +10,33 @@ describe("escapeInvisible", () => {
 });
 
 describe("shortInput", () => {
-  it("is the command, the path or the URL", () => {
+  it("returns the command, the path or the URL", () => {
     expect(summarizeInput({ command: "npm test", timeout: 5 })).toBe("npm test");
     expect(summarizeInput({ argv: ["rm", "-rf", "a b"] })).toBe("rm -rf 'a b'");
     expect(summarizeInput({ path: "a.txt", content: "..." })).toBe("a.txt");
     expect(summarizeInput({ url: "https://example.com" })).toBe("https://example.com");
   });
 
-  it("is JSON if the input has no main field", () => {
+  it("returns JSON if the input has no such field", () => {
     expect(summarizeInput({ x: 1 })).toBe('{"x":1}');
     expect(summarizeInput(undefined)).toBe("");
   });
 
-  it("stays on one line", () => {
+  it("returns one line", () => {
     expect(summarizeInput({ command: "one\ntwo" })).toBe("one\\ntwo");
   });
 });
 
 describe("inputLines", () => {
-  it("shows a command with all of its lines", () => {
+  it("returns all lines of a command", () => {
     expect(toInputLines({ command: "one\ntwo" })).toEqual(["$ one", "  two"]);
   });
 
-  it("shows every field of other input", () => {
+  it("returns every field of other input", () => {
     expect(toInputLines({ command: "ls", cwd: "/tmp", n: 1 })).toEqual(["command  ls", "cwd      /tmp", "n        1"]);
   });
 
-  it("escapes the names of fields, too", () => {
+  it("escapes the names of fields too", () => {
     expect(toInputLines({ "a\u001b[8m": "x", b: "y" })).toEqual(["a\\u001b[8m  x", "b           y"]);
   });
 });

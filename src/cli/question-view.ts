@@ -8,33 +8,34 @@ export type OpenQuestion = Pick<Question, "run_id" | "request_id" | "tool" | "in
 
 /**
  * Escapes every character that a terminal would interpret or hide, because a person who allows a command must see all
- * of it. Line breaks stay.
+ * of it. Keeps line breaks.
  */
 export function escapeInvisible(text: string): string {
-  return text.replaceAll(invisible, (character) =>
+  return text.replaceAll(invisibleCharacters, (character) =>
     character === "\t" ? "\\t" : `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }
 
 // oxlint-disable-next-line no-control-regex
-const invisible = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+const invisibleCharacters =
+  /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
-/** The tool's input in one line: its command, path or URL if it has one, otherwise JSON. */
+/** Summarizes a tool's input in one line: its command, path or URL if it has one, otherwise JSON. */
 export function summarizeInput(input: unknown): string {
   const line =
     findCommand(input) ?? findMainField(input) ?? (typeof input === "string" ? input : JSON.stringify(input)) ?? "";
   return escapeInvisible(line).replaceAll("\n", "\\n");
 }
 
-/** The complete input: a command after `$`, or one line per field. */
+/** Returns the lines of the complete input: a command after `$`, or one line per field. */
 export function toInputLines(input: unknown): string[] {
   const command = findCommand(input);
   const fields = isObject(input) ? Object.entries(input) : [];
-  if (command !== null && fields.length === 1) return block("$ ", command);
-  if (fields.length === 0) return block("", typeof input === "string" ? input : JSON.stringify(input, null, 2));
+  if (command !== null && fields.length === 1) return indentBlock("$ ", command);
+  if (fields.length === 0) return indentBlock("", typeof input === "string" ? input : JSON.stringify(input, null, 2));
   const width = Math.max(...fields.map(([name]) => escapeInvisible(name).length));
   return fields.flatMap(([name, value]) =>
-    block(
+    indentBlock(
       `${escapeInvisible(name).padEnd(width)}  `,
       typeof value === "string" ? value : JSON.stringify(value, null, 2),
     ),
@@ -47,14 +48,14 @@ export function describeEffect(effect: Question["effect"] | undefined): string {
     : "";
 }
 
-function block(prefix: string, text: string): string[] {
+function indentBlock(prefix: string, text: string): string[] {
   const indent = " ".repeat(prefix.length);
   return escapeInvisible(text)
     .split("\n")
     .map((line, index) => `${index === 0 ? prefix : indent}${line}`);
 }
 
-/** Our own tools and those of agent clients use the same field names. */
+/** Drover's own tools and those of agent clients use the same field names. */
 function findCommand(input: unknown): string | null {
   if (!isObject(input)) return null;
   const { command, argv } = input;

@@ -87,7 +87,7 @@ function toCells(question: Question, now: Date, isOpen: boolean): Cell[] {
   ];
 }
 
-/** Parent runs, with the root run last. */
+/** Describes the parent runs, with the root run last. */
 function describeParents(parents: Question["parents"]): string {
   return parents.map((parent) => `${parent.agent_name} ${parent.run_id}`).join(" < ");
 }

@@ -4,8 +4,8 @@ import type { RunStatus } from "../model/states.ts";
 import type { ApiClient } from "../wire/client.ts";
 import type { Output } from "../wire/contracts.ts";
 
-/** The latest runs of one kind, and how many there are. */
-export interface RunGroup<T = RunRow> {
+/** The latest items, and how many there are. */
+export interface Group<T = RunRow> {
   items: T[];
   count: number;
 }
@@ -14,21 +14,21 @@ export type PendingRun = RunRow & { why: Output<"GET /runs/{run_id}/why">["why"]
 
 export interface Activity {
   runners: Output<"GET /runners">["items"];
-  running: RunGroup;
-  pending: RunGroup<PendingRun>;
-  questions: RunGroup<Question>;
-  parked: RunGroup;
+  running: Group;
+  pending: Group<PendingRun>;
+  questions: Group<Question>;
+  parked: Group;
   /** Runs that failed in the last 24 hours. */
-  failed: RunGroup;
+  failed: Group;
 }
 
-/** How many runs of each kind are listed. */
+/** How many items of each group are listed. */
 const maxListed = 5;
 
 /** Reads what `drover status` shows. Only a coordinator knows why a run is pending. */
 export async function readActivity(client: ApiClient, hasCoordinator: boolean): Promise<Activity> {
   const since = new Date(Date.now() - 24 * 3_600_000).toISOString();
-  const list = async (status: RunStatus[]): Promise<RunGroup> =>
+  const list = async (status: RunStatus[]): Promise<Group> =>
     toGroup((await client.runs.list({ status, limit: 1000 })).items);
   const [runners, running, pending, questions, parked, failed] = await Promise.all([
     client.runners.list(),
@@ -48,7 +48,7 @@ export async function readActivity(client: ApiClient, hasCoordinator: boolean): 
   };
 }
 
-function toGroup(rows: readonly RunRow[]): RunGroup {
+function toGroup(rows: readonly RunRow[]): Group {
   return { items: rows.slice(0, maxListed), count: rows.length };
 }
 

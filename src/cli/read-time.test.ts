@@ -2,9 +2,9 @@ import { expect, it } from "vitest";
 import { readTime } from "./read-time.ts";
 
 it("counts a time span back from now", () => {
-  const before = Date.now() - 3_600_000;
+  const earliest = Date.now() - 3_600_000;
   const time = Date.parse(readTime({ since: "1h" }, "since", "runs list")!);
-  expect(time).toBeGreaterThanOrEqual(before);
+  expect(time).toBeGreaterThanOrEqual(earliest);
   expect(time).toBeLessThanOrEqual(Date.now() - 3_600_000);
 });
 
@@ -21,6 +21,6 @@ it.each(["", "5", "soon", "-1h", "1y", "99999999w", "2026-13-01"])("refuses %j",
   );
 });
 
-it("returns nothing without the option", () => {
+it("returns undefined without the option", () => {
   expect(readTime({}, "since", "runs list")).toBe(undefined);
 });

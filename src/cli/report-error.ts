@@ -41,7 +41,7 @@ function toExitCode(code: string): number {
   return wrongUsageCodes.test(code) ? 2 : 125;
 }
 
-/** For example a run that is not parked, or a question that another person has answered. */
+/** The request does not fit the current state: for example, a run is not parked or a question is already answered. */
 const wrongStateCodes = /^DROVER-API-03[0-2]/;
 
 /**
@@ -50,7 +50,7 @@ const wrongStateCodes = /^DROVER-API-03[0-2]/;
  */
 const wrongUsageCodes = /^DROVER-(?:USE-|SCH-|SUB-|PAR-|AGT-|LLM-|HOK-|PRF-001|API-006|API-014|API-021)/;
 
-/** One line for each invalid parameter, from the problem that the coordinator answered with. */
+/** Returns one line for each invalid parameter, from the coordinator's problem response. */
 function listParameterFaults(error: unknown, code: string): string[] {
   const cause: unknown = error instanceof Error && code.startsWith("DROVER-PAR-") ? error.cause : null;
   const faults: unknown = typeof cause === "object" && cause !== null ? Reflect.get(cause, "faults") : null;

@@ -19,7 +19,7 @@ import { shellQuote } from "./shell-quote.ts";
 import { findDroverCommand } from "./drover-command.ts";
 
 /** The files and settings that a command ignored, by the directory that has to be trusted for them. */
-export type Untrusted = Map<string, string[]>;
+export type UntrustedContents = Map<string, string[]>;
 
 /** Which directories the command reads in addition to drover.yaml. */
 export interface TrustScope {
@@ -32,8 +32,8 @@ export function searchesForProfiles(profileNames: readonly string[]): boolean {
   return profileNames.length === 0 || profileNames.some((name) => !name.includes("/") && extname(name) === "");
 }
 
-/** How to reach the user: by default on stderr, with a prompt if a person can answer it. */
-export interface TrustReporting {
+/** How to reach the user. By default, messages go to stderr, and a person at a terminal is asked. */
+export interface TrustReporter {
   print?: (line: string) => void;
   mayPrompt?: boolean;
 }
@@ -46,12 +46,12 @@ export async function resolveTrust(
   input: CommandInput,
   project: Project,
   scope: TrustScope,
-  { print = (line) => tryWrite(2, `drover: ${line}\n`), mayPrompt = true }: TrustReporting = {},
+  { print = (line) => tryWrite(2, `drover: ${line}\n`), mayPrompt = true }: TrustReporter = {},
 ): Promise<Project> {
   let current = project;
   if (mayPrompt && canAsk(input))
     for (const [directory, contents] of findUntrusted(input, project, scope)) {
-      if (isDecided(directory, input.env) || !ask(directory, contents, input)) continue;
+      if (isDecided(directory, input.env) || !askAboutTrust(directory, contents, input)) continue;
       current = await findProject(input.env, input.cwd);
     }
   if (!input.options["quiet"]) describeUntrusted(findUntrusted(input, current, scope), input.env).forEach(print);
@@ -62,8 +62,8 @@ export function findUntrusted(
   input: Pick<CommandInput, "cwd" | "env" | "options">,
   project: Project,
   scope: TrustScope,
-): Untrusted {
-  const untrusted: Untrusted = new Map();
+): UntrustedContents {
+  const untrusted: UntrustedContents = new Map();
   const add = (directory: string, contents: readonly string[]): void => {
     if (contents.length > 0) untrusted.set(directory, [...(untrusted.get(directory) ?? []), ...contents]);
   };
@@ -90,8 +90,8 @@ export function findUntrusted(
   return untrusted;
 }
 
-/** One line for each directory, and one if the file of trusted directories is ignored. */
-export function describeUntrusted(untrusted: Untrusted, env: CommandInput["env"]): string[] {
+/** Returns one line for each directory, and one if the file of trusted directories is ignored. */
+export function describeUntrusted(untrusted: UntrustedContents, env: CommandInput["env"]): string[] {
   if (untrusted.size === 0) return [];
   const problem = getTrustProblem(env);
   return [
@@ -103,9 +103,9 @@ export function describeUntrusted(untrusted: Untrusted, env: CommandInput["env"]
   ];
 }
 
-/** Asks, records the answer, and returns whether it is yes. The end of the input is not recorded as an answer. */
-function ask(directory: string, contents: readonly string[], { env }: CommandInput): boolean {
-  discardTypedAhead();
+/** Asks, records the answer, and returns whether the answer is yes. The end of the input is not recorded as an answer. */
+function askAboutTrust(directory: string, contents: readonly string[], { env }: CommandInput): boolean {
+  discardEarlierInput();
   tryWrite(2, `${directory} is not trusted. It contains ${contents.join(", ")}.\nTrust it from now on? [y/N] `);
   const answer = readLine();
   if (answer === null) {
@@ -119,7 +119,7 @@ function ask(directory: string, contents: readonly string[], { env }: CommandInp
 }
 
 /** Discards what was typed before the question appeared, because it does not answer the question. */
-function discardTypedAhead(): void {
+function discardEarlierInput(): void {
   let terminal: number | null = null;
   try {
     terminal = openSync("/dev/tty", constants.O_RDONLY | constants.O_NONBLOCK);

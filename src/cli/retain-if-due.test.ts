@@ -7,7 +7,7 @@ import { execOnRecord } from "../execute/exec.ts";
 import { type Project, createLocalIds } from "../local.ts";
 import { defaultConfig } from "../model/config.ts";
 import { noCorrelation } from "../model/new-run.ts";
-import { currentOwner } from "../record/audit/owner.ts";
+import { getCurrentOwner } from "../record/audit/owner.ts";
 import { verifyAudit } from "../record/audit/verify.ts";
 import { openStore, type SqliteStore } from "../record/open.ts";
 import { createRedactor } from "../redact/redactor.ts";
@@ -44,7 +44,7 @@ async function exec(at: Date): Promise<string> {
       redactor: createRedactor({ variables: {} }),
       now: () => clock,
       newId: createLocalIds(),
-      owner: currentOwner(),
+      owner: getCurrentOwner(),
       createdBy: "test",
     },
     new AbortController().signal,

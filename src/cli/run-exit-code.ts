@@ -4,8 +4,8 @@ import { parkedExitCode } from "./describe-parked.ts";
 import { signalExitCode } from "./exec-exit.ts";
 
 /**
- * The exit code of the run's command, or 128 + n for signal n. An autonomous agent has no command and fails with 1. The
- * type is null if the agent is unknown.
+ * Returns the exit code of the run's command, or 128 + n for signal n. A run without a command, of an autonomous agent,
+ * exits with 0 or 1. Cancelled, parked and timed-out runs have codes of their own. `type` is null if the agent is unknown.
  */
 export function toExitCode(
   { status, reason, exit_code }: Run,

@@ -27,10 +27,10 @@ const schema = {
   },
 };
 
-type Words = [name: string, value: string | true][];
-const read = (...extraOptions: Words) => readParameters(extraOptions, undefined, schema);
+type Options = [name: string, value: string | true][];
+const read = (...extraOptions: Options) => readParameters(extraOptions, undefined, schema);
 
-test.each<[Words, unknown]>([
+test.each<[Options, unknown]>([
   [[["text", "12"]], { text: "12" }],
   [[["flag", true]], { flag: true }],
   [[["flag", "false"]], { flag: false }],
@@ -68,13 +68,13 @@ test.each<[Words, unknown]>([
   [[["where", '{"x": [1]}']], { where: { x: [1] } }],
   [[["free", "1"]], { free: "1" }],
   [[["unknown", true]], { unknown: true }],
-])("reads %j as %j", (words, expected) => expect(read(...words)).toEqual(expected));
+])("reads %j as %j", (options, expected) => expect(read(...options)).toEqual(expected));
 
-test("reads parameters that the schema does not list by additionalProperties", () => {
+test("uses additionalProperties to read parameters that the schema does not list", () => {
   expect(readParameters([["n", "1"]], undefined, { additionalProperties: { type: "integer" } })).toEqual({ n: 1 });
 });
 
-test.each<[Words, string]>([
+test.each<[Options, string]>([
   [[["whole", "1.5"]], "--whole 1.5 is not a whole number."],
   [[["whole", "x"]], "--whole x is not a whole number."],
   [[["whole", true]], "--whole needs a value."],
@@ -91,20 +91,22 @@ test.each<[Words, string]>([
     ],
     "--text was passed 2 times",
   ],
-])("refuses %j", (words, message) =>
-  expect(() => read(...words)).toThrow(
+])("refuses %j", (options, message) =>
+  expect(() => read(...options)).toThrow(
     expect.objectContaining({ code: "DROVER-USE-001", message: expect.stringContaining(message) }),
   ),
 );
 
 test("rejects a number that JavaScript cannot represent, but accepts it as a string", () => {
-  const refused = (field: string): unknown =>
+  const errorAbout = (field: string): unknown =>
     expect.objectContaining({ code: "DROVER-PAR-005", field, next: expect.stringContaining("as a string") });
-  expect(() => read(["whole", "12345678901234567890"])).toThrow(refused("--whole"));
-  expect(() => read(["ratio", "1e400"])).toThrow(refused("--ratio"));
-  expect(() => read(["ids", "[12345678901234567890]"])).toThrow(refused("--ids.0"));
-  expect(() => read(["where", '{"a": 1e400}'])).toThrow(refused("--where.a"));
-  expect(() => readParameters([], '{"x": {"id": 12345678901234567890}}', undefined)).toThrow(refused("--params.x.id"));
+  expect(() => read(["whole", "12345678901234567890"])).toThrow(errorAbout("--whole"));
+  expect(() => read(["ratio", "1e400"])).toThrow(errorAbout("--ratio"));
+  expect(() => read(["ids", "[12345678901234567890]"])).toThrow(errorAbout("--ids.0"));
+  expect(() => read(["where", '{"a": 1e400}'])).toThrow(errorAbout("--where.a"));
+  expect(() => readParameters([], '{"x": {"id": 12345678901234567890}}', undefined)).toThrow(
+    errorAbout("--params.x.id"),
+  );
   expect(read(["text", "12345678901234567890"], ["free", "1e400"])).toEqual({
     text: "12345678901234567890",
     free: "1e400",

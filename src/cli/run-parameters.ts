@@ -120,7 +120,7 @@ function inexactNumber(field: string, text: string): RequestError {
 }
 
 /** The next step of an error about a parameter. `drover run` replaces AGENT with the agent's name. */
-export const seeParameters = "See `drover run AGENT --help`.";
+export const parametersHelp = "See `drover run AGENT --help`.";
 
 type FaultCode = "DROVER-USE-001" | "DROVER-PAR-006";
 
@@ -132,6 +132,6 @@ function parameterError(field: string, message: string, code: FaultCode = "DROVE
     next:
       code === "DROVER-PAR-006"
         ? `Pass one JSON object in UTF-8, as in: echo '{"NAME": "value"}' | drover agent-executor SPEC WORKSPACE`
-        : seeParameters,
+        : parametersHelp,
   });
 }

@@ -139,7 +139,7 @@ async function runRunner(input: CommandInput): Promise<number> {
   return 0;
 }
 
-/** One line for each profile, or a single line if `url` is null, because the user already knows the coordinator. */
+/** Describes each profile in a line, or all in one line if `url` is null, because the user already knows the coordinator. */
 function describeOffers(profiles: readonly RunnerProfile[], url: string | null): string {
   const offers = profiles.map(({ loaded, agents }) => ({
     profile: loaded.name,
@@ -161,14 +161,14 @@ async function findCoordinator(input: CommandInput, stateDirectory: string): Pro
     });
   }
   const enrolment = input.env["DROVER_ENROLMENT"];
-  const storedToken = (): string | null => readStoredToken(stateDirectory, "runner-token");
-  if (enrolment && storedToken() === null)
+  const readToken = (): string | null => readStoredToken(stateDirectory, "runner-token");
+  if (enrolment && readToken() === null)
     await enrolRunner(target, enrolment, runnerTokenFile(recordDirectory(stateDirectory)));
   // Without a token, a coordinator with authentication refuses the registration.
-  return { ...target, token: enrolment ? storedToken() : (target.token ?? storedToken()) };
+  return { ...target, token: enrolment ? readToken() : (target.token ?? readToken()) };
 }
 
-/** One line of the runner's log. */
+/** Describes the start or end of a run in one line of the runner's log. */
 export function describeProgress({ run_id, attempt, agent_name, ended }: RunProgress, at: Date): string {
   const run = `${at.toISOString()} run ${run_id} of ${agent_name}${attempt > 1 ? `, attempt ${attempt}` : ""}`;
   if (ended === null) return `${run}: started\n`;

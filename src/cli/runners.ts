@@ -1,7 +1,7 @@
 import type { ApiClient } from "../wire/client.ts";
 import type { Output } from "../wire/contracts.ts";
 import { toStatusCell, toTimeCell } from "./cells.ts";
-import { findNewestOwn, findOnlyMatch, newest } from "./find-id.ts";
+import { findNewestOwn, findOnlyMatch, newestKeyword } from "./find-id.ts";
 import { withRecord } from "./with-record.ts";
 import { write } from "./io.ts";
 import { toJsonLine } from "./json-line.ts";
@@ -25,7 +25,7 @@ export const runnersDrain: CommandSpec = {
   summary: "stop a runner from claiming runs; its active runs continue",
   placeholders: "RUNNER",
   arity: [1, 1],
-  examples: [["drover runners drain build-1-echo", "by id, its beginning or its end; --undo reverts it"]],
+  examples: [["drover runners drain build-1-echo", "by id, or by its beginning or end; --undo reverts it"]],
   options: { undo: { description: "let the runner claim runs again" } },
   run: drainRunner,
 };
@@ -56,7 +56,7 @@ async function listRunners(input: CommandInput): Promise<number> {
 
 async function findRunnerId(client: ApiClient, runners: readonly Runner[], query: string): Promise<string> {
   const ids = runners.map(({ runner_id }) => runner_id);
-  if (query !== newest || ids.includes(query)) return findOnlyMatch("runner", query, ids);
+  if (query !== newestKeyword || ids.includes(query)) return findOnlyMatch("runner", query, ids);
   const newestFirst = runners.toSorted((a, b) => (a.registered_at < b.registered_at ? 1 : -1));
   return (await findNewestOwn(client, "runner", newestFirst, ({ owner }) => owner)).runner_id;
 }

@@ -47,9 +47,9 @@ export const runsDeny: CommandSpec = {
 
 function approve(input: CommandInput): Promise<number> {
   const json = readText(input.options, "input");
-  const edited = json === undefined ? {} : { input: parseInput(json) };
+  const editedInput = json === undefined ? {} : { input: parseInput(json) };
   const remember = input.options["remember"] ? ({ remember: "session" } as const) : {};
-  return answer(input, { decision: "allow", ...edited, ...remember });
+  return answer(input, { decision: "allow", ...editedInput, ...remember });
 }
 
 function deny(input: CommandInput): Promise<number> {
@@ -62,13 +62,13 @@ function deny(input: CommandInput): Promise<number> {
 
 async function answer(input: CommandInput, decision: Decision): Promise<number> {
   const { options, positionals } = input;
-  const answered = await withRecord(input, async (client, hasCoordinator) => {
+  const answerResult = await withRecord(input, async (client, hasCoordinator) => {
     const { run_id, request_id } = await findQuestion(client, positionals[0]!, positionals[1]);
     const question = await client.questions.answer(run_id, request_id, decision);
     return { question, run: await client.runs.get(run_id), hasCoordinator };
   });
-  if (!answered) return 1;
-  const { question, run, hasCoordinator } = answered;
+  if (!answerResult) return 1;
+  const { question, run, hasCoordinator } = answerResult;
   if (options["json"]) write(1, toJsonLine(question));
   else write(1, `${question.run_id}\t${question.request_id}\t${question.decision}\n`);
   if (!options["quiet"]) write(2, `${describeAnswer(question)}\n`);

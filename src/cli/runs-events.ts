@@ -30,7 +30,7 @@ async function showEvents(input: CommandInput): Promise<number> {
   const after = Number(readText(input.options, "after") ?? "0");
   if (!Number.isInteger(after) || after < 0)
     throw usageError("--after must be an event number.", "runs events", "--after");
-  const shown = await withRecord(input, async (client, hasCoordinator) => {
+  const isShown = await withRecord(input, async (client, hasCoordinator) => {
     const run = await findRun(client, id);
     const show = input.options["json"]
       ? (event: StoredEvent): void => write(1, toJsonLine(event))
@@ -42,21 +42,21 @@ async function showEvents(input: CommandInput): Promise<number> {
     }
     return true;
   });
-  return shown ? 0 : 1;
+  return isShown ? 0 : 1;
 }
 
 function showEvent(event: StoredEvent, createdAt: string): void {
   const output = toOutput(event);
   const time = formatEventTime(event.at, createdAt);
-  const mark = output?.stream === "stderr" ? "!" : " ";
+  const streamSign = output?.stream === "stderr" ? "!" : " ";
   const lines = output ? output.bytes.toString("utf8") : (describeEvent(event) ?? "");
-  const start = `${String(event.seq).padStart(6)}  ${time} ${mark} `;
+  const start = `${String(event.seq).padStart(6)}  ${time} ${streamSign} `;
   const line = lines.replace(/\n$/, "").replaceAll("\n", `\n${" ".repeat(start.length)}`);
   const style = createStyleFor(1, process.env);
   write(1, `${style.dim(start)}${line}\n`);
 }
 
-/** On a terminal, the time since the run was created. Otherwise the exact time. */
+/** Formats a time: on a terminal as the time since the run was created, otherwise unchanged. */
 function formatEventTime(at: string, createdAt: string): string {
   if (!isTerminal(1)) return at;
   // The runner's clock may be behind the coordinator's.

@@ -52,10 +52,10 @@ function listFiles(runFiles: StoredFile[], run_id: string, { options }: CommandI
   if (options["json"]) for (const file of runFiles) write(1, toJsonLine(file));
   else {
     // A short hash is enough for people. Programs get the full one.
-    const cells = isTerminal(1)
+    const toCells = isTerminal(1)
       ? (file: StoredFile) => [formatBytes(file.size), file.media_type, file.sha256.slice(0, 12), file.path]
       : (file: StoredFile) => [String(file.size), file.media_type, file.sha256, file.path];
-    writeTable(["SIZE", "TYPE", "SHA256", "PATH"], runFiles.map(cells));
+    writeTable(["SIZE", "TYPE", "SHA256", "PATH"], runFiles.map(toCells));
   }
   if (options["quiet"]) return;
   const [first] = runFiles;
@@ -100,12 +100,12 @@ function findFile(runFiles: readonly StoredFile[], path: string, run_id: string)
   });
 }
 
-/** Paths with the same file name in another directory, or with a likely typo. */
+/** Finds paths with the same file name in another directory, and a path that differs by a likely typo. */
 function findSimilarPaths(normalizedPath: string, paths: readonly string[]): string[] {
   const name = normalizedPath.split("/").at(-1);
-  const sameName = paths.filter(
+  const sameNamePaths = paths.filter(
     (path) => path.split("/").at(-1) === name || path.toLowerCase() === normalizedPath.toLowerCase(),
   );
-  const similar = suggest(normalizedPath, paths);
-  return [...new Set([...sameName, ...(similar ? [similar] : [])])].slice(0, 3);
+  const suggestion = suggest(normalizedPath, paths);
+  return [...new Set([...sameNamePaths, ...(suggestion ? [suggestion] : [])])].slice(0, 3);
 }

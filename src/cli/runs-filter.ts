@@ -50,7 +50,7 @@ export function readRunQuery(options: ParsedOptions): RunQuery {
   if (agent) query.agent_name = agent;
   for (const name of ["parent-run-id", ...Object.keys(idFilters)]) {
     const value = readText(options, name);
-    // safe: the option names are the filter's keys with dashes
+    // The option names are the filter's keys with dashes.
     if (value) query[name.replaceAll("-", "_") as "session_id"] = value;
   }
   for (const name of ["since", "until"] as const) {

@@ -66,7 +66,7 @@ async function createPageReader(
   return () => withRecord(quietInput, readPage);
 }
 
-/** The command for more runs, with the same filters. On a terminal it suggests a longer list, which is easier to read. */
+/** Returns the command for more runs, with the same filters. On a terminal the command shows a longer list, which is easier to read. */
 function toNextPageCommand(options: ParsedOptions, { limit, cursor }: RunQuery, nextCursor: string): string {
   const isLonger = isTerminal(2) && cursor === undefined && limit < maxLimit;
   const page = isLonger ? { limit: String(Math.min(limit * 2, maxLimit)) } : { cursor: nextCursor };
@@ -83,7 +83,7 @@ function toHeader({ search }: RunQuery): string[] {
 function toCells(row: ListedRun, now: Date): Cell[] {
   return [
     { id: row.run_id },
-    // On a terminal the exit code beside it says the same.
+    // On a terminal the reason is left out, because the next column shows the exit code.
     row.reason === "exit_nonzero"
       ? { ...toStatusCell(row.status), piped: `${row.status}: ${row.reason}` }
       : toStatusCell(row.status, row.reason),
@@ -95,7 +95,7 @@ function toCells(row: ListedRun, now: Date): Cell[] {
   ];
 }
 
-/** A run that has not finished shows how long it has been running, but only on a terminal. */
+/** Creates the cell for the duration. For an unfinished run, only a terminal shows how long it has been running. */
 function toDurationCell({ started_at, finished_at }: ListedRun, now: Date): Cell {
   if (started_at === null) return "-";
   const finished = finished_at === null ? now.getTime() : Date.parse(finished_at);

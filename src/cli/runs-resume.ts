@@ -40,6 +40,6 @@ function waitsForAnswer(run_id: string): RequestError {
     code: "DROVER-API-030",
     field: "RUN",
     message: `Run ${run_id} is waiting for an answer.`,
-    next: `Answer with drover runs approve ${run_id} or drover runs deny ${run_id}`,
+    next: `Answer the question: drover runs approve ${run_id} or drover runs deny ${run_id}`,
   });
 }

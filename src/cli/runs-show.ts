@@ -20,7 +20,7 @@ export const runsShow: CommandSpec = {
   arity: [1, 1],
   examples: [
     ["drover runs show 5c20e9d4", "by id, or by its beginning or end"],
-    ["drover runs show last", "the newest run of yours"],
+    ["drover runs show last", "your newest run"],
     ["drover runs show last --json", "everything that was recorded"],
   ],
   options: {},
@@ -87,13 +87,15 @@ function showHead({ run, executions, files }: { run: Run; executions: Execution[
     ["worktree", run.worktree_id],
     ["commit", run.repo_sha],
   ];
-  const visibleRows = rows.flatMap(([name, value]): [string, string][] => (value ? [[name, replaceControlCharacters(value)]] : []));
+  const visibleRows = rows.flatMap(([name, value]): [string, string][] =>
+    value ? [[name, replaceControlCharacters(value)]] : [],
+  );
   write(1, `${formatColumns(visibleRows).join("\n")}\n`);
 }
 
 const maxNestedShown = 20;
 
-/** A nested execution, as reported by a command inside the run. */
+/** Describes a nested execution, which a command inside the run reported. */
 function describeNested({ start, end }: Execution): string {
   const state =
     end === null ? "running" : end.interrupted ? "interrupted" : `exit ${end.signal ?? end.exit_code ?? "?"}`;

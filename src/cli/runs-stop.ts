@@ -12,13 +12,13 @@ export const runsStop: CommandSpec = {
   arity: [0, Infinity],
   examples: [
     ["drover runs stop 5c20e9d4", "one run, by id or by the beginning or end of its id"],
-    ["drover runs stop last", "the newest run of yours"],
-    ["drover runs stop --agent nightly", "all active runs of an agent"],
-    ["drover runs stop --all", "all active runs"],
+    ["drover runs stop last", "your newest run"],
+    ["drover runs stop --agent nightly", "all unfinished runs of an agent"],
+    ["drover runs stop --all", "all unfinished runs"],
   ],
   options: {
-    agent: { placeholder: "NAME", description: "every unfinished run of this agent" },
-    all: { description: "every unfinished run" },
+    agent: { placeholder: "NAME", description: "stop every unfinished run of this agent" },
+    all: { description: "stop every unfinished run" },
   },
   run: stopRuns,
 };
@@ -28,10 +28,10 @@ async function stopRuns(input: CommandInput): Promise<number> {
   const agent = readText(options, "agent");
   if (positionals.length === 0 && !agent && !options["all"])
     throw usageError("Specify the runs to stop, or pass --agent or --all.", "runs stop", "RUN");
-  const stopped =
+  const stoppedRuns =
     (await withRecord(input, (client) => stopSelected(client, positionals, agent, options["all"] === true))) ?? [];
-  if (options["json"]) write(1, toJsonLine(stopped));
-  else for (const { run_id, status } of stopped) write(1, `${run_id}\t${status}\n`);
+  if (options["json"]) write(1, toJsonLine(stoppedRuns));
+  else for (const { run_id, status } of stoppedRuns) write(1, `${run_id}\t${status}\n`);
   return 0;
 }
 
@@ -47,7 +47,7 @@ async function stopSelected(
   all: boolean,
 ): Promise<StoppedRun[]> {
   const ids: string[] = [];
-  // Finds all runs before it stops the first, so that a wrong id stops nothing.
+  // Find all runs before the first is stopped, so that a wrong id stops nothing.
   for (const query of queries) ids.push(await findRunId(client, query));
   const stopped: StoppedRun[] = [];
   for (const id of ids) {
@@ -55,9 +55,9 @@ async function stopSelected(
     stopped.push({ run_id, status });
   }
   if (agent || all) {
-    const bulk = await client.runs.stopMany(agent ? { agent_name: agent } : { all: true });
+    const stoppedIds = await client.runs.stopMany(agent ? { agent_name: agent } : { all: true });
     for (const status of ["cancelled", "stopping"] as const)
-      for (const run_id of bulk[status]) stopped.push({ run_id, status });
+      for (const run_id of stoppedIds[status]) stopped.push({ run_id, status });
   }
   return stopped;
 }

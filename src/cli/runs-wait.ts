@@ -37,7 +37,7 @@ async function waitForRuns(input: CommandInput): Promise<number> {
   const deadline = timeout === undefined ? Infinity : performance.now() + timeout * 1000;
   const exitCode = await withRecord(input, async (client) => {
     const ids: string[] = [];
-    // Finds all runs before it waits for the first, so that a wrong id is reported at once.
+    // Find all runs before waiting, so that a wrong id is reported at once.
     for (const query of input.positionals) ids.push(await findRunId(client, query));
     const codes = await Promise.all(ids.map((id) => waitForRun(client, id, { deadline, input })));
     return codes.find((code) => code !== 0) ?? 0;
@@ -70,7 +70,7 @@ async function waitForRun(
   }
 }
 
-/** The type of the agent when the run was submitted. null for a command of `drover exec`, and for a deleted session. */
+/** Finds the type of the agent when the run was submitted. Returns null for a command of `drover exec` and for a deleted session. */
 async function findAgentType({ sessions }: ApiClient, { session_id }: Run): Promise<FlatAgent["type"] | null> {
   if (session_id === null) return null;
   try {
@@ -81,7 +81,7 @@ async function findAgentType({ sessions }: ApiClient, { session_id }: Run): Prom
   }
 }
 
-/** The signal that ended the run's command. */
+/** Finds the signal that ended the run's command. */
 async function findSignal(client: ApiClient, { run_id, reason }: Run): Promise<string | null> {
   if (reason !== "signalled") return null;
   for await (const { event } of readAllEvents(client, run_id))

@@ -20,17 +20,17 @@ export const runsWhy: CommandSpec = {
   placeholders: "RUN",
   arity: [1, 1],
   examples: [
-    ["drover runs why last", "the newest run of yours"],
+    ["drover runs why last", "your newest run"],
     ["drover runs why 5c20e9d4 --json", "as JSON"],
   ],
   options: {},
   run: explainRun,
 };
 
-type Waiting = Awaited<ReturnType<ApiClient["runs"]["why"]>>;
+type Explanation = Awaited<ReturnType<ApiClient["runs"]["why"]>>;
 
 async function explainRun(input: CommandInput): Promise<number> {
-  const found = await withRecord(input, async (client, hasCoordinator) => {
+  const explanation = await withRecord(input, async (client, hasCoordinator) => {
     const run = await findRun(client, input.positionals[0]!);
     const asksForAnswer = run.status === "waiting" || (run.status === "parked" && run.parked_why === "approval");
     const questions = asksForAnswer
@@ -39,13 +39,13 @@ async function explainRun(input: CommandInput): Promise<number> {
     const waiting = hasCoordinator ? await client.runs.why(run.run_id) : explainWithoutCoordinator(run);
     return { run, questions: questions?.items ?? [], ...waiting };
   });
-  if (!found) return 1;
-  const { run, status, why, questions } = found;
+  if (!explanation) return 1;
+  const { run, status, why, questions } = explanation;
   if (input.options["json"]) write(1, toJsonLine({ run_id: run.run_id, status, why }));
   else if (hasEnded(status)) {
     const reason = run.reason ? ` (${run.reason})` : "";
     const verb = status === "cancelled" ? "was cancelled" : status;
-    write(1, `The run ${verb}${reason}. See: ${findDroverCommand()} runs show ${toHintId(run.run_id)}\n`);
+    write(1, `The run ${verb}${reason}. For details: ${findDroverCommand()} runs show ${toHintId(run.run_id)}\n`);
   } else if (questions.length > 0) write(1, describeQuestions(run, questions));
   else if (why.length > 0) {
     const rows = why.map(({ demand, detail }): [string, string] => [
@@ -72,8 +72,8 @@ function describeQuestions({ run_id, status }: Run, questions: readonly Question
   return `The run is ${status}. ${lines.join("")}`;
 }
 
-/** The reasons that the record itself has. Everything else depends on the coordinator and its runners. */
-function explainWithoutCoordinator({ status, parked_until, waiting_for }: Run): Waiting {
+/** Returns the reasons that the record contains. All others depend on the coordinator and its runners. */
+function explainWithoutCoordinator({ status, parked_until, waiting_for }: Run): Explanation {
   if (status === "pending")
     return { status, why: [{ demand: "coordinator", detail: "No coordinator is running. Start one: drover up" }] };
   if (status !== "parked" && status !== "waiting") return { status, why: [] };

@@ -17,12 +17,12 @@ export async function saveFile(
 ): Promise<string> {
   const path = resolve(cwd, target);
   const isDirectoryTarget = target.endsWith("/") || isDirectory(path);
-  // Only the base name: the stored path must not lead out of the directory.
+  // Use only the base name: the stored path must not lead out of the directory.
   const file = isDirectoryTarget ? join(path, basename(stored.path)) : path;
   const partial = `${file}.${process.pid}.partial`;
   const reservedFile = force ? null : reserve(file);
   try {
-    // Opens the file first: a stream that fails early would still create its file after the cleanup.
+    // Open the file first: a stream that fails early would still create its file after the cleanup.
     const handle = await open(partial, "wx", 0o644);
     await pipeline(verifyContent(content, stored), handle.createWriteStream());
     renameSync(partial, file);

@@ -1,6 +1,6 @@
 import { formatColumns } from "./help.ts";
 
-/** The timezone of this machine. */
+/** Returns the timezone of this machine. */
 export function getLocalTimezone(): string {
   return new Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
@@ -19,13 +19,13 @@ export function formatTime(time: string, timeZone: string): string {
     second: "2-digit",
     timeZoneName: "short",
   });
-  const part = Object.fromEntries(format.formatToParts(new Date(time)).map(({ type, value }) => [type, value]));
-  const { weekday, year, month, day, hour, minute, second, timeZoneName } = part;
+  const parts = Object.fromEntries(format.formatToParts(new Date(time)).map(({ type, value }) => [type, value]));
+  const { weekday, year, month, day, hour, minute, second, timeZoneName } = parts;
   const seconds = second === "00" ? "" : `:${second}`;
   return `${weekday} ${year}-${month}-${day} ${hour}:${minute}${seconds} ${timeZoneName}`;
 }
 
-/** Each slot in the schedule's timezone, and also in the local one if it differs. */
+/** Formats each slot in the schedule's timezone, and also in the local one if it differs. */
 export function formatSlots(slots: readonly string[], timezone: string): string[] {
   const localZone = getLocalTimezone();
   if (localZone === timezone) return slots.map((time) => `  ${formatTime(time, timezone)}`);

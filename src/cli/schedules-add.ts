@@ -34,12 +34,12 @@ export const schedulesAdd: CommandSpec = {
     overlap: {
       placeholder: "WHAT",
       choices: overlapPolicies,
-      description: `if the previous run is still active: ${overlapPolicies.join(", ")} (default skip)`,
+      description: `if the previous run is still active: ${overlapPolicies.join(", ")} (default: skip)`,
     },
     "catch-up": {
       placeholder: "WHAT",
       choices: catchUpPolicies,
-      description: `after missed slots: ${catchUpPolicies.join(", ")} (default none)`,
+      description: `after missed slots: ${catchUpPolicies.join(", ")} (default: none)`,
     },
     "resume-session": { description: "each run continues the session of the previous one" },
     attended: { description: "send its questions to the inbox" },
@@ -53,7 +53,7 @@ type Body = Parameters<ApiClient["schedules"]["create"]>[0];
 
 async function addSchedule(input: CommandInput): Promise<number> {
   const { options, positionals, extraOptions } = input;
-  const [agent_name, name] = positionals as [string, string]; // safe: the arity is two
+  const [agent_name, name] = positionals as [string, string]; // The arity is two.
   const [cron, every, prompt] = [readText(options, "cron"), readText(options, "every"), readText(options, "prompt")];
   if ((cron === undefined) === (every === undefined))
     throw usageError("Pass either --cron EXPR or --every TIME.", "schedules add", "--cron");

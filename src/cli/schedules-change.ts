@@ -7,10 +7,10 @@ import { formatTime } from "./schedule-times.ts";
 import { toHintId } from "./short-ids.ts";
 import { findDroverCommand } from "./drover-command.ts";
 
-const base = { placeholders: "SCHEDULE", arity: [1, 1], options: {} } as const;
+const commonSpec = { placeholders: "SCHEDULE", arity: [1, 1], options: {} } as const;
 
 export const schedulesRun: CommandSpec = {
-  ...base,
+  ...commonSpec,
   name: "schedules run",
   summary: "run a schedule now, regardless of its times and overlap policy",
   examples: [["drover schedules run nightly", "prints the run's id"]],
@@ -24,7 +24,7 @@ export const schedulesRun: CommandSpec = {
 };
 
 export const schedulesEnable: CommandSpec = {
-  ...base,
+  ...commonSpec,
   name: "schedules enable",
   summary: "resume a disabled schedule from its next slot",
   examples: [["drover schedules enable nightly", "does not run missed slots"]],
@@ -32,7 +32,7 @@ export const schedulesEnable: CommandSpec = {
 };
 
 export const schedulesDisable: CommandSpec = {
-  ...base,
+  ...commonSpec,
   name: "schedules disable",
   summary: "pause a schedule; its history lists the skipped slots",
   examples: [["drover schedules disable nightly", "active runs continue"]],
@@ -40,7 +40,7 @@ export const schedulesDisable: CommandSpec = {
 };
 
 export const schedulesRemove: CommandSpec = {
-  ...base,
+  ...commonSpec,
   name: "schedules remove",
   summary: "delete a schedule; its runs are kept",
   examples: [["drover schedules remove nightly", "if its agent's file defines it, remove it there"]],

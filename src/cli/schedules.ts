@@ -69,7 +69,7 @@ function toUntruncatedCell(value: string): Cell {
   return { shown: value, piped: value };
 }
 
-/** A slot and its outcome: relative on a terminal, in the schedule's timezone in a pipe. */
+/** Creates a cell for a slot and its outcome. The time is relative on a terminal, and in the schedule's timezone in a pipe. */
 function toSlotCell(slot: string, timezone: string, now: Date, outcome = ""): Cell {
   return {
     shown: `${outcome === "" && Date.parse(slot) <= now.getTime() ? "now" : formatAge(slot, now)} ${outcome}`.trimEnd(),
@@ -118,9 +118,9 @@ function describeTiming({ cron, every, timezone }: Schedule): string {
   return cron === null ? `every ${every}` : `${cron} ${timezone}`;
 }
 
-/** The status of the slot's run, or why the slot was skipped. */
+/** Describes the status of the slot's run, or why the slot was skipped. */
 function describeOutcome({ outcome, why, manual, run_status, run_reason }: Slot): string {
   if (outcome === "skipped") return `skipped: ${why}`;
-  const status = run_status ?? "fired (its run has been deleted)";
-  return `${status}${run_reason ? ` (${run_reason})` : ""}${manual ? ", by hand" : ""}`;
+  const status = run_status ?? "submitted (its run has been deleted)";
+  return `${status}${run_reason ? ` (${run_reason})` : ""}${manual ? ", started manually" : ""}`;
 }

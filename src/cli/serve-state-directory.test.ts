@@ -13,9 +13,9 @@ import { createHttpPort } from "../wire/http-port.ts";
 import { connect } from "./connect.ts";
 import { readListenAddress, serveStateDirectory } from "./serve-state-directory.ts";
 
-const closing: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
+  for (const cleanUp of cleanups.splice(0).toReversed()) await cleanUp();
 });
 
 function createInput(cwd: string) {
@@ -28,9 +28,9 @@ async function serveIn(cwd: string) {
   return serveStateDirectory(input, await findProject(input.env, cwd), { host: "127.0.0.1", port: 0 });
 }
 
-function folder(): string {
+function createDirectory(): string {
   const cwd = mkdtempSync(join(tmpdir(), "drover-serve-"));
-  closing.push(() => rmSync(cwd, { recursive: true, force: true }));
+  cleanups.push(() => rmSync(cwd, { recursive: true, force: true }));
   return cwd;
 }
 
@@ -46,8 +46,8 @@ async function registerIn(cwd: string) {
   }
 }
 
-it("tells runners its record id and the file size limit of drover.yaml", async () => {
-  const cwd = folder();
+it("tells runners the id of its record and the file size limit of drover.yaml", async () => {
+  const cwd = createDirectory();
   const first = await registerIn(cwd);
   expect(first).toMatchObject({ store_id: first.id, max_file_bytes: 50 * 1024 * 1024 });
   writeFileSync(join(cwd, "drover.yaml"), "files:\n  max_file_mb: 200\n");
@@ -55,16 +55,16 @@ it("tells runners its record id and the file size limit of drover.yaml", async (
 });
 
 it("uses the agents, public URLs and profiles that drover.yaml names", async () => {
-  const cwd = folder();
-  for (const each of ["defs", "offers", "below"]) mkdirSync(join(cwd, each));
+  const cwd = createDirectory();
+  for (const name of ["defs", "offers", "below"]) mkdirSync(join(cwd, name));
   writeFileSync(join(cwd, "defs", "a.yaml"), "name: configured\ncommand: ls\n");
-  writeFileSync(join(cwd, "offers", "mine.json"), '{ "type": "procedural" }');
+  writeFileSync(join(cwd, "offers", "own.json"), '{ "type": "procedural" }');
   writeFileSync(
     join(cwd, "drover.yaml"),
     "agents: defs\nprofiles: offers\npublic_urls: [https://drover.example]\nisolation: group\n",
   );
   const coordinator = await serveIn(cwd);
-  closing.push(() => coordinator.stop());
+  cleanups.push(() => coordinator.stop());
   const request = { path: "/agents", method: "GET", headers: { authorization: `Bearer ${coordinator.adminToken}` } };
   const { status, text } = await rawCall(coordinator.url, {
     ...request,
@@ -76,31 +76,35 @@ it("uses the agents, public URLs and profiles that drover.yaml names", async () 
   const { config } = await findProject({ DROVER_TRUST: cwd }, join(cwd, "below"));
   const directories = findProfileDirectories(join(cwd, "below"), config, false, {});
   expect(directories[0]).toBe(join(cwd, "offers"));
-  const found = await openProfiles({
-    names: ["mine"],
+  const opened = await openProfiles({
+    names: ["own"],
     directories,
     isolation: config.isolation,
     env: {},
     onNotice: () => undefined,
   });
-  expect(found.profiles).toMatchObject([{ loaded: { name: "mine", profile: { isolation: "group" } } }]);
-  await found.stop();
+  expect(opened.profiles).toMatchObject([{ loaded: { name: "own", profile: { isolation: "group" } } }]);
+  await opened.stop();
   expect(() => findProfileDirectories(cwd, { profiles: join(cwd, "none") }, false, {})).toThrow(
     expect.objectContaining({ code: "DROVER-CFG-004", field: "profiles" }),
   );
 });
 
 it("deletes records that are older than the retention in drover.yaml", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   writeFileSync(join(cwd, "drover.yaml"), "retention:\n  runs_days: 0.001\n");
-  const hourAgo = () => new Date(Date.now() - 3_600_000);
-  const past = await openStore({ directory: recordDirectory(join(cwd, "state")), now: hourAgo, createIfMissing: true });
+  const anHourAgo = () => new Date(Date.now() - 3_600_000);
+  const store = await openStore({
+    directory: recordDirectory(join(cwd, "state")),
+    now: anHourAgo,
+    createIfMissing: true,
+  });
   // The newest run is kept regardless of its age.
-  const [old] = await recordRuns(past, 2);
-  await past.close();
+  const [oldRun] = await recordRuns(store, 2);
+  await store.close();
   const coordinator = await serveIn(cwd);
-  closing.push(() => coordinator.stop());
-  await expect.poll(() => coordinator.store.read.run(old!)).toBeNull();
+  cleanups.push(() => coordinator.stop());
+  await expect.poll(() => coordinator.store.read.run(oldRun!)).toBeNull();
 });
 
 it.each(["up", "coordinator"] as const)("refers to the help of %s after a wrong port", (command) => {
@@ -110,20 +114,22 @@ it.each(["up", "coordinator"] as const)("refers to the help of %s after a wrong 
 });
 
 it("refuses a second coordinator in the same state directory, and keeps the first one's announcement", async () => {
-  const cwd = folder();
-  const served = await Promise.allSettled([serveIn(cwd), serveIn(cwd), serveIn(cwd)]);
-  const first = served.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
-  const refused = served.flatMap((one) => (one.status === "rejected" ? [one.reason as { code: string }] : []));
-  expect([first.length, refused.map(({ code }) => code)]).toEqual([1, ["DROVER-STA-011", "DROVER-STA-011"]]);
-  closing.push(() => first[0]?.stop());
+  const cwd = createDirectory();
+  const attempts = await Promise.allSettled([serveIn(cwd), serveIn(cwd), serveIn(cwd)]);
+  const coordinators = attempts.flatMap((attempt) => (attempt.status === "fulfilled" ? [attempt.value] : []));
+  const errors = attempts.flatMap((attempt) =>
+    attempt.status === "rejected" ? [attempt.reason as { code: string }] : [],
+  );
+  expect([coordinators.length, errors.map(({ code }) => code)]).toEqual([1, ["DROVER-STA-011", "DROVER-STA-011"]]);
+  cleanups.push(() => coordinators[0]?.stop());
   await expect(serveIn(cwd)).rejects.toThrow("still starting");
   expect((await connect(createInput(cwd))).client).toBeNull();
-  first[0]?.announce();
+  coordinators[0]?.announce();
   const { client } = await connect(createInput(cwd));
-  expect(client?.url).toBe(first[0]?.url);
-  await expect(serveIn(cwd)).rejects.toThrow(`at ${first[0]?.url} (process ${process.pid})`);
+  expect(client?.url).toBe(coordinators[0]?.url);
+  await expect(serveIn(cwd)).rejects.toThrow(`at ${coordinators[0]?.url} (process ${process.pid})`);
 
-  await first[0]?.stop();
+  await coordinators[0]?.stop();
   expect((await connect(createInput(cwd))).client).toBeNull();
   await (await serveIn(cwd)).stop();
 });

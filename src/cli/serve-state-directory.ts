@@ -18,18 +18,18 @@ import { write } from "./io.ts";
 import { type CommandInput, readList, type OptionSpec, readText, usageError } from "./options.ts";
 
 export const serveOptions: Record<string, OptionSpec> = {
-  port: { placeholder: "N", description: "port to listen on (default 8765; 0 for any free port)" },
-  host: { placeholder: "H", description: "address to listen on (default 127.0.0.1; others require authentication)" },
+  port: { placeholder: "N", description: "port to listen on (default: 8765; 0 for any free port)" },
+  host: { placeholder: "H", description: "address to listen on (default: 127.0.0.1; others require authentication)" },
   "public-url": {
     placeholder: "URL",
     repeat: true,
-    description: "a URL by which clients reach it, in addition to loopback",
+    description: "a URL at which clients reach the coordinator, in addition to loopback",
   },
   agents: { placeholder: "DIR", description: "directory of agent files (default: ./agents if it exists)" },
   ...acceptOption,
 };
 
-/** Long enough for a database that is started at the same time. */
+/** How long to wait for an unreachable database. This is enough for one that is started at the same time. */
 const databaseWaitMs = 30_000;
 
 interface ServedCoordinator extends Coordinator {
@@ -50,13 +50,13 @@ interface ListenAddress {
 export async function serveStateDirectory(
   input: CommandInput,
   project: Project,
-  listen: ListenAddress,
+  address: ListenAddress,
 ): Promise<ServedCoordinator> {
   const { stateDirectory } = project.locations;
   const lock = lockCoordinator(recordDirectory(stateDirectory));
   if (lock === null) throw alreadyServed(stateDirectory);
   try {
-    return await serveLocked(input, project, listen, lock);
+    return await serveLocked(input, project, address, lock);
   } catch (error) {
     lock.release();
     throw error;
@@ -66,7 +66,7 @@ export async function serveStateDirectory(
 async function serveLocked(
   input: CommandInput,
   project: Project,
-  listen: ListenAddress,
+  address: ListenAddress,
   lock: CoordinatorLock,
 ): Promise<ServedCoordinator> {
   const { stateDirectory } = project.locations;
@@ -80,7 +80,7 @@ async function serveLocked(
     databaseWaitMs,
     onDatabaseUnreachable: ({ message }) =>
       write(2, `drover: ${message} Waiting for it for up to ${databaseWaitMs / 1000} s.\n`),
-    ...listen,
+    ...address,
     socket: chooseSocketPath(recordDirectory(stateDirectory), input.env),
     agentsDirectory: agents,
     agentGate: agents === null ? null : createGateFor(input, project)(agents),
@@ -125,12 +125,12 @@ async function serveLocked(
   };
 }
 
-/** The advice of an error that the operator can fix. */
+/** Returns the next step of an error that the operator can fix. */
 function describeNext(error: unknown): string {
   return error instanceof HostError && error.next ? ` ${error.next}` : "";
 }
 
-/** The run of a killed `drover run` appears to be running for at most this long. */
+/** How often to sweep. The run of a killed `drover run` appears to be running for at most this long. */
 const sweepEveryMs = 5000;
 
 /** Finishes the runs of killed commands, now and at regular intervals. */
@@ -146,7 +146,7 @@ function startSweeping(input: CommandInput, project: Project, port: RunnerPort):
   };
   const sweep = async (): Promise<void> => {
     const deadRunners = findDeadRunners(stateDirectory);
-    // Loaded late: a coordinator does not otherwise need the code that executes runs.
+    // Import this only now: a coordinator does not otherwise need the code that executes runs.
     if (deadRunners.length > 0)
       await (await import("../compose/sweep-short-lived.ts")).sweepShortLived(deadRunners, options);
   };

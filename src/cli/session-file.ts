@@ -20,7 +20,7 @@ export function readSessionFile(workspace: string): string | null {
     throw unusableFile(file, code === "ELOOP" ? "it is a symbolic link" : `it cannot be read (${code})`, cause);
   }
   try {
-    if (!fstatSync(fd).isFile()) throw unusableFile(file, "it is not a file");
+    if (!fstatSync(fd).isFile()) throw unusableFile(file, "it is not a regular file");
     const bytes = Buffer.alloc(100);
     const text = bytes.toString("utf8", 0, readSync(fd, bytes)).trim();
     if (sessionIdPattern.test(text)) return text;

@@ -31,7 +31,7 @@ export const sessionsFork: CommandSpec = {
   run: (input) => continueSession(input, "fork"),
 };
 
-/** Submits an ordinary run of the session's agent. */
+/** Submits a run of the session's agent that continues the session or a copy of it. */
 async function continueSession(input: CommandInput, mode: "resume" | "fork"): Promise<number> {
   const [id, ...extraArguments] = [...input.positionals, ...(input.rest ?? [])];
   if (!id) throw usageError(`Specify the session to ${mode}.`, `sessions ${mode}`, "SESSION");

@@ -142,7 +142,7 @@ function toVersionCells({ run_id, mode, status, parent }: SessionVersion): Cell[
 async function deleteSessions(input: CommandInput): Promise<number> {
   const deleted = await withRecord(input, async (client) => {
     const ids: string[] = [];
-    // Finds all sessions before it deletes the first, so that a wrong id deletes nothing.
+    // Find all sessions before the first is deleted, so that a wrong id deletes nothing.
     for (const query of input.positionals) ids.push((await findSession(client, query)).session_id);
     for (const session_id of ids) {
       await client.sessions.remove(session_id);

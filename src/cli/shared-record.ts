@@ -6,8 +6,8 @@ import type { Environment } from "../model/environment.ts";
 import { tryWrite } from "./io.ts";
 
 /**
- * Prints a note if the directory looks like a project, because it has profiles, but has no record of its own, because it
- * has neither drover.yaml nor a repository.
+ * Prints a note if the directory looks like a project but shares the user's record. This is the case if it has profiles,
+ * but neither drover.yaml nor a repository.
  */
 export function noteSharedRecord(directory: string, env: Environment): void {
   const userDirectory = userStateDirectory(env);
@@ -16,6 +16,6 @@ export function noteSharedRecord(directory: string, env: Environment): void {
   if (stateDirectory !== userWideStateDirectory(userDirectory)) return;
   tryWrite(
     2,
-    "drover: This directory is not a project (no drover.yaml, no git repository), so it shares your user's record. To make it one: touch drover.yaml\n",
+    "drover: This directory is not a project (no drover.yaml, no git repository), so it shares your user's record. To make it a project: touch drover.yaml\n",
   );
 }

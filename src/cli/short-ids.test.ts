@@ -8,15 +8,15 @@ it("shortens ids to their last 8 characters, because ids created in the same min
 });
 
 it("keeps enough characters to tell the ids of a list apart, and never starts a short id with a dash", () => {
-  const alike = ["01a1ef80-a470-744f-9b1e-2fafc1d6b999", "01a1ef80-a470-744f-9b1e-3fafc1d6b999", ids[0]!];
-  expect(alike.map(createIdShortener(alike))).toEqual(["2fafc1d6b999", "3fafc1d6b999", "2fafc1d6b999"]);
-  const alikeLonger = ["01a1ef80-a470-744f-9b1e-2fafc1d6b999", "01a1ef80-a470-744f-9b1f-2fafc1d6b999"];
-  expect(alikeLonger.map(createIdShortener(alikeLonger))).toEqual(["e-2fafc1d6b999", "f-2fafc1d6b999"]);
+  const similarIds = ["01a1ef80-a470-744f-9b1e-2fafc1d6b999", "01a1ef80-a470-744f-9b1e-3fafc1d6b999", ids[0]!];
+  expect(similarIds.map(createIdShortener(similarIds))).toEqual(["2fafc1d6b999", "3fafc1d6b999", "2fafc1d6b999"]);
+  const moreSimilarIds = ["01a1ef80-a470-744f-9b1e-2fafc1d6b999", "01a1ef80-a470-744f-9b1f-2fafc1d6b999"];
+  expect(moreSimilarIds.map(createIdShortener(moreSimilarIds))).toEqual(["e-2fafc1d6b999", "f-2fafc1d6b999"]);
 });
 
 it("shortens the ids of browser tokens and of schedules in an agent's file", () => {
-  const others = [`${ids[0]}.${ids[1]}`, "agent-5d41402abc4b2a76b9719d911017c592"];
-  expect(others.map(createIdShortener(others))).toEqual(["146054fd", "1017c592"]);
+  const otherIds = [`${ids[0]}.${ids[1]}`, "agent-5d41402abc4b2a76b9719d911017c592"];
+  expect(otherIds.map(createIdShortener(otherIds))).toEqual(["146054fd", "1017c592"]);
 });
 
 it("keeps names complete", () => {

@@ -22,7 +22,7 @@ function isDistinct(ids: readonly string[], length: number): boolean {
   return new Set(ids.map((id) => id.slice(-length))).size === ids.length;
 }
 
-/** An id in a hint on stderr: short on a terminal, complete in a file or pipe. */
+/** Converts an id for a hint on stderr: short on a terminal, complete in a file or pipe. */
 export function toHintId(id: string): string {
   return isTerminal(2) ? createIdShortener([id])(id) : id;
 }

@@ -66,7 +66,7 @@ async function showState(input: CommandInput): Promise<number> {
   return 0;
 }
 
-/** Returns why the state is in this directory. */
+/** Explains why the state is in this directory. */
 export function explainLocation(
   { stateDirectory, configFile, repository }: Locations,
   env: CommandInput["env"],
@@ -144,7 +144,7 @@ function measureSize(path: string): number {
     if (!stats.isDirectory()) return stats.size;
     return readdirSync(path).reduce((sum, name) => sum + measureSize(join(path, name)), 0);
   } catch (error) {
-    // Deleted since, for example by a finishing run, or not readable.
+    // The file was deleted in the meantime, for example by a finishing run, or cannot be read.
     if (error instanceof Error && "code" in error) return 0;
     throw error;
   }

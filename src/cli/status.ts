@@ -45,8 +45,8 @@ async function readCoordinator(client: ApiClient): Promise<Status["coordinator"]
   return { url: client.url, version, engine, started_at, subject, role };
 }
 
-/** Reads the record without a coordinator. A missing record is not worth a hint here. */
+/** Reads the record without a coordinator. Prints no hint if the record is missing. */
 function readRecordedActivity(input: CommandInput): Promise<Activity | null> {
-  const quiet: CommandInput = { ...input, options: { ...input.options, quiet: true } };
-  return withRecord(quiet, (client) => readActivity(client, false));
+  const quietInput: CommandInput = { ...input, options: { ...input.options, quiet: true } };
+  return withRecord(quietInput, (client) => readActivity(client, false));
 }

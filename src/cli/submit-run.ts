@@ -8,7 +8,7 @@ import { write } from "./io.ts";
 import { findAmbiguousOptions } from "./ambiguous-options.ts";
 import { type CommandInput, type OptionSpec, readSeconds, readText, usageError } from "./options.ts";
 import { withRetries } from "./with-retries.ts";
-import { readParameters, seeParameters } from "./run-parameters.ts";
+import { readParameters, parametersHelp } from "./run-parameters.ts";
 import { shellQuote } from "./shell-quote.ts";
 
 /** Options of every command that starts a run. */
@@ -26,7 +26,7 @@ export const submitOptions: Record<string, OptionSpec> = {
 export interface SubmittedRun {
   run: Run;
   type: FlatAgent["type"] | null;
-  /** The command that resumes its session, if it is not `drover sessions resume`. */
+  /** The command that resumes the run's session, if it is not `drover sessions resume`. */
   resume?: string;
 }
 
@@ -43,15 +43,15 @@ type RunTarget = Pick<Submission, "agent_name" | "mode" | "session_id" | "fork_a
 
 /** Whether the agent's schema refuses the parameters, here or at the coordinator. */
 export function isParameterError(error: unknown): error is RequestError {
-  return error instanceof RequestError && (error.code.startsWith("DROVER-PAR-") || error.next === seeParameters);
+  return error instanceof RequestError && (error.code.startsWith("DROVER-PAR-") || error.next === parametersHelp);
 }
 
-/** Replaces a next step that is meant for callers of the API. */
+/** Adds the command that shows the agent's parameters. It replaces a next step that is meant for callers of the API. */
 export function withAgentCommand(error: RequestError, agent_name: string, example = ""): RequestError {
   const { code, message, field, cause, next } = error;
   const command = `See \`drover run ${shellQuote(agent_name)} --help\`.${example && ` For example: ${example}`}`;
   const isSpecific =
-    code !== "DROVER-PAR-001" && next !== undefined && next !== seeParameters && !next.includes("GET /docs");
+    code !== "DROVER-PAR-001" && next !== undefined && next !== parametersHelp && !next.includes("GET /docs");
   return new RequestError({
     code,
     message,
@@ -79,7 +79,7 @@ async function submit(client: ApiClient, input: CommandInput, target: RunTarget)
       write(2, `drover: warning: ${warning}\n`);
   const projectDirectory = readText(options, "project-dir");
   const priority = readText(options, "priority");
-  // Always set, so that retrying a submission whose answer was lost does not create a second run.
+  // The key is always set, so that retrying a submission whose response was lost does not create a second run.
   const key = readText(options, "idempotency-key") ?? randomUUID();
   const parent = env["DROVER_RUN_ID"];
   const request: Submission = {
@@ -96,7 +96,7 @@ async function submit(client: ApiClient, input: CommandInput, target: RunTarget)
   const run = await withRetries(
     () => client.submit(request),
     () => {
-      if (!options["quiet"]) write(2, `drover: ${client.url} did not answer; retrying for up to 30 s\n`);
+      if (!options["quiet"]) write(2, `drover: ${client.url} does not respond; retrying for up to 30 s\n`);
     },
   );
   return { run, type: agent?.type ?? null };

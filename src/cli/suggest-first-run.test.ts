@@ -1,24 +1,24 @@
 import { expect, it } from "vitest";
 import { suggestFirstRun } from "./suggest-first-run.ts";
 
-const agent = (name: string, more: Partial<Parameters<typeof suggestFirstRun>[0][number]> = {}) => ({
+const agent = (name: string, overrides: Partial<Parameters<typeof suggestFirstRun>[0][number]> = {}) => ({
   name,
   type: "procedural" as const,
   runner_id: "r1",
-  ...more,
+  ...overrides,
 });
 
-it("suggests echo if it is offered", () => {
+it("suggests echo if a runner offers it", () => {
   expect(suggestFirstRun([agent("crawl"), agent("echo")])).toBe('drover run echo --message "Hello World"');
 });
 
-it("suggests another agent with its required parameters otherwise", () => {
+it("otherwise suggests another agent with its required parameters", () => {
   const parameters_schema = { type: "object", required: ["url", "depth"] };
   expect(suggestFirstRun([agent("crawl", { parameters_schema })])).toBe("drover run crawl --url ... --depth ...");
   expect(suggestFirstRun([agent("parrot", { type: "autonomous" })])).toBe('drover run parrot --prompt "..."');
 });
 
-it("suggests nothing that no runner offers", () => {
+it("suggests no agent that no runner offers", () => {
   expect(suggestFirstRun([])).toBe(null);
   expect(suggestFirstRun([agent("echo", { runner_id: null })])).toBe(null);
 });

@@ -3,10 +3,10 @@ import { findDroverCommand } from "./drover-command.ts";
 
 type OfferedAgent = Pick<FlatAgent, "name" | "type" | "runner_id" | "parameters_schema">;
 
-/** A `drover run` command for a newcomer to try, with an agent that a runner offers. Returns null if no runner offers an agent. */
+/** Suggests a `drover run` command for a newcomer to try. Returns null if no runner offers an agent. */
 export function suggestFirstRun(agents: readonly OfferedAgent[]): string | null {
-  const offered = agents.filter(({ runner_id }) => runner_id !== null);
-  const agent = offered.find(({ name }) => name === "echo") ?? offered[0];
+  const offeredAgents = agents.filter(({ runner_id }) => runner_id !== null);
+  const agent = offeredAgents.find(({ name }) => name === "echo") ?? offeredAgents[0];
   if (!agent) return null;
   if (agent.name === "echo") return `${findDroverCommand()} run echo --message "Hello World"`;
   const parameterOptions = listRequiredParameters(agent.parameters_schema).map((name) => ` --${name} ...`);

@@ -11,7 +11,7 @@ import { createRedactor } from "../redact/redactor.ts";
 
 /**
  * Cleans up after a Drover process that was killed: kills the remaining processes of its commands and records the
- * commands as interrupted, so that no run stays "running" forever.
+ * commands as interrupted, so that no run keeps the status "running" forever.
  */
 export async function sweepInterrupted(store: SqliteStore, stateDirectory: string): Promise<void> {
   const interrupted = await findInterruptedExecs(store);
@@ -21,7 +21,7 @@ export async function sweepInterrupted(store: SqliteStore, stateDirectory: strin
   await sweepSockets(runsDirectory(stateDirectory));
 }
 
-/** Interrupted `exec` runs: their only execution has the id of the run. A coordinator finishes all others. */
+/** Finds interrupted `exec` runs, whose only execution has the id of the run. A coordinator finishes all other runs. */
 async function findInterruptedExecs(store: SqliteStore): Promise<Execution[]> {
   return (await findInterruptedExecutions(store)).filter(({ run_id, start }) => run_id === start.execution_id);
 }
@@ -29,16 +29,16 @@ async function findInterruptedExecs(store: SqliteStore): Promise<Execution[]> {
 async function finishInterrupted(
   store: SqliteStore,
   { run_id, attempt, start }: Execution,
-  runs: string,
+  directory: string,
 ): Promise<void> {
   const at = new Date().toISOString();
-  const [appended] = await store.apply([{ op: "append_events", run_id, attempt, events: [] }]);
+  const [appendResult] = await store.apply([{ op: "append_events", run_id, attempt, events: [] }]);
   const message = `The Drover process that ran this command (${start.owner.pid} on ${start.owner.host}) died before the command ended.`;
   const events: RunEvent[] = [];
   const redactor = createRedactor({ variables: process.env });
   await recoverNested(
     {
-      runsDirectory: runs,
+      runsDirectory: directory,
       run_id,
       attempt,
       owner: start.owner,
@@ -56,7 +56,7 @@ async function finishInterrupted(
       run_id,
       attempt,
       at,
-      events: events.map((event, index) => ({ n: appended.last_n + 1 + index, at, event })),
+      events: events.map((event, index) => ({ n: appendResult.last_n + 1 + index, at, event })),
       result: {
         type: "result",
         status: "failed",

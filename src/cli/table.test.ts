@@ -10,7 +10,7 @@ const rows = [
   [{ id: "build-machine-number-1" }, "日本語の要約は幅が二倍である", toTimeCell("2026-11-19T12:00:00Z", now), ""],
 ];
 
-it("cuts only the widest text column to the width of the terminal, and never an id", () => {
+it("truncates only the widest text column to fit the terminal, and never an id", () => {
   expect(formatTable(header, rows, 60)).toEqual([
     "ID                      SUMMARY                AGE     TAG",
     "c1d6b999                a summary that is mu…  1h ago  short",
@@ -18,12 +18,12 @@ it("cuts only the widest text column to the width of the terminal, and never an 
   ]);
 });
 
-it("leaves a table that fits unchanged, and keeps 8 columns of text in one that cannot fit", () => {
+it("keeps a table that fits unchanged, and never makes a text column narrower than 8 characters", () => {
   expect(formatTable(["ID", "SUMMARY"], [[{ id }, "ok"]], 60)).toEqual(["ID        SUMMARY", "c1d6b999  ok"]);
   expect(formatTable(header, rows, 5)[1]).toBe("c1d6b999                a summa…  1h ago  short");
 });
 
-it("leaves out optional columns on a terminal that is too narrow for all", () => {
+it("leaves out optional columns on a terminal that is too narrow for all columns", () => {
   expect(formatTable(header, rows, 45, ["TAG", "AGE"])[1]).toBe("c1d6b999                a summary th…  1h ago");
   expect(formatTable(header, rows, 35, ["TAG", "AGE"])[1]).toBe("c1d6b999                a summary …");
   expect(formatTable(header, rows, 60, ["TAG", "AGE"])[0]).toContain("TAG");

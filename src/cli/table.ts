@@ -4,22 +4,23 @@ import { createStyleFor, type Style } from "./terminal/style.ts";
 import { truncateToWidth, measureWidth } from "./terminal/text-width.ts";
 
 /**
- * One field of a table. A string is text, which a narrow terminal may cut. An `id` is shortened on a terminal as far as the
- * ids of the table stay distinct. Other cells differ between a terminal (`shown`) and a pipe (`piped`), and are never cut.
+ * One field of a table. A string is text, which may be truncated on a narrow terminal. An `id` is shortened on a terminal as
+ * far as the ids of the table stay distinct. Other cells differ between a terminal (`shown`) and a pipe (`piped`), and are
+ * never truncated.
  */
 export type Cell = string | { id: string } | { shown: string; piped: string; tone?: Tone };
 export type Tone = keyof Style;
 
 /**
  * Writes an aligned table to a terminal, and tab-separated lines with complete values otherwise. If the terminal is too
- * narrow for all columns, leaves out `optional` columns, in the order of that list.
+ * narrow for all columns, leaves out the optional columns, in the order of that list.
  */
 export function writeTable(
   header: readonly string[],
   rows: readonly (readonly Cell[])[],
-  optional: readonly string[] = [],
+  optionalColumns: readonly string[] = [],
 ): void {
-  const lines = isTerminal(1) ? formatTable(header, rows, undefined, optional) : rows.map(formatPipedRow);
+  const lines = isTerminal(1) ? formatTable(header, rows, undefined, optionalColumns) : rows.map(formatPipedRow);
   for (const line of lines) write(1, `${line}\n`);
 }
 
@@ -33,7 +34,7 @@ export function formatTable(
   header: readonly string[],
   rows: readonly (readonly Cell[])[],
   maxWidth = process.stdout.columns || 120,
-  optional: readonly string[] = [],
+  optionalColumns: readonly string[] = [],
 ): string[] {
   const style = createStyleFor(1, process.env);
   const ids = rows.flat().flatMap((cell) => (typeof cell !== "string" && "id" in cell ? [cell.id] : []));
@@ -43,19 +44,19 @@ export function formatTable(
     Math.max(measureWidth(title), ...texts.map((row) => measureWidth(row[column] ?? ""))),
   );
   const canShrink = header.map((_, column) => rows.every((row) => typeof (row[column] ?? "") === "string"));
-  if (!shrinkColumns(widths, canShrink, maxWidth) && optional.length > 0) {
-    const dropped = header.indexOf(optional[0]!);
-    const others = <T>(row: readonly T[]): T[] => row.filter((_, column) => column !== dropped);
-    return formatTable(others(header), rows.map(others), maxWidth, optional.slice(1));
+  if (!shrinkColumns(widths, canShrink, maxWidth) && optionalColumns.length > 0) {
+    const droppedColumn = header.indexOf(optionalColumns[0]!);
+    const dropColumn = <T>(row: readonly T[]): T[] => row.filter((_, column) => column !== droppedColumn);
+    return formatTable(dropColumn(header), rows.map(dropColumn), maxWidth, optionalColumns.slice(1));
   }
   const formatRow = (row: readonly string[], paint: (text: string, column: number) => string): string => {
     const lastColumn = row.findLastIndex((text) => text !== "");
     return row
       .slice(0, lastColumn + 1)
       .map((text, column) => {
-        const cut = truncateToWidth(text, widths[column]!);
-        const padding = column === lastColumn ? "" : " ".repeat(widths[column]! - measureWidth(cut));
-        return `${paint(cut, column)}${padding}`;
+        const shownText = truncateToWidth(text, widths[column]!);
+        const padding = column === lastColumn ? "" : " ".repeat(widths[column]! - measureWidth(shownText));
+        return `${paint(shownText, column)}${padding}`;
       })
       .join("  ");
   };

@@ -10,7 +10,7 @@ import { createStyleFor } from "./terminal/style.ts";
 
 /** Asks the questions of a run at the terminal of the command that follows it. */
 export interface TerminalQuestions {
-  event(stored: StoredEvent): void;
+  onEvent(stored: StoredEvent): void;
   /** Writes other output above the question. */
   writeAbove(write: () => void): void;
   close(): void;
@@ -21,9 +21,9 @@ export function askAtTerminal(
   { run_id, agent_name }: Run,
   env: Environment,
 ): TerminalQuestions {
-  const size = () => ({ columns: Math.max(process.stderr.columns || 80, 20), rows: process.stderr.rows || 24 });
+  const getSize = () => ({ columns: Math.max(process.stderr.columns || 80, 20), rows: process.stderr.rows || 24 });
   const print = (text: string): void => draw(2, text);
-  const screen = createScreen(print, size);
+  const screen = createScreen(print, getSize);
   let keyboard: Keyboard | null = null;
   const questionPrompt = createQuestionPrompt({
     agent: agent_name,
@@ -41,7 +41,7 @@ export function askAtTerminal(
         if (key.name === "interrupt") process.kill(process.pid, "SIGINT");
         else questionPrompt.handle(key);
       });
-    screen.setLive(questionPrompt.show(size().columns) ?? { rows: [], cursor: null });
+    screen.setLiveArea(questionPrompt.show(getSize().columns) ?? { rows: [], cursor: null });
     if (!questionPrompt.isAsking) closeKeyboard();
   }
 
@@ -51,7 +51,7 @@ export function askAtTerminal(
   }
 
   return {
-    event({ event }) {
+    onEvent({ event }) {
       if (event.type === "permission_request") questionPrompt.ask({ run_id, ...event });
       else if (event.type === "permission_decision") questionPrompt.onDecision(event);
     },

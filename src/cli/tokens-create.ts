@@ -25,7 +25,7 @@ export const tokensCreate: CommandSpec = {
   ],
   options: {
     ...tokenOptions,
-    role: { placeholder: "R", choices: tokenRoles, description: `one of ${tokenRoles.join(", ")} (default user)` },
+    role: { placeholder: "R", choices: tokenRoles, description: `one of ${tokenRoles.join(", ")} (default: user)` },
     "expires-in": { placeholder: "TIME", description: "lifetime, such as 12h or 30d (default: no expiry)" },
   },
   run: (input) => create(input, { role: readRole(input), ...readExpiry(input, null) }),
@@ -45,7 +45,7 @@ export const tokensEnrol: CommandSpec = {
   ],
   options: {
     ...tokenOptions,
-    "expires-in": { placeholder: "TIME", description: "how long it can be used, such as 15m or 7d (default 1d)" },
+    "expires-in": { placeholder: "TIME", description: "how long it can be used, such as 15m or 7d (default: 1d)" },
   },
   run: (input) => create(input, { role: "runner", enrolment: true, ...readExpiry(input, "1d") }),
 };
@@ -57,13 +57,16 @@ async function create(input: CommandInput, settings: Omit<NewToken, "subject">):
   const subject = readSubject(input, command);
   const label = readText(options, "label");
   const client = await connectOrFail(input);
-  const created = await client.tokens.create({ ...settings, subject, ...(label ? { label } : {}) });
-  write(1, options["json"] ? toJsonLine(created) : `${created.token}\n`);
+  const token = await client.tokens.create({ ...settings, subject, ...(label ? { label } : {}) });
+  write(1, options["json"] ? toJsonLine(token) : `${token.token}\n`);
   if (options["quiet"]) return 0;
-  const use = enrolment
+  const usageHint = enrolment
     ? `Use it once, on the runner's host: DROVER_API_URL=${client.url} DROVER_ENROLMENT=... drover runner -x PROFILE\n`
     : "";
-  write(2, `The token is not shown again. Revoke it: ${findDroverCommand()} tokens revoke ${created.token_id}\n${use}`);
+  write(
+    2,
+    `The token is not shown again. To revoke it later: ${findDroverCommand()} tokens revoke ${token.token_id}\n${usageHint}`,
+  );
   return 0;
 }
 

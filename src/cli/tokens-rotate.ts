@@ -22,7 +22,7 @@ export const tokensRotate: CommandSpec = {
   options: {
     overlap: {
       placeholder: "TIME",
-      description: "how long the old token stays valid, such as 10m or 1d (default 5m, at most 7d)",
+      description: "how long the old token stays valid, such as 10m or 1d (default: 5m, at most 7d)",
     },
     "at-once": { description: "revoke the old token immediately" },
   },

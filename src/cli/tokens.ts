@@ -13,7 +13,7 @@ import { findDroverCommand } from "./drover-command.ts";
 
 export const tokensList: CommandSpec = {
   name: "tokens list",
-  summary: "list API tokens; the tokens themselves are never shown",
+  summary: "list API tokens, without their secrets",
   placeholders: "",
   arity: [0, 0],
   examples: [
@@ -79,7 +79,7 @@ async function revokeTokens(input: CommandInput): Promise<number> {
     throw usageError("Specify the tokens to revoke, or pass --subject.", "tokens revoke", "TOKEN");
   const client = await connectOrFail(input);
   const ids: string[] = [];
-  // Finds all tokens before it revokes the first, so that a wrong id revokes nothing.
+  // Find all tokens before the first is revoked, so that a wrong id revokes nothing.
   for (const query of positionals) ids.push(await findToken(client, query));
   const revoked = new Set<string>();
   const onRevoked = (token_id: string): void => {
@@ -93,7 +93,7 @@ async function revokeTokens(input: CommandInput): Promise<number> {
     onRevoked,
   );
   if (subject !== undefined) (await client.tokens.revokeSubject(subject)).revoked.forEach(onRevoked);
-  // Revoke this one last, because no request works after that.
+  // Revoke the token of this command last, because no request works after that.
   if (ids.includes("self")) {
     await revokeSelf(client, revoked.size > 0);
     onRevoked("self");

@@ -27,7 +27,7 @@ async function printLink(input: CommandInput): Promise<number> {
   return 0;
 }
 
-/** Puts the code into the fragment, which browsers do not send and proxies do not log. */
+/** Creates the address of a sign-in link. The code is in the fragment, which browsers do not send and proxies do not log. */
 export async function createSignInAddress(client: ApiClient): Promise<string> {
   const { code } = await client.signIn.link();
   return `${client.url.replace(/\/+$/, "")}/ui/${code === null ? "" : `#code=${code}`}`;

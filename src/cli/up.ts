@@ -68,7 +68,7 @@ async function startUp(input: CommandInput): Promise<number> {
         DROVER_STATE_DIR: project.locations.stateDirectory,
       },
     },
-    // Not isolated: the runner forwards signals itself, and isolates its own runs.
+    // The runner needs no isolation: it handles signals itself, and isolates its runs.
     {
       isolation: "none",
       stdin: "pipe",
@@ -83,8 +83,9 @@ async function startUp(input: CommandInput): Promise<number> {
   const announceWhenReady = async (): Promise<void> => {
     const isReady = await waitUntilReady(runner);
     if (isShuttingDown) return;
-    if (!isReady) throw usageError("The runner failed to start; see its messages above.", "up");
-    // Only now: until the runner has registered, a command that found the coordinator would find no agents.
+    if (!isReady)
+      throw usageError("The runner failed to start. Fix the problem that its messages above describe.", "up");
+    // Announce the coordinator only now: before the runner has registered, commands would find no agents.
     coordinator.announce();
     if (input.options["quiet"]) return;
     const { items } = await createLocalClient(coordinator, trustTypes).agents.list();
@@ -95,7 +96,7 @@ async function startUp(input: CommandInput): Promise<number> {
     const client = createClient({ url: address, displayUrl, token, allowHttp: true });
     write(2, `\nDashboard: ${await createSignInAddress(client)}\n`);
   };
-  // Handles signals from the start, because nothing else would stop the runner.
+  // Handle signals from the start, because nothing else would stop the runner.
   const shutdown = waitForShutdown({
     async graceful() {
       isShuttingDown = true;
@@ -107,7 +108,7 @@ async function startUp(input: CommandInput): Promise<number> {
       // SIGTERM made the runner drain. Closing its stdin makes it stop without waiting.
       runner.stdin?.end();
       await runner.result;
-      // Started, but not awaited.
+      // Start this, but do not wait for it.
       void coordinator.stop();
     },
     done: runner.result.then(() => undefined),

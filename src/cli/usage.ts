@@ -19,7 +19,7 @@ export const usageCommand: CommandSpec = {
     ["drover usage --by session --agent claude --json", "by session of one agent, as JSON lines"],
   ],
   options: {
-    by: { placeholder: "WHAT", choices: groupings, description: `group by ${groupings.join(", ")} (default agent)` },
+    by: { placeholder: "WHAT", choices: groupings, description: `group by ${groupings.join(", ")} (default: agent)` },
     since: { placeholder: "TIME", description: "the first UTC day, such as 2026-01-31 or 7d" },
     until: { placeholder: "TIME", description: "the UTC day after the last" },
     agent: { placeholder: "NAME", description: "only runs of this agent" },
@@ -32,7 +32,7 @@ async function showUsage(input: CommandInput): Promise<number> {
   const value = readText(options, "by") ?? "agent";
   const by = groupings.find((known) => known === value);
   if (!by) throw usageError(`--by ${value} is not one of ${groupings.join(", ")}.`, "usage", "--by");
-  // Usage is summed up by UTC day.
+  // The record contains one sum of the usage per UTC day.
   const [since, until] = (["since", "until"] as const).map((name) => readTime(options, name, "usage")?.slice(0, 10));
   const page = await withRecord(input, (client) =>
     client.usage({ by, since, until, agent_name: readText(options, "agent"), limit: 1000 }),

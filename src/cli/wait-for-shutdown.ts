@@ -3,7 +3,7 @@ export async function waitForShutdown(options: {
   graceful: () => Promise<void>;
   immediate: () => Promise<void>;
   done: Promise<void>;
-  /** Only SIGTERM counts: the terminal sends Ctrl-C to the parent too, which forwards it as SIGTERM. */
+  /** Ignores all signals except SIGTERM: the parent process receives Ctrl-C too and forwards it as SIGTERM. */
   hasParent?: boolean;
 }): Promise<void> {
   let signals = 0;

@@ -3,7 +3,7 @@ import { type WebhookEvent, webhookEvents } from "../model/webhook-events.ts";
 import type { ApiClient } from "../wire/client.ts";
 import { toStatusCell, toTimeCell } from "./cells.ts";
 import { connectOrFail } from "./connect.ts";
-import { findOnlyMatch, findRunId, newest } from "./find-id.ts";
+import { findOnlyMatch, findRunId, newestKeyword } from "./find-id.ts";
 import { write } from "./io.ts";
 import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readList, readLimit, readText, usageError } from "./options.ts";
@@ -42,7 +42,7 @@ export const webhooksAdd: CommandSpec = {
     event: {
       placeholder: "E",
       repeat: true,
-      description: `one of ${webhookEvents.join(", ")} (default completed, failed)`,
+      description: `notify about this event: ${webhookEvents.join(", ")} (repeatable; default: completed and failed)`,
     },
     named: { description: "notify only about runs whose agent or request names this webhook" },
     payload: {
@@ -58,7 +58,7 @@ export const webhooksRotate: CommandSpec = {
   summary: "replace a webhook's secret and print the new one once; it signs deliveries from now on",
   placeholders: "NAME",
   arity: [1, 1],
-  examples: [["drover webhooks rotate ci", "then pass it on to the receiver"]],
+  examples: [["drover webhooks rotate ci", "prints the new secret; give it to the receiver"]],
   options: {},
   async run(input) {
     const client = await connectOrFail(input);
@@ -83,7 +83,7 @@ export const webhooksRemove: CommandSpec = {
 
 export const webhooksDeliveries: CommandSpec = {
   name: "webhooks deliveries",
-  summary: "list deliveries and the receivers' answers, newest first",
+  summary: "list deliveries and the receivers' responses, newest first",
   placeholders: "[NAME]",
   arity: [0, 1],
   examples: [
@@ -101,7 +101,7 @@ export const webhooksDeliveries: CommandSpec = {
 
 export const webhooksRedeliver: CommandSpec = {
   name: "webhooks redeliver",
-  summary: "send deliveries again now, with retries for another day",
+  summary: "send deliveries again now, and retry them for up to a day",
   placeholders: "DELIVERY...",
   arity: [1, Infinity],
   examples: [
@@ -112,7 +112,7 @@ export const webhooksRedeliver: CommandSpec = {
   async run(input) {
     const client = await connectOrFail(input);
     const ids: string[] = [];
-    // Finds all deliveries before it sends the first, so that a wrong id sends nothing.
+    // Find all deliveries before the first is sent, so that a wrong id sends nothing.
     for (const query of input.positionals) ids.push(await findDeliveryId(client, query));
     for (const id of ids) {
       const delivery = await client.webhooks.redeliver(id);
@@ -128,7 +128,7 @@ async function findDeliveryId(client: ApiClient, query: string): Promise<string>
   const { items } = await client.webhooks.deliveries({ limit: 1000 });
   const ids = items.map(({ delivery_id }) => delivery_id);
   // Deliveries have no owner: `last` is the newest delivery of all webhooks that the caller sees.
-  return query === newest && ids[0] !== undefined ? ids[0] : findOnlyMatch("delivery", query, ids);
+  return query === newestKeyword && ids[0] !== undefined ? ids[0] : findOnlyMatch("delivery", query, ids);
 }
 
 async function addWebhook(input: CommandInput): Promise<number> {
@@ -201,13 +201,13 @@ async function listDeliveries(input: CommandInput): Promise<number> {
 
 function toDeliveryCells(delivery: Delivery, now: Date): Cell[] {
   const { webhook, event, status, attempts, response_status, error, next_attempt_at, at, delivery_id } = delivery;
-  const answer = response_status === null ? (error ?? "-") : String(response_status);
+  const response = response_status === null ? (error ?? "-") : String(response_status);
   return [
     webhook,
     event,
     toStatusCell(status),
     String(attempts),
-    answer,
+    response,
     toTimeCell(next_attempt_at, now),
     toTimeCell(at, now),
     { id: delivery_id },

@@ -1,4 +1,4 @@
-import type { Target } from "../embedded.ts";
+import type { EmbeddedTarget } from "../embedded.ts";
 import { HostError } from "../model/errors.ts";
 import { connect } from "./connect.ts";
 import { write } from "./io.ts";
@@ -11,7 +11,7 @@ import type { Work } from "./with-local-runner.ts";
  */
 export async function withCoordinator(
   input: CommandInput,
-  target: Target,
+  target: EmbeddedTarget,
   work: Work,
   report = reportOnStderr,
 ): Promise<number> {
@@ -19,7 +19,7 @@ export async function withCoordinator(
   if (client) return work(client, false);
   if (input.env["DROVER_NESTED_LOG"] && !input.env["DROVER_API_URL"]) throw noAddressInsideRun();
   if (input.env["DATABASE_URL"]) throw fleetNeedsCoordinator();
-  // Loaded late: a command with a coordinator does not need the code that dispatches and executes runs.
+  // Import this only now: a command with a coordinator does not need the code that dispatches and executes runs.
   const { withTrustedLocalRunner } = await import("./with-local-runner.ts");
   // A full-screen chat has already asked about trust, before it opened its screen.
   return withTrustedLocalRunner(input, project, target, work, { print: report, mayPrompt: report === reportOnStderr });
@@ -29,7 +29,7 @@ export function reportOnStderr(message: string): void {
   write(2, `drover: ${message}\n`);
 }
 
-/** The record belongs to the outer Drover, so this process cannot open it itself. */
+/** The record belongs to the Drover process that started the run, so this process cannot open it. */
 function noAddressInsideRun(): HostError {
   return new HostError({
     code: "DROVER-API-023",

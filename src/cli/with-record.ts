@@ -12,7 +12,7 @@ import type { CommandInput } from "./options.ts";
 import { sweepInterrupted } from "./sweep-interrupted.ts";
 import { findDroverCommand } from "./drover-command.ts";
 
-/** `hasCoordinator` is true if the client talks to a coordinator, so that runs can be followed. */
+/** With a coordinator, runs can also be followed. */
 type Work<T> = (client: ApiClient, hasCoordinator: boolean) => Promise<T>;
 
 /**
@@ -55,7 +55,7 @@ async function withDirectory<T>(input: CommandInput, project: Project, work: Wor
   const { createRecordClient } = await import("../compose/record-client.ts");
   const store = await openLocalStore(project);
   try {
-    // Finishes runs whose Drover process was killed.
+    // Finish runs whose Drover process was killed.
     await sweepInterrupted(store, project.locations.stateDirectory);
     return await work(createRecordClient(store), false);
   } finally {

@@ -26,7 +26,7 @@ export async function withRetries<T>(
   }
 }
 
-/** Whether nothing answered, or a proxy or coordinator could not reach its backend. */
+/** Whether there was no response, or a proxy or coordinator could not reach its backend. */
 function isUnavailable(error: unknown): boolean {
   if (!(error instanceof HostError)) return false;
   const { code, cause } = error;

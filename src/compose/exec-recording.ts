@@ -10,7 +10,7 @@ import type { Redactor } from "../model/process.ts";
 import { looksSecret } from "../model/secret-names.ts";
 import { runsDirectory } from "../model/state-layout.ts";
 import { findInterruptedExecutions } from "../record/audit/interrupted-executions.ts";
-import { currentOwner, type Owner } from "../record/audit/owner.ts";
+import { getCurrentOwner, type Owner } from "../record/audit/owner.ts";
 import type { SqliteStore } from "../record/open.ts";
 import { createRedactor } from "../redact/redactor.ts";
 import { createNestedSocketPath, openNestedSocket } from "./nested-socket.ts";
@@ -44,7 +44,7 @@ export async function openExecRecording(
     variables: input.env,
     values: [...listSecrets(request), { name: "DROVER_API_KEY", value: key }],
   });
-  const owner = currentOwner();
+  const owner = getCurrentOwner();
   return {
     recordedAs: nested ? "execution" : store ? "run" : null,
     redactor,

@@ -21,7 +21,7 @@ import { rejectEarlierState } from "./earlier-state.ts";
 import * as layout from "../model/state-layout.ts";
 import { moveState } from "./move-state.ts";
 import { readHead } from "../record/audit/head.ts";
-import { currentOwner } from "../record/audit/owner.ts";
+import { getCurrentOwner } from "../record/audit/owner.ts";
 import { verifyAudit } from "../record/audit/verify.ts";
 import { openStore } from "../record/open.ts";
 import { lockCoordinator } from "../record/coordinator-lock.ts";
@@ -196,7 +196,7 @@ it.each<[string, (from: string, to: string) => void | (() => void) | Promise<() 
   ],
   [
     "The runner one is running as process",
-    (from) => writeFileSync(join(from, "runners/one/lock"), JSON.stringify(currentOwner())),
+    (from) => writeFileSync(join(from, "runners/one/lock"), JSON.stringify(getCurrentOwner())),
   ],
   [
     "is in use",
@@ -237,7 +237,7 @@ it("ignores locks of dead processes", async () => {
   const from = await createEarlierState("from");
   const child = spawn("true");
   await new Promise((resolve) => child.once("close", resolve));
-  writeFileSync(join(from, "runners/one/lock"), JSON.stringify({ ...currentOwner(), pid: child.pid, start: "" }));
+  writeFileSync(join(from, "runners/one/lock"), JSON.stringify({ ...getCurrentOwner(), pid: child.pid, start: "" }));
   move(from, join(top, "to"));
   await expectIntact(join(top, "to"));
 });

@@ -17,7 +17,7 @@ import { shellQuote } from "../cli/shell-quote.ts";
 import { HostError } from "../model/errors.ts";
 import * as layout from "../model/state-layout.ts";
 import { readHead, replaceHeadCopy } from "../record/audit/head.ts";
-import { ownerIsAlive } from "../record/audit/owner.ts";
+import { isOwnerAlive } from "../record/audit/owner.ts";
 import { lockCoordinator, type CoordinatorLock } from "../record/coordinator-lock.ts";
 import { type Connection, connect } from "../record/sqlite/connection.ts";
 import { toHostError, isBusy } from "../record/sqlite/errors.ts";
@@ -164,8 +164,8 @@ function rejectLiveRunners(record: string): void {
     const lock = join(runners, name, "lock");
     if (!existsSync(lock)) continue;
     // the runner writes it atomically
-    const owner = JSON.parse(readFileSync(lock, "utf8")) as Parameters<typeof ownerIsAlive>[0];
-    if (ownerIsAlive(owner))
+    const owner = JSON.parse(readFileSync(lock, "utf8")) as Parameters<typeof isOwnerAlive>[0];
+    if (isOwnerAlive(owner))
       throw cannotMove(
         record,
         `The runner ${name} is running as process ${owner.pid}.`,

@@ -3,8 +3,8 @@ import { auditHeadFile } from "../model/state-layout.ts";
 import { readChainState } from "../record/audit/chain-state.ts";
 import { createHeadChecks, type StoredHeads } from "../record/audit/head-checks.ts";
 import { formatHead, readHead } from "../record/audit/head.ts";
-import { missingKey, readKey } from "../record/audit/key.ts";
-import { type VerifyResult, verifyChain, verifyingMac } from "../record/audit/verify.ts";
+import { createMissingKeyError, readKey } from "../record/audit/key.ts";
+import { type VerifyResult, verifyChain, createVerifyingMac } from "../record/audit/verify.ts";
 import type { RecordStore } from "../record/record-store.ts";
 import type { SystemDeps } from "../serve/deps.ts";
 
@@ -30,11 +30,11 @@ export function openAudit(
   async function verify(signal: AbortSignal): Promise<VerifyResult> {
     const checks = "directory" in keySource ? createHeadChecks(keySource) : [];
     const key = "directory" in keySource ? readKey(keySource.directory) : keySource;
-    if (key === null) throw missingKey(directory ?? "");
+    if (key === null) throw createMissingKeyError(directory ?? "");
     const { walkStatements } = await (engine.kind === "sqlite"
       ? import("../record/sqlite/walk-statements.ts")
       : import("../record/postgres/walk-statements.ts"));
-    return verifyChain(engine, walkStatements, verifyingMac(key), checks, signal);
+    return verifyChain(engine, walkStatements, createVerifyingMac(key), checks, signal);
   }
 }
 

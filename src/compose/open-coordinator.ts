@@ -16,7 +16,7 @@ import { createIds } from "../model/ids.ts";
 import type { RunnerPort } from "../model/runner-port.ts";
 import { recordDirectory } from "../model/state-layout.ts";
 import type { ChainHead } from "../record/audit/head.ts";
-import { mismatchWarning } from "../record/audit/head-mismatch.ts";
+import { formatMismatchWarning } from "../record/audit/head-mismatch.ts";
 import { readKey } from "../record/audit/key.ts";
 import { getRunOwner } from "../model/vault.ts";
 import type { Environment } from "../model/environment.ts";
@@ -263,7 +263,7 @@ async function openRecord(
   if (!database) {
     const directory = recordDirectory(stateDirectory);
     const onMismatch = (head: ChainHead | "missing", rows: number): void =>
-      onDefect(new Error(mismatchWarning(directory, head, rows)), "audit");
+      onDefect(new Error(formatMismatchWarning(directory, head, rows)), "audit");
     return openStore({ directory, headCopy, onMismatch, now, createIfMissing: true });
   }
   const { openPostgresStore } = await import("../record/postgres/open.ts");

@@ -9,19 +9,19 @@ import { serveNested } from "./serve-nested.ts";
 interface ServeOptions {
   input: CommandInput;
   project: Project;
-  /** The run of the `exec`. */
+  /** The run of the `drover exec`. */
   run_id: string;
-  /** The token of its command. */
+  /** The token of the command that the `drover exec` runs. */
   key: string;
   /** The origin of the socket that commands connect to. */
   origin: string;
   report: (message: string) => void;
 }
 
-/** Serves a `drover run` inside a `drover exec`: opens a coordinator and a runner in this process until it is stopped. */
+/** Serves Drover commands inside a `drover exec`: opens a coordinator and a runner in this process until it is stopped. */
 export function serveInExec({ input, project, run_id, key, origin, report }: ServeOptions): Promise<NestedServer> {
-  let stop!: () => void;
-  const stopped = new Promise<void>((resolve) => (stop = resolve));
+  let resolveStopped!: () => void;
+  const stopped = new Promise<void>((resolve) => (resolveStopped = resolve));
   return new Promise((resolve, reject) => {
     const ended = withEmbedded(
       {
@@ -30,9 +30,9 @@ export function serveInExec({ input, project, run_id, key, origin, report }: Ser
         cwd: input.cwd,
         agentsDirectory: findAgentsDirectory(input, project),
         target: {},
-        name: "drover exec",
-        // the command is already running: ignore definitions that it wrote
-        since: performance.timeOrigin,
+        requester: "drover exec",
+        // Definitions that are newer than this process may be the command's own.
+        commandStartedAt: performance.timeOrigin,
         onNotice: report,
         onDefect: (error, where) => report(`${where}: ${error instanceof Error ? error.message : String(error)}`),
         onAgentFaults: (faults) => faults.forEach((fault) => report(describeFault(fault))),
@@ -43,7 +43,7 @@ export function serveInExec({ input, project, run_id, key, origin, report }: Ser
           accept: server.accept,
           async stop() {
             await server.stop();
-            stop();
+            resolveStopped();
             await ended;
           },
         });

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { recordDirectory, runnersDirectory } from "../model/state-layout.ts";
 import type { LoadedProfile } from "../define/profiles.ts";
-import { ownerIsAlive } from "../record/audit/owner.ts";
+import { isOwnerAlive } from "../record/audit/owner.ts";
 
 /** A runner that exists for one command. It saves this object in its directory, so that another process can clean up after it. */
 export interface ShortLivedRunner {
@@ -26,8 +26,8 @@ export function findDeadRunners(stateDirectory: string): ShortLivedRunner[] {
   return listNames(runners).flatMap((name) => {
     const directory = join(runners, name);
     const runner = readJson<ShortLivedRunner>(join(directory, fileName));
-    const owner = runner && readJson<Parameters<typeof ownerIsAlive>[0]>(join(directory, "lock"));
-    return runner && owner && !ownerIsAlive(owner) ? [runner] : [];
+    const owner = runner && readJson<Parameters<typeof isOwnerAlive>[0]>(join(directory, "lock"));
+    return runner && owner && !isOwnerAlive(owner) ? [runner] : [];
   });
 }
 

@@ -13,7 +13,7 @@ import type {
  * for a bad request, or with a SessionError for a session that cannot be continued.
  */
 export async function runAgent(options: RunnerOptionsWithCallbacks): Promise<RunnerResult> {
-  // loaded lazily, so that importing the package stays fast
+  // Import this only now, so that importing the package stays fast.
   const { runAgent: run } = await import("./run-agent.ts");
   return run(options);
 }

@@ -6,7 +6,7 @@ export interface Callbacks {
   onMessage(message: unknown): Promise<void>;
   /** null if the caller does not answer questions. */
   onQuestion: ((question: AgentQuestion) => Promise<Decision>) | null;
-  /** Collects and prints an error that the named callback threw or caused. */
+  /** Collects and prints an error that the callback of this name threw or caused. */
   report(name: string, thrown: unknown): void;
   readonly errors: readonly Error[];
   /** The last SDK message that was a result or contained an error. */
@@ -28,7 +28,7 @@ export function createCallbacks({ onMessage, onQuestion }: RunnerCallbacks): Cal
       return lastResultOrError;
     },
     async onMessage(sdkMessage) {
-      // the SDK declares every message as an object with a type
+      // The SDK declares every message as an object with a type.
       const message = sdkMessage as SDKMessage;
       if (message.type === "result" || message.error !== undefined) lastResultOrError = message;
       try {

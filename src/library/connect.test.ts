@@ -7,14 +7,14 @@ import { connect, type Drover, DroverError, HostError, RequestError, type Stored
 import { openProfiles } from "../compose/open-profiles.ts";
 import { startRunner } from "../runner.ts";
 
-const closing: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
+  for (const cleanUp of cleanups.splice(0).toReversed()) await cleanUp();
 });
 
 function createProject() {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), "drover-connect-")));
-  closing.push(() => rmSync(directory, { recursive: true, force: true }));
+  cleanups.push(() => rmSync(directory, { recursive: true, force: true }));
   const profiles = join(directory, "profiles");
   mkdirSync(profiles);
   writeFileSync(join(profiles, "model.json"), JSON.stringify({ type: "model", env_from: [] }));
@@ -27,7 +27,7 @@ function createProject() {
 async function openLocally(): Promise<{ drover: Drover; directory: string }> {
   const { directory, profiles, env, stateDir } = createProject();
   const drover = await connect({ stateDir, profiles, cwd: directory, env });
-  closing.push(drover.close);
+  cleanups.push(drover.close);
   return { drover, directory };
 }
 
@@ -35,10 +35,10 @@ async function openLocally(): Promise<{ drover: Drover; directory: string }> {
 async function openRemotely(): Promise<{ drover: Drover; directory: string }> {
   const { directory, profiles, env } = createProject();
   const coordinator = await startTestCoordinator();
-  closing.push(coordinator.dispose);
+  cleanups.push(coordinator.dispose);
   const names = ["model", "procedural"];
   const opened = await openProfiles({ names, directories: [profiles], env, onNotice: expect.fail });
-  closing.push(opened.stop);
+  cleanups.push(opened.stop);
   const runner = await startRunner({
     port: coordinator.port,
     profiles: opened.profiles,
@@ -48,9 +48,9 @@ async function openRemotely(): Promise<{ drover: Drover; directory: string }> {
     maxOutputKb: 1024,
     onNotice: () => undefined,
   });
-  closing.push(runner.stop);
+  cleanups.push(runner.stop);
   const drover = await connect({ url: coordinator.url, token: coordinator.adminToken });
-  closing.push(drover.close);
+  cleanups.push(drover.close);
   return { drover, directory };
 }
 
@@ -77,12 +77,12 @@ describe.each([
     for await (const stored of drover.runs.follow(run_id)) events.push(stored);
     expect(events.map(({ seq }) => seq)).toEqual(events.map((_event, index) => index + 1));
     expect(events.at(-1)!.event).toMatchObject({ type: "result", status: "completed" });
-    const later: StoredEvent[] = [];
-    for await (const stored of drover.runs.follow(run_id, { after: 2 })) later.push(stored);
-    expect(later).toEqual(events.slice(2));
+    const laterEvents: StoredEvent[] = [];
+    for await (const stored of drover.runs.follow(run_id, { after: 2 })) laterEvents.push(stored);
+    expect(laterEvents).toEqual(events.slice(2));
     expect(await drover.runs.wait(run_id)).toMatchObject({ status: "completed", result_text: "hello\n" });
-    const { run_id: again } = await drover.runs.retry(run_id);
-    expect(await drover.runs.wait(again)).toMatchObject({ status: "completed", retry_of: run_id });
+    const { run_id: retriedId } = await drover.runs.retry(run_id);
+    expect(await drover.runs.wait(retriedId)).toMatchObject({ status: "completed", retry_of: run_id });
   });
 
   it("answers a question, then reads and saves the file that the run wrote", async () => {
@@ -135,18 +135,18 @@ describe.each([
     expect(await drover.runs.wait(run_id)).toMatchObject({ status: "cancelled" });
   });
 
-  it("rejects with the error's code and the next step", async () => {
+  it("rejects with a RequestError that has a code and a next step", async () => {
     const { drover } = await open();
-    const refused: unknown = await drover.submit({ agent_name: "nobody" }).catch((error: unknown) => error);
-    expect(refused).toBeInstanceOf(RequestError);
-    expect(refused).toBeInstanceOf(DroverError);
-    expect(refused).not.toBeInstanceOf(HostError);
-    expect(refused).toMatchObject({ code: "DROVER-SUB-001", field: "body.agent_name", next: expect.any(String) });
+    const error: unknown = await drover.submit({ agent_name: "nobody" }).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(RequestError);
+    expect(error).toBeInstanceOf(DroverError);
+    expect(error).not.toBeInstanceOf(HostError);
+    expect(error).toMatchObject({ code: "DROVER-SUB-001", field: "body.agent_name", next: expect.any(String) });
   });
 });
 
 describe("connect", () => {
-  it("stops the runs that this process started when it is closed, and records their ends", async () => {
+  it("stops the runs of this process when it is closed, and records that they were cancelled", async () => {
     const { directory, profiles, env, stateDir } = createProject();
     const started = join(directory, "started");
     const drover = await connect({ stateDir, profiles, cwd: directory, env });
@@ -170,7 +170,7 @@ describe("connect", () => {
 
   it("uses DROVER_API_URL unless a state directory is named", async () => {
     const coordinator = await startTestCoordinator();
-    closing.push(coordinator.dispose);
+    cleanups.push(coordinator.dispose);
     const { directory, env, stateDir } = createProject();
     const remote = { ...env, DROVER_API_URL: coordinator.url, DROVER_API_KEY: coordinator.adminToken };
     expect((await connect({ env: remote, cwd: directory })).url).toBe(coordinator.url);
@@ -178,9 +178,9 @@ describe("connect", () => {
     expect(local.url).toBe("this process");
   });
 
-  it("rejects if no coordinator answers, or if it refuses the token", async () => {
+  it("rejects if no coordinator responds, or if the coordinator refuses the token", async () => {
     const coordinator = await startTestCoordinator();
-    closing.push(coordinator.dispose);
+    cleanups.push(coordinator.dispose);
     await expect(connect({ url: "http://127.0.0.1:1" })).rejects.toMatchObject({
       name: "HostError",
       code: "DROVER-API-023",
@@ -198,8 +198,8 @@ describe("connect", () => {
     ["stateDir", { url: "http://127.0.0.1:1", stateDir: "state" }],
     ["stateDir", { stateDir: 7 }],
     ["agents", { agents: "" }],
-  ])("refuses an invalid %s, and shows how to call it", async (field, options) => {
-    // a caller in plain JavaScript can do this
+  ])("rejects an invalid %s with an example call", async (field, options) => {
+    // A caller in plain JavaScript can do this.
     await expect(connect(options as Parameters<typeof connect>[0])).rejects.toMatchObject({
       code: "DROVER-USE-001",
       field,
@@ -207,7 +207,7 @@ describe("connect", () => {
     });
   });
 
-  it("refuses a directory of profiles that does not exist, and says that it was passed to connect()", async () => {
+  it("rejects a missing directory of profiles with a message that names the option of connect()", async () => {
     const { directory, env, stateDir } = createProject();
     await expect(connect({ stateDir, profiles: "missing", cwd: directory, env })).rejects.toMatchObject({
       code: "DROVER-USE-001",

@@ -6,10 +6,10 @@ import type { Drover } from "./drover.ts";
  * the one that serves the state directory. If none serves it, opens the state directory in this process, with a runner of
  * its own, until `close`. Nothing listens on a port then.
  *
- * Rejects with a HostError if the coordinator does not answer and with a RequestError if it refuses the token.
+ * Rejects with a HostError if the coordinator does not respond and with a RequestError if it refuses the token.
  */
 export async function connect(options: CoordinatorAddress | LocalState = {}): Promise<Drover> {
-  // loaded lazily, so that importing the package stays fast
+  // Import this only now, so that importing the package stays fast.
   const { openConnection } = await import("./open-connection.ts");
   return openConnection(options);
 }

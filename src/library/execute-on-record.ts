@@ -21,10 +21,10 @@ export async function executeOnRecord(
     stateDir === undefined ? env : { ...env, DROVER_STATE_DIR: resolve(stateDir) },
     cwd,
   );
-  if (project.ignoredKeys.length > 0) await warnOfUntrusted(input, project);
+  if (project.ignoredKeys.length > 0) await warnAboutUntrusted(input, project);
   const { config, locations } = project;
   const command = toCommand(commandOrLine, withTimeout(options, config), config.execution.use_shell);
-  // check before anything is written to the state directory, so that a bad request leaves nothing behind
+  // Check before anything is written to the state directory, so that a bad request leaves nothing behind
   checkCommand(command);
   const { run_id, ...correlation } = readCorrelation({}, env);
   const { repo_sha, repo_root } = findCheckout(command.workingDirectory, correlation.repo_sha, env);
@@ -57,7 +57,7 @@ export async function executeOnRecord(
 }
 
 /** Loads the code that describes the ignored settings only if there are some. */
-async function warnOfUntrusted(input: CommandInput, project: Project): Promise<void> {
+async function warnAboutUntrusted(input: CommandInput, project: Project): Promise<void> {
   const { describeUntrusted, findUntrusted } = await import("../cli/resolve-trust.ts");
   for (const message of describeUntrusted(findUntrusted(input, project, {}), input.env))
     process.emitWarning(message, "DroverWarning");

@@ -6,7 +6,7 @@ import { checkCommand } from "../process/check-command.ts";
 import { parseCommandLine } from "../process/command-line.ts";
 import { findExecutable } from "../process/find-executable.ts";
 
-/** What a command runs with. The fields of a `Command` object take precedence. */
+/** Options for a command. The fields of a `Command` object take precedence. */
 export interface CommandOptions {
   /** The directory that the command runs in. Defaults to the working directory. */
   cwd?: string;
@@ -20,7 +20,7 @@ export interface CommandOptions {
 }
 
 export interface ExecuteOptions extends CommandOptions, Omit<StartOptions, "output"> {
-  /** False runs the command without recording it. Defaults to true. */
+  /** Whether to record the command. Defaults to true. */
   record?: boolean;
   /** The state directory that contains the record. Defaults to the one that `drover exec` would use. */
   stateDir?: string;
@@ -35,7 +35,7 @@ export function toCommand(
 ): Command & { workingDirectory: string } {
   const { cwd, env, limits, timeoutMs } = options;
   const parsed = typeof command === "string" ? parse(command, options, useShell) : command;
-  // also rejects a command that is not an object
+  // This also rejects a command that is not an object.
   checkCommand(parsed);
   return {
     ...(env === undefined ? {} : { environment: env }),
@@ -46,7 +46,7 @@ export function toCommand(
   };
 }
 
-/** Fills in the timeout of drover.yaml. */
+/** Adds the default timeout of drover.yaml if the caller passes none. */
 export function withTimeout(options: ExecuteOptions, { execution }: Config): ExecuteOptions {
   return { ...options, timeoutMs: options.timeoutMs ?? execution.default_timeout_seconds * 1000 };
 }
@@ -55,7 +55,7 @@ export function withCaptureDefaults({ capture }: ExecuteOptions, { execution }: 
   return { mode: "both", maxBytes: execution.max_output_kb * 1024, onLimit: execution.output_limit, ...capture };
 }
 
-/** The options that the process layer knows. */
+/** Returns only the options of the process layer. */
 export function toStartOptions(options: ExecuteOptions): StartOptions {
   const {
     cwd: _1,
@@ -104,6 +104,6 @@ export function invalidOption(field: string, problem: string): RequestError {
     code: "DROVER-USE-001",
     field,
     message: `${field} ${problem}.`,
-    next: 'Call it like execute("npm test", { cwd: "app" }) or execute({ executable: "npm", arguments: ["test"] }).',
+    next: 'For example: execute("npm test", { cwd: "app" }) or execute({ executable: "npm", arguments: ["test"] })',
   });
 }

@@ -5,14 +5,14 @@ import { join } from "node:path";
 import { connect, execute, start } from "../index.ts";
 import type { Command } from "../model/process.ts";
 
-const created: string[] = [];
+const createdDirectories: string[] = [];
 afterEach(() => {
-  for (const directory of created.splice(0)) rmSync(directory, { recursive: true, force: true });
+  for (const directory of createdDirectories.splice(0)) rmSync(directory, { recursive: true, force: true });
 });
 
 function createDirectory(): string {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), "drover-execute-")));
-  created.push(directory);
+  createdDirectories.push(directory);
   return directory;
 }
 
@@ -20,7 +20,7 @@ it.each<[string | Command, string, string, number]>([
   ["printf hello", "hello", "", 0],
   ["echo out; echo err >&2; exit 3", "out\n", "err\n", 3],
   [{ executable: "printf", arguments: ["%s", "a b"] }, "a b", "", 0],
-])("runs %j to its end and returns what it wrote", async (command, stdout, stderr, exitCode) => {
+])("runs %j until it exits and returns its output", async (command, stdout, stderr, exitCode) => {
   for (const record of [true, false]) {
     const result = await execute(command, { record, stateDir: join(createDirectory(), "state") });
     expect(result).toMatchObject({ stdout, stderr, exitCode, success: exitCode === 0, signal: null, stopped: null });
@@ -70,13 +70,13 @@ it("stops a command after timeoutMs, and on abort, and records both", async () =
   ]);
 });
 
-it("captures as much output as requested and finds programs on the given PATH", async () => {
+it("captures at most the requested output, and looks for programs on the PATH of the parent environment", async () => {
   const result = await execute("printf 0123456789", { capture: { maxBytes: 4, mode: "merged" }, record: false });
   expect(result.exitCode).toBe(0);
   expect(result.captured.stdout).toMatchObject({ totalBytes: 10, truncated: true });
   expect(result.stdout).toContain("6 bytes not kept");
-  const elsewhere = await execute("no-such-program", { parentEnvironment: { PATH: "/nowhere" }, record: false });
-  expect(elsewhere.exitCode).not.toBe(0);
+  const notFound = await execute("no-such-program", { parentEnvironment: { PATH: "/nowhere" }, record: false });
+  expect(notFound.exitCode).not.toBe(0);
 });
 
 it("stops the command and everything it started when the signal is aborted", async () => {
@@ -97,10 +97,10 @@ it.each<[string, unknown[]]>([
   ["capture.maxBytes", ["true", { capture: { maxBytes: -1 } }]],
   ["capture.mode", ["true", { capture: { mode: "some" } }]],
   ["capture.onLimit", ["true", { capture: { onLimit: "shrug" } }]],
-])("refuses a wrong %s by name, and says how it is called", async (field, given) => {
-  // a caller in plain JavaScript can do this
-  const refused = execute(...(given as Parameters<typeof execute>));
-  await expect(refused).rejects.toMatchObject({
+])("rejects a wrong %s with its name and an example call", async (field, args) => {
+  // A caller in plain JavaScript can do this.
+  const rejected = execute(...(args as Parameters<typeof execute>));
+  await expect(rejected).rejects.toMatchObject({
     code: "DROVER-USE-001",
     field,
     next: expect.stringContaining("execute("),

@@ -36,7 +36,7 @@ export async function execute(command: string | Command, options: ExecuteOptions
   const { record = true } = options;
   if (typeof record !== "boolean") throw invalidOption("record", "must be true or false");
   if (record) {
-    // loaded lazily, so that importing the package stays fast
+    // Import this only now, so that importing the package stays fast.
     const { executeOnRecord } = await import("./execute-on-record.ts");
     const { result, runId } = await executeOnRecord(command, options);
     return toExecuteResult(result, runId);
@@ -64,7 +64,7 @@ function toExecuteResult({ stdout, stderr, ...result }: CommandResult, runId: st
   return { ...result, runId, stdout: decode(stdout), stderr: decode(stderr), captured: { stdout, stderr } };
 }
 
-/** A truncated stream has a mark in place of the bytes that were dropped. */
+/** Decodes a stream. A note stands in place of the bytes that were not kept. */
 function decode({ head, tail, totalBytes, truncated }: CapturedOutput): string {
   const mark = truncated ? formatSkippedNote(totalBytes - head.length - tail.length) : "";
   return `${Buffer.from(head).toString("utf8")}${mark}${Buffer.from(tail).toString("utf8")}`;

@@ -34,7 +34,7 @@ export function findExecutorProfile(agent: Agent, { cwd, config, env }: ProfileC
       next: fault!.next,
     });
   }
-  const loaded = result.ok && !isBundled(result.profile) ? result.profile : createBareProfile(executor, cwd);
+  const loaded = result.ok && !isBundled(result.profile) ? result.profile : createEmptyProfile(executor, cwd);
   return {
     agents: [agent],
     loaded: {
@@ -50,7 +50,7 @@ export function findExecutorProfile(agent: Agent, { cwd, config, env }: ProfileC
   };
 }
 
-/** Reports whether this profile ships with Drover for a built-in executor. Such profiles have no settings. */
+/** Whether this profile ships with Drover for a built-in executor. Such profiles have no settings. */
 function isBundled({ file, profile: { command, module } }: LoadedProfile): boolean {
   const bundled = findPackageDirectory("bundled");
   return (
@@ -62,7 +62,7 @@ function isBuiltIn(executor: string): boolean {
   return builtInExecutors.some((name) => name === executor);
 }
 
-function createBareProfile(type: string, directory: string): LoadedProfile {
+function createEmptyProfile(type: string, directory: string): LoadedProfile {
   return {
     name: type,
     file: type,

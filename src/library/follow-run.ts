@@ -23,7 +23,10 @@ export async function followRun(
 ): Promise<RunnerResult> {
   const onAbort = (): void =>
     void client.runs.stop(run.run_id).catch((error: unknown) => {
-      process.emitWarning(`The run ${run.run_id} could not be stopped: ${String(error)}`, "DroverWarning");
+      process.emitWarning(
+        `Run ${run.run_id} could not be stopped: ${String(error)} Stop it with: drover runs stop ${run.run_id}`,
+        "DroverWarning",
+      );
     });
   const questions = answerQuestions(client, run, callbacks);
   signal?.addEventListener("abort", onAbort, { once: true });
@@ -45,7 +48,7 @@ export async function followRun(
 /** Passes questions to the caller and sends back the answers. Returns null if the caller does not answer questions. */
 function answerQuestions(client: ApiClient, { run_id, agent_name, attended }: Run, { onQuestion, report }: Callbacks) {
   if (onQuestion === null || !attended) return null;
-  /** Questions that the caller is deciding on. A run that was parked may ask them again in the meantime. */
+  /** The ids of questions that the caller is deciding on. A run that was parked may ask them again in the meantime. */
   const pending = new Set<string>();
   let isOpen = true;
   async function answer({ request_id, tool, input, effect, input_schema }: PermissionRequestEvent): Promise<void> {
@@ -64,7 +67,7 @@ function answerQuestions(client: ApiClient, { run_id, agent_name, attended }: Ru
       await client.questions.answer(run_id, request_id, decision);
     } catch (error) {
       if (!isOpen || isQuestionClosed(error)) return;
-      // deny, so that a rejected answer does not leave the run waiting
+      // Deny the call, so that a rejected answer does not leave the run waiting.
       report("onQuestion", error);
       const message = "Denied: the coordinator rejected the answer from onQuestion.";
       await client.questions.answer(run_id, request_id, { decision: "deny", message });
@@ -84,7 +87,7 @@ function answerQuestions(client: ApiClient, { run_id, agent_name, attended }: Ru
   };
 }
 
-/** Reports whether the question was answered by another client, or is no longer open. */
+/** Whether the question was answered by another client, or is no longer open. */
 function isQuestionClosed(error: unknown): boolean {
   return error instanceof RequestError && ["DROVER-API-031", "DROVER-API-032"].includes(error.code);
 }

@@ -27,11 +27,11 @@ export async function openConnection(options: CoordinatorAddress | LocalState): 
   };
   const { client, project } = await connect(input);
   if (client !== null) {
-    const unused = (["agents", "profiles"] as const).find((name) => options[name] !== undefined);
-    if (unused !== undefined) throw servedElsewhere(unused, client.url, project);
+    const unusableOption = (["agents", "profiles"] as const).find((name) => options[name] !== undefined);
+    if (unusableOption !== undefined) throw servedElsewhere(unusableOption, client.url, project);
     return connectTo(client);
   }
-  // loaded lazily: a client of a running coordinator needs none of its code
+  // Import this only now: a client of a running coordinator needs none of this code.
   const { openEmbedded } = await import("./open-embedded.ts");
   const config =
     profiles === undefined ? project.config : { ...project.config, profiles: findDirectory("profiles", cwd, profiles) };
@@ -43,7 +43,7 @@ export async function openConnection(options: CoordinatorAddress | LocalState): 
   });
 }
 
-/** Fails now, and not with the first call, if the coordinator does not answer or refuses the token. */
+/** Fails immediately, and not with the first call, if the coordinator does not respond or refuses the token. */
 async function connectTo(client: ApiClient): Promise<Drover> {
   await client.me();
   return createDrover(client, async () => undefined);
@@ -90,6 +90,6 @@ function invalidOption(field: string, problem: string): RequestError {
     code: "DROVER-USE-001",
     field,
     message: `${field} ${problem}.`,
-    next: 'Call it like connect({ url: "https://drover.example", token }) or connect({ stateDir: "/var/lib/drover" }).',
+    next: 'For example: connect({ url: "https://drover.example", token }) or connect({ stateDir: "/var/lib/drover" })',
   });
 }

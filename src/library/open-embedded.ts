@@ -7,7 +7,7 @@ import type { ApiClient } from "../wire/client.ts";
 import { createDrover, type Drover } from "./drover.ts";
 import { waitForRun } from "./wait-for-run.ts";
 
-interface EmbeddedState {
+interface EmbeddedSettings {
   project: Project;
   env: Environment;
   cwd: string;
@@ -15,13 +15,13 @@ interface EmbeddedState {
 }
 
 /** Opens a state directory in this process, with a runner that takes the runs submitted here, until it is closed. */
-export function openEmbedded({ project, env, cwd, agentsDirectory }: EmbeddedState): Promise<Drover> {
+export function openEmbedded({ project, env, cwd, agentsDirectory }: EmbeddedSettings): Promise<Drover> {
   const warn = (message: string): void => process.emitWarning(message, "DroverWarning");
   const scope = { profiles: true, agents: agentsDirectory === null };
   describeUntrusted(findUntrusted({ cwd, env, options: {} }, project, scope), env).forEach(warn);
   const runIds = new Set<string>();
-  let close!: () => void;
-  const closing = new Promise<void>((resolve) => (close = resolve));
+  let resolveClosed!: () => void;
+  const closed = new Promise<void>((resolve) => (resolveClosed = resolve));
   return new Promise((resolve, reject) => {
     const ended = withEmbedded(
       {
@@ -30,7 +30,7 @@ export function openEmbedded({ project, env, cwd, agentsDirectory }: EmbeddedSta
         cwd,
         agentsDirectory,
         target: {},
-        name: "connect",
+        requester: "connect",
         onRunCreated: (run_id) => void runIds.add(run_id),
         onNotice: warn,
         onDefect: (error, where) => warn(`${where}: ${error instanceof Error ? error.message : String(error)}`),
@@ -38,22 +38,22 @@ export function openEmbedded({ project, env, cwd, agentsDirectory }: EmbeddedSta
       },
       async (client) => {
         const closeAndWait = (): Promise<void> => {
-          close();
+          resolveClosed();
           return ended;
         };
         resolve(createDrover(client, closeAndWait));
-        await closing;
+        await closed;
         await stopUnfinished(client, runIds);
       },
     );
-    // after the promise is resolved, a failure is reported by `close`
+    // Once the promise is resolved, `close` reports a failure.
     ended.catch(reject);
   });
 }
 
 /** Stops the runs that would no longer have a runner, and waits until their ends are recorded. Parked runs stay parked. */
 async function stopUnfinished(client: ApiClient, runIds: ReadonlySet<string>): Promise<void> {
-  const stopped: Promise<unknown>[] = [];
+  const stops: Promise<unknown>[] = [];
   for (let cursor: string | null = null; ;) {
     const page: Awaited<ReturnType<ApiClient["runs"]["list"]>> = await client.runs.list({
       status: ["pending", "claimed", "running", "waiting", "stopping"],
@@ -61,9 +61,9 @@ async function stopUnfinished(client: ApiClient, runIds: ReadonlySet<string>): P
       ...(cursor === null ? {} : { cursor }),
     });
     for (const { run_id } of page.items)
-      if (runIds.has(run_id)) stopped.push(client.runs.stop(run_id).then(() => waitForRun(client, run_id, {})));
+      if (runIds.has(run_id)) stops.push(client.runs.stop(run_id).then(() => waitForRun(client, run_id, {})));
     cursor = page.next_cursor;
     if (cursor === null) break;
   }
-  await Promise.all(stopped);
+  await Promise.all(stops);
 }

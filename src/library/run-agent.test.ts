@@ -82,10 +82,10 @@ describe("runAgent", () => {
   it("stops the run when its signal is aborted, and refuses a signal that is already aborted", async () => {
     const { stateDir, directory } = createProject();
     const stop = new AbortController();
-    const began = join(directory, "began");
-    const agent = { name: "slow", command: `sh -c 'touch ${began}; sleep 600'` };
+    const startedFile = join(directory, "started");
+    const agent = { name: "slow", command: `sh -c 'touch ${startedFile}; sleep 600'` };
     const running = runAgent({ agent, prompt: "", stateDir, signal: stop.signal });
-    await expect.poll(() => existsSync(began)).toBe(true);
+    await expect.poll(() => existsSync(startedFile)).toBe(true);
     stop.abort();
     const result = await running;
     expect(result).toMatchObject({ success: false, error: { name: "RunnerError" }, run: { status: "cancelled" } });
@@ -102,7 +102,7 @@ describe("runAgent", () => {
     expect(await listRuns(stateDir)).toMatchObject([{ run_id: result.jobId, status: "parked" }]);
   });
 
-  it("returns no summary for a silent agent, and never cuts a summary inside a character", async () => {
+  it("returns no summary for an agent without output, and never splits a character of a summary", async () => {
     const { agent, stateDir } = createProject([{ text: `${"x".repeat(499)}\u{1f411}` }]);
     expect((await runAgent({ agent, prompt: "x", stateDir })).summary).toBe("x".repeat(499));
     const silent = await runAgent({ agent: { name: "silent", command: "true" }, prompt: "", stateDir });
@@ -136,7 +136,7 @@ describe("runAgent", () => {
     expect(result.run).toMatchObject({ result_text: "Thank you." });
   });
 
-  it("uses an answer that somebody else gives while the caller is deciding", async () => {
+  it("uses the answer of another user who answers before the caller", async () => {
     const { agent, stateDir, directory } = createProject();
     writeFileSync(agent.script, JSON.stringify({ turns: turnsThatAsk(directory) }));
     const result = await runAgent({
@@ -162,12 +162,12 @@ describe("runAgent", () => {
 
   it("works in the agent's working_directory", async () => {
     const { directory, stateDir } = createProject();
-    const agent = { name: "here", command: "sh -c 'echo made > made.txt'", working_directory: directory };
+    const agent = { name: "maker", command: "sh -c 'echo made > made.txt'", working_directory: directory };
     expect(await runAgent({ agent, prompt: "", stateDir })).toMatchObject({ success: true });
     expect(readFileSync(join(directory, "made.txt"), "utf8")).toBe("made\n");
   });
 
-  it("runs an agent of a fleet file, and lists its agents if the name is missing or unknown", async () => {
+  it("runs an agent of a fleet file, and lists the file's agents if the name is missing or unknown", async () => {
     const { directory, stateDir } = createProject();
     const path = join(directory, "fleet.yaml");
     writeFileSync(
@@ -186,17 +186,17 @@ describe("runAgent", () => {
       });
   });
 
-  it("expands any variable of the caller, and refuses an unset one before creating a run", async () => {
+  it("expands any variable of the caller, and rejects an unset one before it creates a run", async () => {
     const { agent, stateDir } = createProject();
-    const env = { PATH: process.env["PATH"], SECRET_OF_MINE: "s3cret" };
-    const using = (name: string): ResolvedAgentConfig => ({ ...agent, system_prompt: `Use \${${name}}.` });
-    await expect(runAgent({ agent: using("NOT_SET"), prompt: "x", stateDir, env })).rejects.toMatchObject({
+    const env = { PATH: process.env["PATH"], OWN_SECRET: "s3cret" };
+    const createAgentUsing = (name: string): ResolvedAgentConfig => ({ ...agent, system_prompt: `Use \${${name}}.` });
+    await expect(runAgent({ agent: createAgentUsing("NOT_SET"), prompt: "x", stateDir, env })).rejects.toMatchObject({
       code: "DROVER-AGT-007",
       field: "agent.system_prompt",
       message: expect.stringContaining("${NOT_SET}"),
     });
     expect(existsSync(stateDir)).toBe(false);
-    expect(await runAgent({ agent: using("SECRET_OF_MINE"), prompt: "x", stateDir, env })).toMatchObject({
+    expect(await runAgent({ agent: createAgentUsing("OWN_SECRET"), prompt: "x", stateDir, env })).toMatchObject({
       success: true,
     });
   });
@@ -229,11 +229,11 @@ describe("runAgent", () => {
     ],
     [{ agent: { name: "a", permissions: { mode: "yolo" } }, prompt: "x", stateDir: "s" }, "agent.permissions.mode"],
     [{ agent: echo, prompt: "x", stateDir: "s", coordinator: "environment", env: {} }, "coordinator"],
-  ])("refuses %j and names the field", async (options, field) => {
-    // a caller in plain JavaScript can do this
-    const refused: unknown = await runAgent(options as Parameters<typeof runAgent>[0]).catch((error: unknown) => error);
-    expect(refused).toBeInstanceOf(RequestError);
-    expect(refused).toMatchObject({ field, next: expect.any(String) });
+  ])("rejects %j and names the field", async (options, field) => {
+    // A caller in plain JavaScript can do this.
+    const error: unknown = await runAgent(options as Parameters<typeof runAgent>[0]).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(RequestError);
+    expect(error).toMatchObject({ field, next: expect.any(String) });
     expect(existsSync("s")).toBe(false);
   });
 });
@@ -275,23 +275,26 @@ describe("AgentRunner", () => {
   it("rejects a session that is unknown, expired, or belongs to another agent or executor, with a SessionError that says what to do", async () => {
     const { agent, runner, stateDir } = createProject();
     const { sessionId } = await runner.run({ agent, prompt: "Begin" });
-    const unknown: unknown = await runner.resume("nowhere", agent, "x").catch((error: unknown) => error);
-    expect(unknown).toBeInstanceOf(SessionError);
-    expect(unknown).toMatchObject({ sessionId: "nowhere", agentName: "helper", jobId: "" });
-    expect(String(unknown)).toContain("Start a new session");
-    const other = runner.fork(sessionId!, { ...agent, name: "other" }, "x");
-    await expect(other).rejects.toMatchObject({ name: "SessionError", message: expect.stringContaining("helper") });
-    const elsewhere = runner.resume(
+    const unknownError: unknown = await runner.resume("nowhere", agent, "x").catch((error: unknown) => error);
+    expect(unknownError).toBeInstanceOf(SessionError);
+    expect(unknownError).toMatchObject({ sessionId: "nowhere", agentName: "helper", jobId: "" });
+    expect(String(unknownError)).toContain("Start a new session");
+    const withOtherAgent = runner.fork(sessionId!, { ...agent, name: "other" }, "x");
+    await expect(withOtherAgent).rejects.toMatchObject({
+      name: "SessionError",
+      message: expect.stringContaining("helper"),
+    });
+    const withOtherExecutor = runner.resume(
       sessionId!,
       { ...agent, executor: "claude-sdk", provider: undefined, script: undefined },
       "x",
     );
-    await expect(elsewhere).rejects.toMatchObject({
+    await expect(withOtherExecutor).rejects.toMatchObject({
       name: "SessionError",
       message: expect.stringContaining("belongs to the executor model"),
     });
-    const expiring = { ...agent, session: { timeout: 0.001 } };
-    await expect(runner.resume(sessionId!, expiring, "x")).rejects.toMatchObject({
+    const expiringAgent = { ...agent, session: { timeout: 0.001 } };
+    await expect(runner.resume(sessionId!, expiringAgent, "x")).rejects.toMatchObject({
       name: "SessionError",
       message: expect.stringContaining("session.timeout"),
     });

@@ -13,16 +13,17 @@ import { RunnerError, SessionError } from "./errors.ts";
 import { findExecutorProfile } from "./find-executor-profile.ts";
 import type { RunnerOptionsWithCallbacks, RunnerResult } from "./types.ts";
 
-/** The id of the run, or null until the run is submitted. Errors after that become the run's result. */
+/** Errors after the run is submitted become the result of `runAgent`. */
 interface SubmittedRun {
-  jobId: string | null;
+  /** null until the run is submitted. */
+  runId: string | null;
 }
 
 export async function runAgent(options: RunnerOptionsWithCallbacks): Promise<RunnerResult> {
   checkOptions(options);
   options.signal?.throwIfAborted();
   const callbacks = createCallbacks(options);
-  const submitted: SubmittedRun = { jobId: null };
+  const submitted: SubmittedRun = { runId: null };
   const name = typeof options.agent === "string" ? options.agent : (options.agent.name ?? "");
   try {
     return await (options.coordinator === undefined
@@ -32,9 +33,9 @@ export async function runAgent(options: RunnerOptionsWithCallbacks): Promise<Run
     if ((options.resume ?? options.fork) !== undefined && isSessionError(error)) {
       throw new SessionError(`${error.message} ${error.next ?? ""}`.trim(), "", name, options.resume ?? options.fork);
     }
-    if (submitted.jobId === null || !(error instanceof Error)) throw error;
-    const message = `The run ${submitted.jobId} of the agent ${name} could not be followed until it finished: ${error.message}`;
-    return { success: false, jobId: submitted.jobId, error: new RunnerError(message, submitted.jobId, name, error) };
+    if (submitted.runId === null || !(error instanceof Error)) throw error;
+    const message = `Lost track of run ${submitted.runId} of agent ${name} before it finished: ${error.message} The run may still be active. Check it with: drover runs show ${submitted.runId}`;
+    return { success: false, jobId: submitted.runId, error: new RunnerError(message, submitted.runId, name, error) };
   }
 }
 
@@ -58,9 +59,12 @@ async function runInThisProcess(
       cwd,
       agentsDirectory: null,
       target: {
-        spec: { profile: findExecutorProfile(prepared.agent, { cwd, config: project.config, env }), workspace: cwd },
+        preparedAgent: {
+          profile: findExecutorProfile(prepared.agent, { cwd, config: project.config, env }),
+          workspace: cwd,
+        },
       },
-      name: "runAgent",
+      requester: "runAgent",
       inProcess: { mcpServers: prepared.mcpServers, onMessage: callbacks.onMessage },
       onNotice: warn,
       onDefect: (error, where) => warn(`${where}: ${error instanceof Error ? error.message : String(error)}`),
@@ -86,6 +90,7 @@ async function runThroughCoordinator(
     throw invalidOption(
       `agent.mcp_servers.${inProcess}`,
       "is an in-process server, which a coordinator's runners cannot reach",
+      "Run the agent without a coordinator, or use a server that the runners can start.",
     );
   await client.agents.put(prepared.agent.name, prepared.agent);
   return submitAndFollow(client, prepared, { ...options, messages: "log" }, callbacks, submitted);
@@ -99,7 +104,7 @@ async function submitAndFollow(
   submitted: SubmittedRun,
 ): Promise<RunnerResult> {
   const run = await client.submit(toSubmission(agent, options));
-  submitted.jobId = run.run_id;
+  submitted.runId = run.run_id;
   return followRun(client, run, agent.executor ?? null, callbacks, options);
 }
 
@@ -109,7 +114,7 @@ function toSubmission(
 ): Submission {
   const { resume, fork, forkAtTurn, prompt, schedule, parameters } = options;
   const session_id = resume ?? fork;
-  // without either option, the agent's own setting applies
+  // Without either option, the agent's own setting applies.
   const attended = options.attended ?? (options.onQuestion === undefined ? undefined : true);
   return {
     agent_name: name,
@@ -120,7 +125,7 @@ function toSubmission(
     ...(schedule === undefined ? {} : { schedule }),
     ...(session_id === undefined ? {} : { mode: resume === undefined ? "fork" : "resume", session_id }),
     ...(forkAtTurn === undefined ? {} : { fork_at_turn: forkAtTurn }),
-    // a session stays in the directory it started in
+    // A session stays in the directory in which it started.
     ...(session_id !== undefined || working_directory === undefined ? {} : { project_dir: working_directory }),
   };
 }
@@ -129,7 +134,12 @@ function readTarget({ coordinator, env = process.env }: RunnerOptionsWithCallbac
   const allowHttp = env["DROVER_ALLOW_HTTP"] === "1";
   if (typeof coordinator === "object") return { allowHttp, ...coordinator, token: coordinator.token ?? null };
   const url = env["DROVER_API_URL"];
-  if (!url) throw invalidOption("coordinator", 'is "environment", but DROVER_API_URL is not set');
+  if (!url)
+    throw invalidOption(
+      "coordinator",
+      'is "environment", but DROVER_API_URL is not set',
+      "Set DROVER_API_URL, or pass { url, token }.",
+    );
   return { url, token: env["DROVER_API_KEY"] || null, allowHttp };
 }
 
@@ -159,16 +169,18 @@ function needsCoordinator(agent: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     field: "agent",
-    message: `The agent ${agent} is a name, and only a coordinator can look it up.`,
+    message: `agent is the name ${agent}, which only a coordinator can look up.`,
     next: "Pass its definition, its file as { path, name }, or a coordinator.",
   });
 }
 
-function invalidOption(field: string, problem: string): RequestError {
+const example = 'For example: runAgent({ agent: { name: "helper" }, prompt: "...", stateDir: "/var/lib/helper" })';
+
+function invalidOption(field: string, problem: string, next = example): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     field,
     message: `${field} ${problem}.`,
-    next: 'Call it like runAgent({ agent: { name: "helper" }, prompt: "...", stateDir: "/var/lib/helper" }).',
+    next,
   });
 }

@@ -42,7 +42,7 @@ const sdkReasons: ReadonlySet<string> = new Set([
 ]);
 
 function describe({ run_id, agent_name, status, reason, error, parked_why, parked_until }: Run): string {
-  const subject = `The run ${run_id} of the agent ${agent_name}`;
+  const subject = `Run ${run_id} of agent ${agent_name}`;
   if (status === "cancelled") return `${subject} was stopped.`;
   if (status === "parked")
     return `${subject} is parked (${parked_why}${parked_until === null ? "" : ` until ${parked_until}`}). Continue it: drover runs resume ${run_id}`;

@@ -33,9 +33,9 @@ import { openStore } from "../record/open.ts";
 import { openProfiles } from "../compose/open-profiles.ts";
 import { startRunner } from "../runner.ts";
 
-const closing: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
+  for (const cleanUp of cleanups.splice(0).toReversed()) await cleanUp();
 });
 
 /** The real Agent SDK is installed here. */
@@ -44,9 +44,9 @@ const clients = join(import.meta.dirname, "../../test/clients");
 /** Runs the real SDK in this process against a scripted model. */
 async function createProject(script: Script) {
   const directory = mkdtempSync(join(tmpdir(), "drover-library-"));
-  closing.push(() => rmSync(directory, { recursive: true, force: true }));
+  cleanups.push(() => rmSync(directory, { recursive: true, force: true }));
   const server = await startModelServer(script);
-  closing.push(() => server.stop());
+  cleanups.push(() => server.stop());
   for (const name of ["home", "work"]) mkdirSync(join(directory, name));
   const stateDir = join(directory, "state");
   const env = {
@@ -78,8 +78,8 @@ async function createProject(script: Script) {
     runner,
     options,
     work: join(directory, "work"),
-    run: (more: Partial<RunnerOptionsWithCallbacks> = {}) =>
-      runAgent({ agent, prompt: "Do it", stateDir, ...options, ...more }),
+    run: (overrides: Partial<RunnerOptionsWithCallbacks> = {}) =>
+      runAgent({ agent, prompt: "Do it", stateDir, ...options, ...overrides }),
     record,
     /** Returns a session's conversation as stored in the record and in Claude Code's own file. */
     conversation: (session_id: string): Promise<Buffer[]> =>
@@ -101,48 +101,48 @@ const listEvents = ({ record }: { record: Awaited<ReturnType<typeof createProjec
     (await read.events(run_id, 0, 1000)).map(({ event }) => event),
   );
 
-/** Turns that write a.txt and then answer. */
-const writes: Script = [
+/** A script whose turns write a.txt and then answer. */
+const writeScript: Script = [
   {
     when: "Do it",
     turns: [{ tool: { name: "write_file", input: { path: "a.txt", content: "made" } } }, { text: "It is made." }],
   },
 ];
-const answerWith = (text: string): Script => [{ when: /./, turns: [{ text }] }];
+const createAnswerScript = (text: string): Script => [{ when: /./, turns: [{ text }] }];
 
 describe("runAgent on the Agent SDK", () => {
   it("passes each SDK message to onMessage as it arrives, and keeps all of them in the log", async () => {
-    const opened = await createProject(writes);
-    const seen: { message: SDKMessage; isLogged: boolean }[] = [];
-    let atFirst: Run | null = null;
+    const opened = await createProject(writeScript);
+    const received: { message: SDKMessage; isLogged: boolean }[] = [];
+    let runAtFirstMessage: Run | null = null;
     const result = await opened.run({
       async onMessage(message) {
         const logs = logsDirectory(recordDirectory(opened.stateDir));
         const lines = readdirSync(logs).map((name) => readFileSync(join(logs, name), "utf8"));
-        seen.push({ message, isLogged: lines.join("").includes(String(message["uuid"])) });
-        atFirst ??= await opened.record(async ({ read }) => {
+        received.push({ message, isLogged: lines.join("").includes(String(message["uuid"])) });
+        runAtFirstMessage ??= await opened.record(async ({ read }) => {
           const [only] = await read.runs({}, { limit: 2 });
           return read.run(only!.run_id);
         });
       },
     });
-    expect(atFirst).toMatchObject({ run_id: result.jobId, status: "running", session_id: result.sessionId });
+    expect(runAtFirstMessage).toMatchObject({ run_id: result.jobId, status: "running", session_id: result.sessionId });
     expect(result, String(result.error)).toMatchObject({ success: true, summary: "It is made." });
     expect(readFileSync(join(opened.work, "a.txt"), "utf8")).toBe("made");
-    const types = seen.map(({ message }) => message.type);
+    const types = received.map(({ message }) => message.type);
     expect(types[0]).toBe("system");
     expect(types).toContain("assistant");
     expect(types).toContain("user");
     expect(types.at(-1)).toBe("result");
-    // each message is in the log on disk before the caller gets it
-    expect(seen.filter(({ isLogged }) => !isLogged)).toEqual([]);
-    const init = seen[0]!.message;
+    // Each message is in the log on disk before the caller gets it.
+    expect(received.filter(({ isLogged }) => !isLogged)).toEqual([]);
+    const init = received[0]!.message;
     expect(init).toMatchObject({ subtype: "init", session_id: result.sessionId });
     const events = await listEvents(opened, result.jobId);
-    const raws = events.flatMap((event) =>
+    const rawMessages = events.flatMap((event) =>
       "raw" in event && event.raw !== undefined ? [event.raw as SDKMessage] : [],
     );
-    expect(raws.map(({ type }) => type)).toEqual(types);
+    expect(rawMessages.map(({ type }) => type)).toEqual(types);
     expect(events.map(({ type }) => type)).toEqual(
       expect.arrayContaining(["system", "assistant", "tool_use", "tool_result", "usage", "result"]),
     );
@@ -155,7 +155,7 @@ describe("runAgent on the Agent SDK", () => {
     });
   });
 
-  it("resumes with the whole history and forks without touching the original", async () => {
+  it("resumes a session with its whole history, and forks it without changing the original", async () => {
     const opened = await createProject(({ messages }) => ({
       text: `answer ${messages.filter(({ role }) => role === "assistant").length + 1}`,
     }));
@@ -168,10 +168,10 @@ describe("runAgent on the Agent SDK", () => {
     });
     expect(second.run).toMatchObject({ mode: "resume", trigger_type: "manual" });
     const transcript = (): Promise<Buffer[]> => opened.conversation(first.sessionId!);
-    const before = await transcript();
-    expect(before.map((copy) => copy.includes("the second prompt"))).toEqual([true, true]);
+    const transcriptBeforeFork = await transcript();
+    expect(transcriptBeforeFork.map((copy) => copy.includes("the second prompt"))).toEqual([true, true]);
     const forked = await opened.runner.fork(first.sessionId!, opened.agent, "another way", opened.options);
-    expect(await transcript()).toEqual(before);
+    expect(await transcript()).toEqual(transcriptBeforeFork);
     expect(forked, String(forked.error)).toMatchObject({ success: true, summary: "answer 3" });
     expect(forked.sessionId).not.toBe(first.sessionId);
     expect(forked.run).toMatchObject({ trigger_type: "fork", forked_from: first.sessionId });
@@ -200,7 +200,7 @@ describe("runAgent on the Agent SDK", () => {
   });
 
   it("continues when onMessage throws, and reports the error", async () => {
-    const opened = await createProject(answerWith("done"));
+    const opened = await createProject(createAnswerScript("done"));
     let calls = 0;
     const result = await opened.run({
       onMessage() {
@@ -215,7 +215,7 @@ describe("runAgent on the Agent SDK", () => {
 
   it.each<[string, Decision | (() => never), string | null, string]>([
     ["allow", { decision: "allow" }, "made", "completed"],
-    ["allow what was changed", { decision: "allow", input: "edited" }, "edited", "completed"],
+    ["allow with edited input", { decision: "allow", input: "edited" }, "edited", "completed"],
     ["deny", { decision: "deny", message: "not that one" }, null, "completed"],
     ["stop", { decision: "stop" }, null, "cancelled"],
     [
@@ -226,9 +226,9 @@ describe("runAgent on the Agent SDK", () => {
       null,
       "completed",
     ],
-    ["no decision at all", undefined as never, null, "completed"],
+    ["no decision", undefined as never, null, "completed"],
   ])("asks onQuestion before a tool is used: %s", async (_, decision, content, status) => {
-    const opened = await createProject(writes);
+    const opened = await createProject(writeScript);
     const questions: AgentQuestion[] = [];
     const result = await opened.run({
       agent: { ...opened.agent, permissions: { mode: "default" } },
@@ -251,7 +251,7 @@ describe("runAgent on the Agent SDK", () => {
   it("calls the tools of an in-process MCP server", async () => {
     const sdk = (await import(join(clients, "node_modules/@anthropic-ai/claude-agent-sdk/sdk.mjs"))) as {
       createSdkMcpServer(options: object): { type: "sdk"; name: string; instance: object };
-      tool(name: string, about: string, shape: object, run: (input: never) => Promise<object>): unknown;
+      tool(name: string, description: string, shape: object, run: (input: never) => Promise<object>): unknown;
     };
     const { z } = await import("zod");
     const add = sdk.tool(
@@ -279,8 +279,8 @@ describe("runAgent on the Agent SDK", () => {
     expect(JSON.stringify(opened.server.requests.at(-1))).toContain("sum 5");
   });
 
-  it("says what to install if the SDK is missing; everything else works", async () => {
-    const opened = await createProject(answerWith("done"));
+  it("says what to install if the SDK is missing, and still runs agents that do not need it", async () => {
+    const opened = await createProject(createAnswerScript("done"));
     const result = await opened.run({ cwd: opened.work });
     expect(result).toMatchObject({ success: false, run: { status: "failed", reason: "dependency_missing" } });
     expect(result.error).toBeInstanceOf(SDKNotFoundError);
@@ -290,16 +290,16 @@ describe("runAgent on the Agent SDK", () => {
   });
 
   it("passes the same messages from the log through a coordinator, and accepts answers there", async () => {
-    const opened = await createProject(writes);
+    const opened = await createProject(writeScript);
     const coordinator = await startTestCoordinator();
-    closing.push(coordinator.dispose);
+    cleanups.push(coordinator.dispose);
     const env = { ...opened.options.env, DROVER_TRUST: dirname(opened.work) };
     const profiles = join(opened.work, "..", "profiles");
     mkdirSync(profiles);
     symlinkSync(join(clients, "node_modules"), join(opened.work, "..", "node_modules"));
     writeFileSync(join(profiles, "claude-sdk.json"), JSON.stringify({ type: "claude-sdk", project_roots: ["/"] }));
     const loaded = await openProfiles({ names: ["claude-sdk"], directories: [profiles], env, onNotice: expect.fail });
-    closing.push(loaded.stop);
+    cleanups.push(loaded.stop);
     const runner = await startRunner({
       port: coordinator.port,
       profiles: loaded.profiles,
@@ -309,7 +309,7 @@ describe("runAgent on the Agent SDK", () => {
       maxOutputKb: 1024,
       onNotice: () => undefined,
     });
-    closing.push(runner.stop);
+    cleanups.push(runner.stop);
     const types: string[] = [];
     const questions: string[] = [];
     const result = await opened.run({
@@ -333,14 +333,14 @@ describe("runAgent on the Agent SDK", () => {
     const opened = await createProject([
       {
         when: "Do it",
-        turns: [{ tool: { name: "shell", input: { command: "touch began; sleep 600" } } }, { text: "too late" }],
+        turns: [{ tool: { name: "shell", input: { command: "touch started; sleep 600" } } }, { text: "too late" }],
       },
     ]);
     const running = opened.run({
       agent: { ...opened.agent, permissions: { allowed_tools: ["Bash"] } },
       signal: stop.signal,
     });
-    await expect.poll(() => existsSync(join(opened.work, "began"))).toBe(true);
+    await expect.poll(() => existsSync(join(opened.work, "started"))).toBe(true);
     stop.abort();
     expect(await running).toMatchObject({ success: false, run: { status: "cancelled" } });
   });

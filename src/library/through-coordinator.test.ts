@@ -7,23 +7,23 @@ import { runAgent, SessionError } from "../index.ts";
 import { openProfiles } from "../compose/open-profiles.ts";
 import { startRunner } from "../runner.ts";
 
-const closing: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
+  for (const cleanUp of cleanups.splice(0).toReversed()) await cleanUp();
 });
 
 /** Starts a coordinator with a runner of the executor `model`. */
 async function startFleet() {
   const directory = mkdtempSync(join(tmpdir(), "drover-library-"));
-  closing.push(() => rmSync(directory, { recursive: true, force: true }));
+  cleanups.push(() => rmSync(directory, { recursive: true, force: true }));
   const coordinator = await startTestCoordinator();
-  closing.push(coordinator.dispose);
+  cleanups.push(coordinator.dispose);
   mkdirSync(join(directory, "profiles"));
   writeFileSync(join(directory, "profiles", "model.json"), JSON.stringify({ type: "model", env_from: [] }));
   const directories = [join(directory, "profiles")];
   const env = { PATH: process.env["PATH"], HOME: directory };
   const opened = await openProfiles({ names: ["model"], directories, env, onNotice: expect.fail });
-  closing.push(opened.stop);
+  cleanups.push(opened.stop);
   const runner = await startRunner({
     port: coordinator.port,
     profiles: opened.profiles,
@@ -33,14 +33,14 @@ async function startFleet() {
     maxOutputKb: 1024,
     onNotice: () => undefined,
   });
-  closing.push(runner.stop);
-  return { coordinator, directory, at: { url: coordinator.url, token: coordinator.adminToken } };
+  cleanups.push(runner.stop);
+  return { coordinator, directory, address: { url: coordinator.url, token: coordinator.adminToken } };
 }
 
 it("runs a definition, and an agent by its name, through a coordinator", async () => {
-  const { coordinator, at } = await startFleet();
+  const { coordinator, address } = await startFleet();
   const agent = { name: "helper", executor: "model", provider: "scripted" };
-  const options = { prompt: "Do it", stateDir: "not used", coordinator: at };
+  const options = { prompt: "Do it", stateDir: "not used", coordinator: address };
   const result = await runAgent({ ...options, agent, triggerType: "webhook" });
   expect(result, String(result.error)).toMatchObject({ success: true, summary: expect.stringContaining("script") });
   expect(await coordinator.client.runs.get(result.jobId)).toMatchObject({
@@ -48,8 +48,8 @@ it("runs a definition, and an agent by its name, through a coordinator", async (
     trigger_type: "webhook",
     agent_name: "helper",
   });
-  const env = { DROVER_API_URL: at.url, DROVER_API_KEY: at.token };
-  const again = await runAgent({
+  const env = { DROVER_API_URL: address.url, DROVER_API_KEY: address.token };
+  const resumed = await runAgent({
     prompt: "Go on",
     stateDir: "not used",
     agent: "helper",
@@ -57,34 +57,34 @@ it("runs a definition, and an agent by its name, through a coordinator", async (
     coordinator: "environment",
     env,
   });
-  expect(again, String(again.error)).toMatchObject({ success: true, sessionId: result.sessionId });
+  expect(resumed, String(resumed.error)).toMatchObject({ success: true, sessionId: result.sessionId });
 });
 
 it("refuses an in-process MCP server, which a coordinator's runners cannot reach", async () => {
-  const { coordinator, at } = await startFleet();
+  const { coordinator, address } = await startFleet();
   const agent = { name: "helper", mcp_servers: { calc: { type: "sdk" as const, name: "calc", instance: {} } } };
-  await expect(runAgent({ agent, prompt: "x", stateDir: "s", coordinator: at })).rejects.toMatchObject({
+  await expect(runAgent({ agent, prompt: "x", stateDir: "s", coordinator: address })).rejects.toMatchObject({
     field: "agent.mcp_servers.calc",
   });
   expect((await coordinator.client.runs.list()).items).toEqual([]);
 });
 
-it("rejects if no coordinator answers, and with the coordinator's message if the agent is unknown", async () => {
-  const { at } = await startFleet();
+it("rejects with different errors if no coordinator responds and if the agent is unknown", async () => {
+  const { address } = await startFleet();
   const options = { agent: "nobody", prompt: "x", stateDir: "s" };
-  await expect(runAgent({ ...options, coordinator: at })).rejects.toMatchObject({ code: "DROVER-API-014" });
-  const away = { url: "http://127.0.0.1:1", token: null };
-  await expect(runAgent({ ...options, coordinator: away })).rejects.toMatchObject({ code: "DROVER-API-023" });
+  await expect(runAgent({ ...options, coordinator: address })).rejects.toMatchObject({ code: "DROVER-API-014" });
+  const unreachable = { url: "http://127.0.0.1:1", token: null };
+  await expect(runAgent({ ...options, coordinator: unreachable })).rejects.toMatchObject({ code: "DROVER-API-023" });
 });
 
 it("rejects another user's session with a SessionError that does not reveal its owner", async () => {
-  const { coordinator, at } = await startFleet();
+  const { coordinator, address } = await startFleet();
   const agent = { name: "helper", executor: "model", provider: "scripted" };
-  const { sessionId } = await runAgent({ agent, prompt: "Do it", stateDir: "not used", coordinator: at });
+  const { sessionId } = await runAgent({ agent, prompt: "Do it", stateDir: "not used", coordinator: address });
   const { token } = await coordinator.client.tokens.create({ role: "user", subject: "bob" });
-  const options = { prompt: "x", stateDir: "not used", agent: "helper", coordinator: { url: at.url, token } };
-  for (const which of ["resume", "fork"]) {
-    const refused: unknown = await runAgent({ ...options, [which]: sessionId }).catch((error: unknown) => error);
+  const options = { prompt: "x", stateDir: "not used", agent: "helper", coordinator: { url: address.url, token } };
+  for (const mode of ["resume", "fork"]) {
+    const refused: unknown = await runAgent({ ...options, [mode]: sessionId }).catch((error: unknown) => error);
     expect(refused).toBeInstanceOf(SessionError);
     expect(refused).toMatchObject({ sessionId, agentName: "helper", jobId: "" });
     expect(String(refused)).not.toContain("admin");
@@ -92,10 +92,12 @@ it("rejects another user's session with a SessionError that does not reveal its 
   expect((await coordinator.client.runs.list()).items).toHaveLength(1);
 });
 
-it("returns the run it can no longer follow, and why, when its token is revoked", async () => {
-  const { coordinator, at, directory } = await startFleet();
-  const [began, go, script] = ["began", "go", "turns.json"].map((name) => join(directory, name));
-  const command = `touch ${began}; until test -e ${go}; do sleep 0.05; done`;
+it("returns the id of a run that it can no longer follow because its token was revoked", async () => {
+  const { coordinator, address, directory } = await startFleet();
+  const [startedFile, continueFile, script] = ["started", "continue", "turns.json"].map((name) =>
+    join(directory, name),
+  );
+  const command = `touch ${startedFile}; until test -e ${continueFile}; do sleep 0.05; done`;
   const turns = [{ tools: [{ name: "command.run", input: { command } }] }, { text: "It is done." }];
   writeFileSync(script!, JSON.stringify({ turns }));
   await coordinator.client.agents.put("slow", {
@@ -106,14 +108,14 @@ it("returns the run it can no longer follow, and why, when its token is revoked"
     permissions: { mode: "bypassPermissions" },
   });
   const { token, token_id } = await coordinator.client.tokens.create({ role: "user", subject: "bob" });
-  const running = runAgent({ agent: "slow", prompt: "x", stateDir: "s", coordinator: { url: at.url, token } });
-  await expect.poll(() => existsSync(began!)).toBe(true);
+  const running = runAgent({ agent: "slow", prompt: "x", stateDir: "s", coordinator: { url: address.url, token } });
+  await expect.poll(() => existsSync(startedFile!)).toBe(true);
   await coordinator.client.tokens.revoke(token_id);
   const result = await running;
   expect(result).toMatchObject({ success: false, jobId: expect.any(String), error: { name: "RunnerError" } });
-  expect(result.error!.message).toContain(`The run ${result.jobId} of the agent slow could not be followed`);
+  expect(result.error!.message).toContain(`Lost track of run ${result.jobId} of agent slow before it finished`);
   expect(result.error!.cause).toMatchObject({ code: expect.stringMatching(/^DROVER-API-/) });
-  // the run itself continues
-  writeFileSync(go!, "");
+  // The run itself continues.
+  writeFileSync(continueFile!, "");
   await expect.poll(async () => (await coordinator.client.runs.get(result.jobId)).status).toBe("completed");
 });

@@ -25,7 +25,7 @@ function isParked({ event }: StoredEvent): boolean {
   return event.type === "status" && event.status === "parked";
 }
 
-/** Reports whether the run stays parked until a person resumes it: it waits neither for an answer nor for a time. */
+/** Whether the run stays parked until a person resumes it: it waits neither for an answer nor for a time. */
 function needsPerson({ status, parked_why, parked_until }: Run): boolean {
   return status === "parked" && parked_why !== "approval" && parked_until === null;
 }

@@ -15,7 +15,7 @@ export interface ConversationOptions {
   parent_run_id?: string | undefined;
 }
 
-export interface TurnWatch {
+export interface TurnObserver {
   onStart(run: Run): void;
   onEvent(stored: StoredEvent): void;
   onPartial(delta: Delta): void;
@@ -28,22 +28,22 @@ export interface Conversation {
   /** The model for the next runs. null means the agent's own model. */
   model: string | null;
   /** Sends a message and waits for the agent's answer. */
-  turn(text: string, watch: TurnWatch): Promise<Run>;
+  runTurn(text: string, observer: TurnObserver): Promise<Run>;
   /** Sends a message to the active run. Returns false if the run does not accept it. */
   sendInput(text: string): Promise<boolean>;
   stop(): Promise<void>;
   answer(run_id: string, request_id: string, decision: Decision): Promise<unknown>;
-  /** The next message starts a new session. */
+  /** Makes the next message start a new session. */
   startNew(): void;
-  /** The next message continues this session. */
+  /** Makes the next message continue this session. */
   resume(session_id: string): void;
-  /** The next message goes to a copy of the session, or of its first turns. */
+  /** Makes the next message continue a copy of the session, or of its first turns. */
   fork(turns?: number): void;
 }
 
 export function createConversation(client: ApiClient, options: ConversationOptions): Conversation {
   let session_id: string | null = null;
-  let startFrom: Pick<Submission, "mode" | "session_id" | "fork_at_turn"> = {};
+  let sessionStart: Pick<Submission, "mode" | "session_id" | "fork_at_turn"> = {};
   let run_id: string | null = null;
   let isStopping = false;
 
@@ -51,14 +51,14 @@ export function createConversation(client: ApiClient, options: ConversationOptio
     const { agent, attended, project_dir, parameters, parent_run_id } = options;
     return {
       agent_name: agent.name,
-      ...startFrom,
+      ...sessionStart,
       prompt: text,
       parameters,
       attended,
       trigger_type: "chat",
       ...(conversation.model === null ? {} : { model: conversation.model }),
       // A resumed session keeps its working directory.
-      ...(startFrom.mode === undefined && project_dir !== undefined ? { project_dir } : {}),
+      ...(sessionStart.mode === undefined && project_dir !== undefined ? { project_dir } : {}),
       ...(parent_run_id === undefined ? {} : { parent_run_id }),
       idempotency_key: randomUUID(),
     };
@@ -72,23 +72,23 @@ export function createConversation(client: ApiClient, options: ConversationOptio
     get run_id() {
       return run_id;
     },
-    async turn(text, watch) {
+    async runTurn(text, observer) {
       const submission = createSubmission(text);
       isStopping = false;
       const run = await withRetries(() => client.submit(submission));
       run_id = run.run_id;
       try {
-        watch.onStart(run);
+        observer.onStart(run);
         if (isStopping) await client.runs.stop(run.run_id);
-        let hasSession = startFrom.mode !== undefined;
-        for await (const stored of client.runs.follow(run.run_id, { onPartial: watch.onPartial })) {
+        let hasSession = sessionStart.mode !== undefined;
+        for await (const stored of client.runs.follow(run.run_id, { onPartial: observer.onPartial })) {
           const { event } = stored;
           if (event.type === "system" && event.executor_session_id) hasSession = true;
-          watch.onEvent(stored);
+          observer.onEvent(stored);
         }
         // A run that ended before its executor had a session leaves nothing to resume.
         session_id = hasSession ? run.session_id : session_id;
-        if (hasSession && run.session_id) startFrom = { mode: "resume", session_id: run.session_id };
+        if (hasSession && run.session_id) sessionStart = { mode: "resume", session_id: run.session_id };
         return await withRetries(() => client.runs.get(run.run_id));
       } finally {
         run_id = null;
@@ -100,7 +100,7 @@ export function createConversation(client: ApiClient, options: ConversationOptio
         await client.runs.input(run_id, text);
         return true;
       } catch (error) {
-        // The run has just ended, or its executor does not read input.
+        // The run has ended in the meantime, or its executor does not read input.
         if (error instanceof RequestError) return false;
         throw error;
       }
@@ -113,15 +113,15 @@ export function createConversation(client: ApiClient, options: ConversationOptio
     answer: (run, question, decision) => client.questions.answer(run, question, decision),
     startNew() {
       session_id = null;
-      startFrom = {};
+      sessionStart = {};
     },
     resume(id) {
       session_id = id;
-      startFrom = { mode: "resume", session_id: id };
+      sessionStart = { mode: "resume", session_id: id };
     },
     fork(turns) {
       if (session_id !== null)
-        startFrom = { mode: "fork", session_id, ...(turns === undefined ? {} : { fork_at_turn: turns }) };
+        sessionStart = { mode: "fork", session_id, ...(turns === undefined ? {} : { fork_at_turn: turns }) };
     },
   };
   return conversation;

@@ -32,7 +32,7 @@ export function openHistory(stateDirectory: string, onError: (message: string) =
       if (text.trim() === "" || lines.at(-1) === text) return;
       lines.push(text);
       tryOnce(() => {
-        // Another chat may have written to the file since.
+        // Read the file again, because another chat may have written to it.
         const recent = trimToLimits([...parseLines(readIfExists(file)), text]);
         mkdirSync(record, { recursive: true, mode: 0o700 });
         replaceFile(file, recent.map((message) => `${JSON.stringify(message)}\n`).join(""));
@@ -44,8 +44,8 @@ export function openHistory(stateDirectory: string, onError: (message: string) =
 function trimToLimits(lines: readonly string[]): string[] {
   const recent = lines.slice(-maxLines);
   let bytes = 0;
-  const lastCut = recent.findLastIndex((line) => (bytes += Buffer.byteLength(line)) > maxBytes);
-  return recent.slice(lastCut + 1);
+  const lastDropped = recent.findLastIndex((line) => (bytes += Buffer.byteLength(line)) > maxBytes);
+  return recent.slice(lastDropped + 1);
 }
 
 function readIfExists(file: string): string {

@@ -33,7 +33,7 @@ export async function runLineChat(conversation: Conversation, options: LineChatO
 
 async function runTurn(conversation: Conversation, line: string, { json, quiet }: LineChatOptions): Promise<Run> {
   if (json) {
-    const run = await conversation.turn(line, {
+    const run = await conversation.runTurn(line, {
       onStart: () => undefined,
       onPartial: () => undefined,
       onEvent: writeEvent,
@@ -44,16 +44,16 @@ async function runTurn(conversation: Conversation, line: string, { json, quiet }
   let lastMessage = "";
   const print = (text: string): void => (quiet ? undefined : write(2, text));
   const view = createTurnView({ print, columns: () => 120, style: createStyle(false) });
-  const run = await conversation.turn(line, {
+  const run = await conversation.runTurn(line, {
     onStart: () => undefined,
     onPartial: () => undefined,
     onEvent(stored) {
-      if (stored.event.type !== "assistant") return view.event(stored);
+      if (stored.event.type !== "assistant") return view.showEvent(stored);
       lastMessage = stored.event.text;
       writeContent(`${lastMessage.trimEnd()}\n`);
     },
   });
-  // An executor that reports no messages has its answer only in the result.
+  // If the executor reports no messages, the answer is only in the result.
   if (lastMessage.trim() === "" && run.result_text) writeContent(`${run.result_text.trimEnd()}\n`);
   // The answer is already on stdout.
   view.end({ ...run, result_text: null });

@@ -10,7 +10,7 @@ import type { Style } from "../terminal/style.ts";
 import type { Conversation } from "./conversation.ts";
 import { findDroverCommand } from "../drover-command.ts";
 
-/** The chat that a command works on. */
+/** What a slash command can use: the chat in which the user typed it. */
 export interface SlashContext {
   client: ApiClient;
   conversation: Conversation;
@@ -25,19 +25,19 @@ export interface SlashContext {
 interface SlashCommand {
   placeholder: string;
   description: string;
-  /** Only between turns, because the command changes the session of the next message. */
-  whenIdle?: true;
+  /** Refuses the command during a turn, because it changes the session of the next message. */
+  requiresIdle?: true;
   run(context: SlashContext, argument: string): Promise<void> | void;
 }
 
 export const slashCommands: Record<string, SlashCommand> = {
   help: { placeholder: "", description: "list the commands", run: showHelp },
-  new: { placeholder: "", description: "start a new session", whenIdle: true, run: startNew },
-  resume: { placeholder: "[SESSION]", description: "list sessions, or continue one", whenIdle: true, run: resume },
+  new: { placeholder: "", description: "start a new session", requiresIdle: true, run: startNew },
+  resume: { placeholder: "[SESSION]", description: "list sessions, or continue one", requiresIdle: true, run: resume },
   fork: {
     placeholder: "[TURN]",
     description: "continue a copy of this session, or of its first turns",
-    whenIdle: true,
+    requiresIdle: true,
     run: fork,
   },
   model: { placeholder: "[NAME]", description: "show the model, or change it from the next message on", run: setModel },
@@ -57,8 +57,8 @@ export async function runSlash(line: string, context: SlashContext): Promise<voi
     );
     return;
   }
-  if (command.whenIdle && context.conversation.run_id !== null) {
-    context.print(`/${name} is not possible during a turn. Wait for its end, or stop it with Ctrl-C.`);
+  if (command.requiresIdle && context.conversation.run_id !== null) {
+    context.print(`/${name} is not possible during a turn. Wait until the turn ends, or stop it with Ctrl-C.`);
     return;
   }
   try {
@@ -96,9 +96,9 @@ async function resume({ client, conversation, agent, print, style }: SlashContex
     const now = new Date();
     for (const [index, { session_id, run_count, last_used_at }] of items.entries()) {
       const runs = `${run_count} ${run_count === 1 ? "turn" : "turns"}`;
-      const currentMark = session_id === conversation.session_id ? style.green(" (this one)") : "";
+      const currentNote = session_id === conversation.session_id ? style.green(" (this one)") : "";
       print(
-        `  ${String(index + 1).padStart(2)}  ${session_id}  ${runs}, ${formatAge(last_used_at, now)}${currentMark}`,
+        `  ${String(index + 1).padStart(2)}  ${session_id}  ${runs}, ${formatAge(last_used_at, now)}${currentNote}`,
       );
     }
     return print(style.dim("  Type /resume NUMBER, or /resume with a session id or a prefix of it."));
@@ -123,8 +123,8 @@ export async function showLastTurn(
   print(style.dim(`  Session ${session_id}, ${versions.length} ${versions.length === 1 ? "turn" : "turns"}`));
   if (!last) return;
   const run = await client.runs.get(last.run_id);
-  if (run.prompt) print(style.dim(`  › ${shorten(run.prompt)}`));
-  if (run.result_text) print(style.dim(`  ${shorten(run.result_text)}`));
+  if (run.prompt) print(style.dim(`  › ${truncate(run.prompt)}`));
+  if (run.result_text) print(style.dim(`  ${truncate(run.result_text)}`));
 }
 
 function fork({ conversation, print, style }: SlashContext, argument: string): void {
@@ -174,7 +174,7 @@ async function listRuns(client: ApiClient, session_id: string) {
   return (await client.runs.list({ session_id, limit: 1000 })).items;
 }
 
-function shorten(text: string): string {
+function truncate(text: string): string {
   const line = escapeInvisible(text.trim()).replaceAll(/\s+/g, " ");
   return line.length > 200 ? `${line.slice(0, 200).replace(/[\ud800-\udbff]$/, "")} …` : line;
 }

@@ -5,7 +5,7 @@ import { createQuestionPrompt, type QuestionPrompt } from "../question-prompt.ts
 import { escapeInvisible } from "../question-view.ts";
 import { createEditor } from "../terminal/editor.ts";
 import { type Key, openKeyboard } from "../terminal/keys.ts";
-import { createScreen, type Live, type ScreenSize } from "../terminal/screen.ts";
+import { createScreen, type LiveArea, type ScreenSize } from "../terminal/screen.ts";
 import type { Style } from "../terminal/style.ts";
 import { truncateToWidth, wrapLine } from "../terminal/text-width.ts";
 import type { HistoryFile } from "./history-file.ts";
@@ -20,7 +20,7 @@ export interface ChatContext {
 }
 
 export interface TerminalChat {
-  /** Starts sending messages, beginning with those already typed. Resolves when the user leaves. */
+  /** Sends the messages that are already typed, then those that follow. Resolves when the user leaves. */
   run(context: ChatContext): Promise<void>;
   setHistory(history: HistoryFile): void;
   print(line: string): void;
@@ -30,9 +30,9 @@ export interface TerminalChat {
 
 /** Opens a chat in the terminal. The prompt appears immediately, before anything else is loaded. */
 export function openTerminalChat(agent: string, style: Style): TerminalChat {
-  const screen = createScreen((text) => draw(1, text), terminalSize);
-  const typed: string[] = [];
-  let history: HistoryFile = { lines: typed, add: (text) => void typed.push(text) };
+  const screen = createScreen((text) => draw(1, text), readTerminalSize);
+  const typedTexts: string[] = [];
+  let history: HistoryFile = { lines: typedTexts, add: (text) => void typedTexts.push(text) };
   let context: ChatContext | null = null;
   let questionPrompt: QuestionPrompt | null = null;
   let view: TurnView | null = null;
@@ -42,14 +42,14 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
   let isStopping = false;
   let isLeaving = false;
   let hint = "";
-  let resolveLeaving!: () => void;
-  const leaving = new Promise<void>((resolve) => (resolveLeaving = resolve));
+  let resolveUserLeft!: () => void;
+  const userLeft = new Promise<void>((resolve) => (resolveUserLeft = resolve));
 
-  const editor = createEditor(submit, typed);
+  const editor = createEditor(submit, typedTexts);
   const keyboard = openKeyboard(process.stdin, (text) => draw(1, text), onKey);
-  const clock = setInterval(() => view && refresh(), 1000);
+  const refreshTimer = setInterval(() => view && refresh(), 1000);
   const onResize = (): void => {
-    screen.resized();
+    screen.redraw();
     refresh();
   };
   process.stdout.on("resize", onResize);
@@ -66,18 +66,18 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
   }
 
   function refresh(): void {
-    const { columns } = terminalSize();
+    const { columns } = readTerminalSize();
     const rows: string[] = [];
     if (view) rows.push(statusRow(columns));
     for (const text of queue)
       rows.push(style.dim(truncateToWidth(`  next: ${escapeInvisible(text).replaceAll("\n", " ")}`, columns - 2)));
     const questionRows = questionPrompt?.show(columns) ?? null;
     const inputRows = questionRows ?? editor.show(prompt, columns);
-    const live: Live = {
+    const liveArea: LiveArea = {
       rows: [...rows, ...inputRows.rows, ...(hint ? [style.dim(`  ${hint}`)] : [])],
       cursor: inputRows.cursor && { ...inputRows.cursor, row: inputRows.cursor.row + rows.length },
     };
-    screen.setLive(live);
+    screen.setLiveArea(liveArea);
   }
 
   function statusRow(columns: number): string {
@@ -100,7 +100,7 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
 
   function interrupt(isSecond = false): void {
     if (view) {
-      if (isStopping) return leaveAtOnce();
+      if (isStopping) return leaveImmediately();
       isStopping = true;
       hint = "Ctrl-C again to leave without waiting";
       // Moves queued messages back to the editor instead of sending or losing them.
@@ -131,7 +131,7 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
       // The end of the turn or Ctrl-C may already have removed the message from the queue.
       const index = queue.indexOf(text);
       if (index >= 0) queue.splice(index, 1);
-      print(echo(text));
+      print(formatSent(text));
     } catch (error) {
       report(error);
     }
@@ -142,7 +142,7 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
     line: string,
     { client, conversation, agent: { name, model } }: ChatContext,
   ): Promise<void> {
-    print(echo(line));
+    print(formatSent(line));
     const { runSlash } = await import("./slash-commands.ts");
     await runSlash(line, { client, conversation, agent: name, agentModel: model ?? null, print, leave, style }).catch(
       report,
@@ -166,21 +166,21 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
       hint = "";
       refresh();
     }
-    if (isLeaving) resolveLeaving();
+    if (isLeaving) resolveUserLeft();
   }
 
   async function runTurn(text: string, { conversation }: ChatContext): Promise<void> {
-    const columns = (): number => terminalSize().columns;
+    const columns = (): number => readTerminalSize().columns;
     const turnView = createTurnView({ print: (piece) => screen.print(piece), columns, style });
-    print(echo(text));
+    print(formatSent(text));
     view = turnView;
     startedAt = Date.now();
     refresh();
     /** Messages sent to the run that its agent has not reacted to yet. */
     let unanswered: string[] = [];
-    const run = await conversation.turn(text, {
+    const run = await conversation.runTurn(text, {
       onStart: refresh,
-      onPartial: (delta) => turnView.partial(delta),
+      onPartial: (delta) => turnView.showPartial(delta),
       onEvent(stored) {
         const { event, run_id } = stored;
         if (event.type === "permission_request") {
@@ -188,24 +188,24 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
           questionPrompt?.ask({ run_id, ...event });
         } else {
           if (event.type === "permission_decision") questionPrompt?.onDecision(event);
-          if (event.type === "system" && event.subtype === "user_input") unanswered.push(inputText(event.data));
+          if (event.type === "system" && event.subtype === "user_input") unanswered.push(readInputText(event.data));
           if (event.type === "assistant" || event.type === "tool_use") unanswered = [];
           if (event.type === "status") waitingFor = statusTexts[event.status] ?? null;
-          turnView.event(stored);
+          turnView.showEvent(stored);
         }
         refresh();
       },
     });
     turnView.end(run);
     screen.print("\n");
-    // These messages arrived while the run was ending: send them again as the next turn.
+    // These messages arrived while the run was ending, so send them again as the next turn.
     if (run.status === "completed") queue.unshift(...unanswered.filter((message) => message !== ""));
   }
 
   /** A sent message as it is printed to the terminal: the prompt, then the text, indented to line up. */
-  function echo(text: string): string {
+  function formatSent(text: string): string {
     const lines = escapeInvisible(text).split("\n");
-    const rows = lines.flatMap((line) => wrapLine(`  ${line}`, terminalSize().columns - 1));
+    const rows = lines.flatMap((line) => wrapLine(`  ${line}`, readTerminalSize().columns - 1));
     return `${prompt}${rows.join("\n").slice(2)}`;
   }
 
@@ -217,20 +217,20 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
   }
 
   function leave(): void {
-    if (context === null) leaveAtOnce();
+    if (context === null) leaveImmediately();
     isLeaving = true;
-    if (!view) return resolveLeaving();
+    if (!view) return resolveUserLeft();
     isStopping = true;
     context?.conversation.stop().catch(report);
   }
 
-  function leaveAtOnce(): never {
+  function leaveImmediately(): never {
     close();
     process.exit(130);
   }
 
   function close(): void {
-    clearInterval(clock);
+    clearInterval(refreshTimer);
     process.stdout.off("resize", onResize);
     process.off("SIGINT", onSignal);
     keyboard.close();
@@ -244,10 +244,10 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
     },
     setHistory(loaded) {
       // Messages typed while the history was loading are the newest.
-      const typedEarly = typed.splice(0);
-      typed.push(...loaded.lines);
-      history = { lines: typed, add: (text) => (typed.push(text), loaded.add(text)) };
-      for (const text of typedEarly) history.add(text);
+      const typedWhileLoading = typedTexts.splice(0);
+      typedTexts.push(...loaded.lines);
+      history = { lines: typedTexts, add: (text) => (typedTexts.push(text), loaded.add(text)) };
+      for (const text of typedWhileLoading) history.add(text);
     },
     async run(loaded) {
       context = loaded;
@@ -259,14 +259,14 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
         style,
       });
       void sendQueued();
-      await leaving;
+      await userLeft;
     },
     close,
   };
 }
 
-/** The text of a user_input event. */
-function inputText(data: unknown): string {
+/** Reads the text of a user_input event. */
+function readInputText(data: unknown): string {
   const text: unknown = typeof data === "object" && data !== null ? Reflect.get(data, "text") : null;
   return typeof text === "string" ? text : "";
 }
@@ -278,7 +278,7 @@ const statusTexts: Record<string, string> = {
   parked: "parked until it is continued",
 };
 
-/** A terminal that does not know its size reports 0. */
-function terminalSize(): ScreenSize {
+/** Reads the size of the terminal. A terminal that does not know its size reports 0. */
+function readTerminalSize(): ScreenSize {
   return { columns: Math.max(process.stdout.columns || 80, 20), rows: process.stdout.rows || 24 };
 }

@@ -19,14 +19,14 @@ function open(columns = 80) {
     event(event: RunEvent, ms = 0): void {
       const at = new Date(Date.parse("2026-01-31T12:00:00Z") + ms).toISOString();
       const stored: StoredEvent = { run_id: "r", seq: ++seq, attempt: 1, n: seq, at, cursor: seq, event };
-      view.event(stored);
+      view.showEvent(stored);
     },
   };
 }
 
-function ended(run: Partial<Run>): Run {
-  const known = { run_id: "r", agent_name: "a", created_by: "me", created_at: "2026-01-31T12:00:00Z" };
-  return { ...newRun(known), ...run };
+function createEndedRun(run: Partial<Run>): Run {
+  const fields = { run_id: "r", agent_name: "a", created_by: "me", created_at: "2026-01-31T12:00:00Z" };
+  return { ...newRun(fields), ...run };
 }
 
 const call = { type: "tool_use", tool_use_id: "t1", name: "command.run", input: { command: "npm test" } } as const;
@@ -39,10 +39,10 @@ const completed = {
 describe("a chat turn", () => {
   it("shows a message once, although it arrives in pieces and then as a whole", () => {
     const { view, event, printed } = open();
-    view.partial({ kind: "assistant", text: "Hel" });
-    view.partial({ kind: "assistant", text: "lo" });
+    view.showPartial({ kind: "assistant", text: "Hel" });
+    view.showPartial({ kind: "assistant", text: "lo" });
     event({ type: "assistant", text: "Hello there" });
-    view.end(ended({ ...completed, result_text: "Hello there" }));
+    view.end(createEndedRun({ ...completed, result_text: "Hello there" }));
     expect(printed()).toEqual(["  Hello there", "  3.0s", ""]);
   });
 
@@ -63,11 +63,11 @@ describe("a chat turn", () => {
     ]);
   });
 
-  it("shows the input that a person edited", () => {
+  it("shows the input as the person edited it", () => {
     const { event, printed } = open();
     event(call);
-    const decided = { type: "permission_decision", request_id: "t1", decision: "allow", by: "me" } as const;
-    event({ ...decided, input: { command: "npm ci" } });
+    const decision = { type: "permission_decision", request_id: "t1", decision: "allow", by: "me" } as const;
+    event({ ...decision, input: { command: "npm ci" } });
     event({ type: "tool_result", tool_use_id: "t1", is_error: false, output: "" });
     expect(printed()[0]).toBe("  ✓ command.run npm ci 0ms");
   });
@@ -75,7 +75,7 @@ describe("a chat turn", () => {
   it("shows tool calls before the message that follows them, although its pieces arrive first", () => {
     const { view, event, printed } = open();
     event({ type: "assistant", text: "First." });
-    view.partial({ kind: "assistant", text: "Second." });
+    view.showPartial({ kind: "assistant", text: "Second." });
     event(call);
     event({ type: "tool_result", tool_use_id: "t1", is_error: false, output: "" });
     event({ type: "assistant", text: "Second." });
@@ -85,7 +85,7 @@ describe("a chat turn", () => {
   it("lists the tool calls that a stopped run did not finish", () => {
     const { view, event, printed } = open();
     event(call);
-    view.end(ended({ status: "cancelled" }));
+    view.end(createEndedRun({ status: "cancelled" }));
     expect(printed().slice(0, 2)).toEqual(["  ✗ command.run npm test did not finish", "  stopped"]);
   });
 
@@ -103,19 +103,19 @@ describe("a chat turn", () => {
     event({ type: "status", status: "stopping", reason: "Stopped by ann." });
     const output = { ok: true, exit_code: null, signal: "SIGTERM", stopped: "user" };
     event({ type: "tool_result", tool_use_id: "t1", is_error: false, output }, 3500);
-    view.end(ended({ status: "cancelled" }));
+    view.end(createEndedRun({ status: "cancelled" }));
     expect(printed().slice(0, 2)).toEqual(["  ✗ command.run npm test stopped after 3.5s", "  stopped by ann."]);
   });
 
   it("says why a turn failed", () => {
     const { view, printed } = open();
-    view.end(ended({ status: "failed", reason: "provider_auth", error: "The key is wrong." }));
+    view.end(createEndedRun({ status: "failed", reason: "provider_auth", error: "The key is wrong." }));
     expect(printed()[0]).toBe("  failed (provider_auth): The key is wrong.");
   });
 
   it("shows the answer of an executor that reports no messages", () => {
     const { view, printed } = open();
-    view.end(ended({ ...completed, result_text: "The answer." }));
+    view.end(createEndedRun({ ...completed, result_text: "The answer." }));
     expect(printed()[0]).toBe("  The answer.");
   });
 
@@ -124,11 +124,11 @@ describe("a chat turn", () => {
     event({ type: "usage", usage: { input_tokens: 10, output_tokens: 2, cost_usd: 0.001 } });
     event({ type: "usage", usage: { input_tokens: 5, output_tokens: 1, cost_usd: 0.002 } });
     event({ type: "file", path: "a", size: 1, sha256: "", media_type: "" });
-    view.end(ended(completed));
+    view.end(createEndedRun(completed));
     expect(printed()[0]).toBe("  3.0s · 15 tokens in, 3 out · $0.0030 · 1 file: /files");
   });
 
-  it("cuts a long input to one row", () => {
+  it("truncates a long input to one row", () => {
     const { event, printed } = open(40);
     event({ ...call, input: { command: "x".repeat(100) } });
     event({ type: "tool_result", tool_use_id: "t1", is_error: false, output: "" });

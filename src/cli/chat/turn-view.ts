@@ -10,16 +10,16 @@ import { truncateToWidth } from "../terminal/text-width.ts";
 
 /** Shows one turn: the agent's message while it is written, and one line for each tool call. */
 export interface TurnView {
-  event(stored: StoredEvent): void;
-  partial(delta: Delta): void;
+  showEvent(stored: StoredEvent): void;
+  showPartial(delta: Delta): void;
   /** Ends an unfinished line, so that other output can follow. */
   endLine(): void;
-  /** The active tool calls. */
+  /** The active tool calls, as one line each. */
   readonly activeTools: string[];
   end(run: Run): void;
 }
 
-/** The system events that a user should see. All others are only in the log. */
+/** Subtypes of the system events that the view shows. All others are only in the log. */
 const shownSubtypes: ReadonlySet<string> = new Set([
   "compacted",
   "files_left_out",
@@ -28,13 +28,13 @@ const shownSubtypes: ReadonlySet<string> = new Set([
   "waiting_for_directory",
 ]);
 
-/** Longer than it takes for a tool call to be recorded, but not long enough to be noticed. */
+/** How long to hold text back. Recording a tool call takes less, and users do not notice such a delay. */
 const holdMs = 250;
 
 interface Call {
   name: string;
   input: unknown;
-  at: number;
+  startedAt: number;
 }
 
 export interface TurnOutput {
@@ -47,17 +47,17 @@ export interface TurnOutput {
 export function createTurnView({ print, columns, style }: TurnOutput): TurnView {
   const calls = new Map<string, Call>();
   let lastMessage = "";
-  let stopped: string | null = null;
+  let stopReason: string | null = null;
   let fileCount = 0;
   const usage = { input_tokens: 0, output_tokens: 0, cost_usd: null as number | null };
   const liveText = createLiveText(print);
   /** Pieces of the next message. They are held back briefly, because earlier tool calls are recorded after the pieces arrive. */
   let heldText = "";
   let holdTimer: NodeJS.Timeout | null = null;
-  function release(): void {
+  function releaseHeldText(): void {
     if (holdTimer) clearTimeout(holdTimer);
     holdTimer = null;
-    if (heldText !== "") liveText.piece(heldText);
+    if (heldText !== "") liveText.showPiece(heldText);
     heldText = "";
   }
 
@@ -67,15 +67,15 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
   ): void {
     const call = calls.get(tool_use_id);
     calls.delete(tool_use_id);
-    const elapsed = call ? formatDuration(Math.max(0, Date.parse(at) - call.at)) : "";
+    const elapsed = call ? formatDuration(Math.max(0, Date.parse(at) - call.startedAt)) : "";
     const label = call ? `${escapeInvisible(call.name)} ${summarizeInput(call.input)}` : "a tool";
     const reason = is_error ? `: ${findErrorMessage(output)}` : "";
-    const isCut = typeof output === "object" && output !== null && "stopped" in output;
-    const end = isCut ? ` stopped after ${elapsed}` : ` ${elapsed}`;
-    const maxWidth = columns() - 6 - end.length;
-    const mark = is_error || isCut ? style.red("✗") : style.green("✓");
-    liveText.line(`${mark} ${truncateToWidth(label.trim(), maxWidth)}${style.dim(end)}`);
-    if (reason) liveText.line(`  ${style.red(truncateToWidth(reason.slice(2), columns() - 6))}`);
+    const wasStopped = typeof output === "object" && output !== null && "stopped" in output;
+    const ending = wasStopped ? ` stopped after ${elapsed}` : ` ${elapsed}`;
+    const maxWidth = columns() - 6 - ending.length;
+    const icon = is_error || wasStopped ? style.red("✗") : style.green("✓");
+    liveText.showLine(`${icon} ${truncateToWidth(label.trim(), maxWidth)}${style.dim(ending)}`);
+    if (reason) liveText.showLine(`  ${style.red(truncateToWidth(reason.slice(2), columns() - 6))}`);
   }
 
   return {
@@ -83,59 +83,60 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
       return [...calls.values()].map(({ name, input }) => `${escapeInvisible(name)} ${summarizeInput(input)}`.trim());
     },
     endLine: () => liveText.endLine(),
-    partial({ kind, text }) {
+    showPartial({ kind, text }) {
       if (kind !== "assistant") return;
       if (holdTimer || calls.size > 0) heldText += text;
-      else liveText.piece(text);
+      else liveText.showPiece(text);
     },
-    event(stored) {
+    showEvent(stored) {
       const { event, at } = stored;
       const warning = toWarning(stored);
       const output = toOutput(stored);
-      if (warning) liveText.line(style.yellow(escapeInvisible(warning)));
-      else if (output) for (const line of toVisibleLines(output.bytes.toString("utf8"))) liveText.line(style.dim(line));
+      if (warning) liveText.showLine(style.yellow(escapeInvisible(warning)));
+      else if (output)
+        for (const line of toVisibleLines(output.bytes.toString("utf8"))) liveText.showLine(style.dim(line));
       else if (event.type === "assistant") {
         lastMessage = event.text;
-        release();
-        liveText.whole(event.text);
-        holdTimer = setTimeout(release, holdMs);
+        releaseHeldText();
+        liveText.showWhole(event.text);
+        holdTimer = setTimeout(releaseHeldText, holdMs);
       } else if (event.type === "tool_use") {
-        calls.set(event.tool_use_id, { name: event.name, input: event.input, at: Date.parse(at) });
+        calls.set(event.tool_use_id, { name: event.name, input: event.input, startedAt: Date.parse(at) });
       } else if (event.type === "tool_result") {
         showFinished(event, at);
-        if (calls.size === 0) release();
+        if (calls.size === 0) releaseHeldText();
       } else if (event.type === "permission_decision") {
         const call = calls.get(event.request_id);
         // The tool starts now, perhaps with an input that a person edited.
-        if (call) calls.set(event.request_id, { ...call, input: event.input ?? call.input, at: Date.parse(at) });
+        if (call) calls.set(event.request_id, { ...call, input: event.input ?? call.input, startedAt: Date.parse(at) });
       } else if (event.type === "usage") {
         usage.input_tokens += event.usage.input_tokens;
         usage.output_tokens += event.usage.output_tokens;
         if (event.usage.cost_usd !== null) usage.cost_usd = (usage.cost_usd ?? 0) + event.usage.cost_usd;
       } else if (event.type === "file") fileCount++;
-      else if (event.type === "status" && event.status === "stopping") stopped = event.reason ?? null;
-      else if (event.type === "error") liveText.line(style.red(escapeInvisible(event.message)));
+      else if (event.type === "status" && event.status === "stopping") stopReason = event.reason ?? null;
+      else if (event.type === "error") liveText.showLine(style.red(escapeInvisible(event.message)));
       else if (event.type === "system" && shownSubtypes.has(event.subtype))
-        liveText.line(
+        liveText.showLine(
           style.dim(truncateToWidth(escapeInvisible(describeEvent(stored) ?? "").replaceAll("\n", " "), columns() - 4)),
         );
     },
     end(run) {
-      release();
+      releaseHeldText();
       for (const { name, input } of calls.values())
-        liveText.line(
+        liveText.showLine(
           `${style.red("✗")} ${truncateToWidth(`${escapeInvisible(name)} ${summarizeInput(input)}`, columns() - 16)}${style.dim(" did not finish")}`,
         );
       calls.clear();
       liveText.end();
       const text = run.result_text ?? "";
       if (run.status === "completed" && text.trim() !== "" && lastMessage.trim() === "") {
-        liveText.whole(text);
+        liveText.showWhole(text);
         liveText.end();
       }
       if (run.status === "cancelled")
         print(
-          `  ${style.red("stopped")}${stopped ? style.dim(` ${escapeInvisible(stopped.replace(/^Stopped /, ""))}`) : ""}\n`,
+          `  ${style.red("stopped")}${stopReason ? style.dim(` ${escapeInvisible(stopReason.replace(/^Stopped /, ""))}`) : ""}\n`,
         );
       else if (run.status !== "completed")
         print(
@@ -169,7 +170,7 @@ function toVisibleLines(text: string): string[] {
     .map((line) => escapeInvisible(line));
 }
 
-/** The error message in a tool's output, wherever the tool puts it. */
+/** Finds the error message in a tool's output. Tools put it into different fields. */
 function findErrorMessage(output: unknown): string {
   const message = findMessage(output) ?? JSON.stringify(output) ?? "";
   return escapeInvisible(message)

@@ -4,7 +4,7 @@ import type { CommandInput } from "../options.ts";
 import { findCandidates } from "./find-candidates.ts";
 import { createValueReader } from "./read-values.ts";
 
-/** How long a completion may wait for a coordinator or a record. */
+/** How long a completion may wait for a coordinator or for the record. */
 const defaultBudgetMs = 1000;
 
 /**

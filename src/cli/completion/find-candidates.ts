@@ -19,7 +19,7 @@ export interface ValueReader {
 /** Tells the script to complete file names. */
 export const fileNames: Candidate = { value: ":files" };
 
-/** Finds the candidates for the last word. `words` are those after `drover`. */
+/** Finds the candidates for the last of the words, which follow `drover` on the command line. */
 export async function findCandidates(words: readonly string[], reader: ValueReader): Promise<Candidate[]> {
   const current = words.at(-1) ?? "";
   const previous = words.slice(0, -1);
@@ -59,16 +59,17 @@ function resolveCommand(words: readonly string[]): [name: string, wordCount: num
 function listCommands(words: readonly string[], isNested: boolean): Candidate[] {
   if (words.length > 1) return [];
   const [first] = words;
-  const found = new Map<string, Candidate>();
+  const candidates = new Map<string, Candidate>();
   for (const [name, [description]] of Object.entries(commands)) {
     const [word = "", second] = name.split(" ");
     if (first === undefined) {
       const isGroup = second !== undefined;
-      if (!found.has(word)) found.set(word, { value: word, description: isGroup ? describeGroup(word) : description });
-    } else if (word === first && second !== undefined) found.set(second, { value: second, description });
+      if (!candidates.has(word))
+        candidates.set(word, { value: word, description: isGroup ? describeGroup(word) : description });
+    } else if (word === first && second !== undefined) candidates.set(second, { value: second, description });
   }
-  if (first === undefined && !isNested) found.set("help", { value: "help", description: "explain a command" });
-  return [...found.values()];
+  if (first === undefined && !isNested) candidates.set("help", { value: "help", description: "explain a command" });
+  return [...candidates.values()];
 }
 
 function describeGroup(group: string): string {
@@ -82,39 +83,39 @@ async function findInCommand(
   current: string,
   reader: ValueReader,
 ): Promise<Candidate[]> {
-  // What follows `--` is the user's own command line.
+  // The words after `--` are the user's own command line.
   if (args.includes("--")) return [fileNames];
   const options = { ...spec.options, ...commonOptions };
-  const { positionals, used, open } = scanArguments(args, options);
+  const { positionals, usedOptions, pendingOption } = scanArguments(args, options);
   const agent = spec.takesExtraOptions && /^AGENT\b/.test(spec.placeholders) ? positionals[0] : undefined;
   const findValues = (name: string, typed: string): Promise<Candidate[]> =>
     findOptionValues(name, options[name], typed, agent, reader);
-  if (open !== null) return findValues(open, current);
+  if (pendingOption !== null) return findValues(pendingOption, current);
   const attached = /^(--([^=]+)=)(.*)/.exec(current);
   if (attached) {
     const values = await findValues(attached[2]!, attached[3]!);
     return values.map(({ value, ...rest }) => ({ value: `${attached[1]}${value}`, ...rest }));
   }
   if (!current.startsWith("-")) return findPositionals(spec, positionals.length, reader);
-  const known = Object.entries(options)
-    .filter(([name, option]) => option.repeat || !used.has(name))
+  const unusedOptions = Object.entries(options)
+    .filter(([name, option]) => option.repeat || !usedOptions.has(name))
     .map(([name, option]) => ({ value: `--${name}`, description: option.description }));
   const parameters = agent === undefined ? [] : await reader.parameters(agent);
-  const free = parameters.filter(({ value }) => !used.has(value));
-  return [...free.map(({ value, ...rest }) => ({ value: `--${value}`, ...rest })), ...known];
+  const unusedParameters = parameters.filter(({ value }) => !usedOptions.has(value));
+  return [...unusedParameters.map(({ value, ...rest }) => ({ value: `--${value}`, ...rest })), ...unusedOptions];
 }
 
-/** Reads the arguments before the cursor. `open` is the option whose value comes next. */
+/** Reads the arguments before the cursor. `pendingOption` is the option whose value comes next. */
 function scanArguments(args: readonly string[], options: Readonly<Record<string, OptionSpec>>) {
   const positionals: string[] = [];
-  const used = new Set<string>();
-  let open: string | null = null;
+  const usedOptions = new Set<string>();
+  let pendingOption: string | null = null;
   for (const argument of args) {
-    if (open !== null && !argument.startsWith("--")) {
-      open = null;
+    if (pendingOption !== null && !argument.startsWith("--")) {
+      pendingOption = null;
       continue;
     }
-    open = null;
+    pendingOption = null;
     if (!argument.startsWith("-") || argument === "-") {
       positionals.push(argument);
       continue;
@@ -123,12 +124,12 @@ function scanArguments(args: readonly string[], options: Readonly<Record<string,
     const name = short
       ? (Object.entries(options).find(([, option]) => option.short === short)?.[0] ?? "")
       : argument.slice(2).split("=")[0]!;
-    used.add(name);
+    usedOptions.add(name);
     const option = Object.hasOwn(options, name) ? options[name] : undefined;
     const isSwitch = option !== undefined && option.placeholder === undefined;
-    if (!isSwitch && !argument.includes("=")) open = name;
+    if (!isSwitch && !argument.includes("=")) pendingOption = name;
   }
-  return { positionals, used, open };
+  return { positionals, usedOptions, pendingOption };
 }
 
 async function findOptionValues(
@@ -145,7 +146,7 @@ async function findOptionValues(
   return kind === undefined ? [] : reader.list(kind);
 }
 
-/** Completes the choice after the last comma of a list, without those that the list has already. */
+/** Completes the choice after the last comma of a list. Leaves out choices that the list already has. */
 function listChoices(choices: readonly string[], typed: string): Candidate[] {
   const chosen = typed.split(",").slice(0, -1);
   const start = chosen.map((choice) => `${choice},`).join("");
@@ -160,7 +161,7 @@ const optionKinds: Record<string, ValueKind | undefined> = {
   "run-id": "runs",
 };
 
-/** Values that a placeholder stands for. */
+/** The values of placeholders that accept only a few. */
 const placeholderChoices: Record<string, readonly string[] | undefined> = { SHELL: ["bash", "zsh", "fish"] };
 
 const placeholderKinds: Record<string, ValueKind | undefined> = {

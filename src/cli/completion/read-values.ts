@@ -12,7 +12,7 @@ import type { Candidate, ValueKind, ValueReader } from "./find-candidates.ts";
 /** How many runs or sessions a completion offers. */
 const maxRecent = 30;
 
-/** Reads values within the time budget. Any failure means no values: a Tab is not the moment to report it. */
+/** Reads values within the time budget. Any failure means no values, because a completion is no place to report it. */
 export function createValueReader(input: CommandInput, budgetMs: number): ValueReader {
   const withinBudget = async (read: Promise<Candidate[]>): Promise<Candidate[]> => {
     const timeout = new Promise<Candidate[]>((resolve) => setTimeout(resolve, budgetMs, []));
@@ -28,24 +28,24 @@ export function createValueReader(input: CommandInput, budgetMs: number): ValueR
 async function readList(input: CommandInput, kind: ValueKind): Promise<Candidate[]> {
   const { client, project } = await connect(input);
   if (kind === "agents")
-    return (await listAgents(input, client, project)).map(({ name, description }) => candidate(name, description));
-  if (client) return readFrom(client, kind);
-  return kind === "runs" || kind === "sessions" ? readRecord(project, (record) => readFrom(record, kind)) : [];
+    return (await listAgents(input, client, project)).map(({ name, description }) => toCandidate(name, description));
+  if (client) return readFromClient(client, kind);
+  return kind === "runs" || kind === "sessions" ? readRecord(project, (record) => readFromClient(record, kind)) : [];
 }
 
-async function readFrom(client: ApiClient, kind: Exclude<ValueKind, "agents">): Promise<Candidate[]> {
+async function readFromClient(client: ApiClient, kind: Exclude<ValueKind, "agents">): Promise<Candidate[]> {
   const now = new Date();
   switch (kind) {
     case "runs": {
       const { items } = await client.runs.list({ limit: maxRecent });
       return items.map((run) =>
-        candidate(run.run_id, `${run.agent_name}, ${run.status}, ${formatAge(run.created_at, now)}`),
+        toCandidate(run.run_id, `${run.agent_name}, ${run.status}, ${formatAge(run.created_at, now)}`),
       );
     }
     case "sessions": {
       const { items } = await client.sessions.list({ limit: maxRecent });
       return items.map((session) =>
-        candidate(
+        toCandidate(
           session.session_id,
           `${session.agent_name}, ${session.run_count} ${session.run_count === 1 ? "run" : "runs"}, ${formatAge(session.last_used_at, now)}`,
         ),
@@ -54,26 +54,26 @@ async function readFrom(client: ApiClient, kind: Exclude<ValueKind, "agents">): 
     case "schedules": {
       const { items } = await client.schedules.list({ limit: 1000 });
       return items.map(({ name, agent_name, enabled }) =>
-        candidate(name, enabled ? agent_name : `${agent_name}, disabled`),
+        toCandidate(name, enabled ? agent_name : `${agent_name}, disabled`),
       );
     }
     case "runners": {
       const { items } = await client.runners.list();
       return items.map(({ runner_id, executor_profile, status }) =>
-        candidate(runner_id, `${executor_profile}, ${status}`),
+        toCandidate(runner_id, `${executor_profile}, ${status}`),
       );
     }
     case "tokens": {
       const { items } = await client.tokens.list({ limit: 1000 });
-      return items.map(({ token_id, subject, role }) => candidate(token_id, `${subject}, ${role}`));
+      return items.map(({ token_id, subject, role }) => toCandidate(token_id, `${subject}, ${role}`));
     }
     case "hooks": {
       const { items } = await client.hooks.list();
-      return items.map(({ name, agent_name }) => candidate(name, agent_name));
+      return items.map(({ name, agent_name }) => toCandidate(name, agent_name));
     }
     case "webhooks": {
       const { items } = await client.webhooks.list();
-      return items.map(({ name, url }) => candidate(name, url));
+      return items.map(({ name, url }) => toCandidate(name, url));
     }
   }
 }
@@ -122,7 +122,7 @@ async function readParameters(input: CommandInput, name: string): Promise<Candid
   const required: unknown = schema?.["required"];
   return Object.entries(properties).map(([parameter, property]: [string, unknown]) => {
     const isRequired = Array.isArray(required) && required.includes(parameter);
-    return candidate(parameter, describeParameter(property, isRequired));
+    return toCandidate(parameter, describeParameter(property, isRequired));
   });
 }
 
@@ -137,10 +137,10 @@ async function readParameterValues(input: CommandInput, name: string, parameter:
   const schema = agent?.parameters_schema;
   const types = readTypes(findProperty(schema, parameter), schema);
   const { values, kinds } = types.kinds?.has("array") ? types.items() : types;
-  if (values) return values.map((value) => candidate(typeof value === "string" ? value : JSON.stringify(value)));
-  return kinds?.has("boolean") ? [candidate("true"), candidate("false")] : [];
+  if (values) return values.map((value) => toCandidate(typeof value === "string" ? value : JSON.stringify(value)));
+  return kinds?.has("boolean") ? [toCandidate("true"), toCandidate("false")] : [];
 }
 
-function candidate(value: string, description?: string | null): Candidate {
+function toCandidate(value: string, description?: string | null): Candidate {
   return description === undefined || description === null ? { value } : { value, description };
 }

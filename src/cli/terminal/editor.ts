@@ -1,7 +1,7 @@
 import type { Key } from "./keys.ts";
 import { measureWidth } from "./text-width.ts";
 
-/** A text input that may span several lines. */
+/** An input field that may span several lines. */
 export interface Editor {
   readonly text: string;
   set(text: string): void;
@@ -13,19 +13,19 @@ export interface Editor {
 
 /** `history` has earlier inputs, oldest first. The arrow keys step through it. */
 export function createEditor(onSubmit: (text: string) => void, history: readonly string[] = []): Editor {
-  // Split into graphemes, so that the cursor never stops inside one.
-  let before: string[] = [];
-  let after: string[] = [];
-  /** How far back in the history the editor is. 0 is the current text, which `draft` keeps meanwhile. */
+  // The text before and after the cursor, split into graphemes, so that the cursor never stops inside one.
+  let graphemesBefore: string[] = [];
+  let graphemesAfter: string[] = [];
+  /** How far back in the history the editor is. 0 is the current text, which `draft` keeps in the meantime. */
   let historyOffset = 0;
   let draft = "";
 
-  const currentText = (): string => [...before, ...after].join("");
+  const currentText = (): string => [...graphemesBefore, ...graphemesAfter].join("");
   const set = (text: string): void => {
-    before = splitGraphemes(text);
-    after = [];
+    graphemesBefore = splitGraphemes(text);
+    graphemesAfter = [];
   };
-  const insert = (text: string): void => void before.push(...splitGraphemes(text));
+  const insert = (text: string): void => void graphemesBefore.push(...splitGraphemes(text));
 
   function recall(step: 1 | -1): void {
     const target = historyOffset + step;
@@ -38,7 +38,7 @@ export function createEditor(onSubmit: (text: string) => void, history: readonly
   /** Moves to the same column of the line above or below. Returns false if there is none. */
   function moveLine(step: 1 | -1): boolean {
     const lines = currentText().split("\n");
-    const linesBefore = before.join("").split("\n");
+    const linesBefore = graphemesBefore.join("").split("\n");
     const line = linesBefore.length - 1 + step;
     const column = splitGraphemes(linesBefore.at(-1)!).length;
     if (line < 0 || line >= lines.length) return false;
@@ -48,21 +48,21 @@ export function createEditor(onSubmit: (text: string) => void, history: readonly
   }
 
   function moveTo(position: number): void {
-    const graphemes = [...before, ...after];
-    before = graphemes.slice(0, position);
-    after = graphemes.slice(position);
+    const graphemes = [...graphemesBefore, ...graphemesAfter];
+    graphemesBefore = graphemes.slice(0, position);
+    graphemesAfter = graphemes.slice(position);
   }
 
-  /** The length of the word before the cursor, with the spaces after it. */
-  const countWordBefore = (): number => countGraphemes(/\S*\s*$/u.exec(before.join(""))![0]);
-  const countWordAfter = (): number => countGraphemes(/^\s*\S*/u.exec(after.join(""))![0]);
-  const countLineBefore = (): number => countGraphemes(before.join("").split("\n").at(-1)!);
-  const countLineAfter = (): number => countGraphemes(after.join("").split("\n")[0]!);
+  /** Counts the graphemes of the word before the cursor, with the spaces after it. */
+  const countWordBefore = (): number => countGraphemes(/\S*\s*$/u.exec(graphemesBefore.join(""))![0]);
+  const countWordAfter = (): number => countGraphemes(/^\s*\S*/u.exec(graphemesAfter.join(""))![0]);
+  const countLineBefore = (): number => countGraphemes(graphemesBefore.join("").split("\n").at(-1)!);
+  const countLineAfter = (): number => countGraphemes(graphemesAfter.join("").split("\n")[0]!);
 
   function submit(): void {
     // A backslash at the end continues the text on a new line, for terminals without a key for that.
-    if (before.at(-1) === "\\" && after.length === 0) {
-      before.pop();
+    if (graphemesBefore.at(-1) === "\\" && graphemesAfter.length === 0) {
+      graphemesBefore.pop();
       return insert("\n");
     }
     const text = currentText();
@@ -74,19 +74,19 @@ export function createEditor(onSubmit: (text: string) => void, history: readonly
   const actions: Partial<Record<Key["name"], () => void>> = {
     enter: submit,
     newline: () => insert("\n"),
-    backspace: () => void before.pop(),
-    delete: () => void after.shift(),
-    left: () => moveTo(Math.max(before.length - 1, 0)),
-    right: () => moveTo(before.length + 1),
-    "word-left": () => moveTo(before.length - countWordBefore()),
-    "word-right": () => moveTo(before.length + countWordAfter()),
-    home: () => moveTo(before.length - countLineBefore()),
-    end: () => moveTo(before.length + countLineAfter()),
+    backspace: () => void graphemesBefore.pop(),
+    delete: () => void graphemesAfter.shift(),
+    left: () => moveTo(Math.max(graphemesBefore.length - 1, 0)),
+    right: () => moveTo(graphemesBefore.length + 1),
+    "word-left": () => moveTo(graphemesBefore.length - countWordBefore()),
+    "word-right": () => moveTo(graphemesBefore.length + countWordAfter()),
+    home: () => moveTo(graphemesBefore.length - countLineBefore()),
+    end: () => moveTo(graphemesBefore.length + countLineAfter()),
     up: () => moveLine(-1) || recall(1),
     down: () => moveLine(1) || recall(-1),
-    "delete-word": () => void before.splice(before.length - countWordBefore()),
-    "delete-before": () => void before.splice(before.length - countLineBefore()),
-    "delete-after": () => void after.splice(0, countLineAfter()),
+    "delete-word": () => void graphemesBefore.splice(graphemesBefore.length - countWordBefore()),
+    "delete-before": () => void graphemesBefore.splice(graphemesBefore.length - countLineBefore()),
+    "delete-after": () => void graphemesAfter.splice(0, countLineAfter()),
   };
 
   return {
@@ -103,8 +103,8 @@ export function createEditor(onSubmit: (text: string) => void, history: readonly
         return true;
       }
       // Ctrl-D deletes forward. Only on empty input does it leave, which the caller handles.
-      if (key.name === "end-of-input" && before.length + after.length > 0) {
-        after.shift();
+      if (key.name === "end-of-input" && graphemesBefore.length + graphemesAfter.length > 0) {
+        graphemesAfter.shift();
         return true;
       }
       const action = actions[key.name];
@@ -116,7 +116,7 @@ export function createEditor(onSubmit: (text: string) => void, history: readonly
       const toRows = (text: string): string[] =>
         text.split("\n").flatMap((line, index) => wrapHard(`${index === 0 ? prompt : indent}${line}`, indent, columns));
       const rows = toRows(currentText());
-      const rowsBefore = toRows(before.join(""));
+      const rowsBefore = toRows(graphemesBefore.join(""));
       return { rows, cursor: { row: rowsBefore.length - 1, column: measureWidth(rowsBefore.at(-1)!) } };
     },
   };

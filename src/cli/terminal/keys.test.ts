@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { type Key, openKeyboard } from "./keys.ts";
 
 /** Returns the keys that Node parses from terminal input. */
-function read(sent: string): Promise<Key[]> {
+function readKeys(input: string): Promise<Key[]> {
   const keys: Key[] = [];
   const stdin = Object.assign(new PassThrough(), { setRawMode: () => undefined });
   // safe: the keyboard uses only these members of a terminal
@@ -12,7 +12,7 @@ function read(sent: string): Promise<Key[]> {
     () => undefined,
     (key) => keys.push(key),
   );
-  stdin.write(sent);
+  stdin.write(input);
   return new Promise((resolve) =>
     setImmediate(() => {
       keyboard.close();
@@ -23,7 +23,7 @@ function read(sent: string): Promise<Key[]> {
 
 describe("the keyboard", () => {
   it("recognizes editing keys", async () => {
-    const names = (await read("\r\u007f\u001b[D\u001b[1;5C\u001bb\u0001\u0017\u0003\u0004\u001b\r\n")).map(
+    const names = (await readKeys("\r\u007f\u001b[D\u001b[1;5C\u001bb\u0001\u0017\u0003\u0004\u001b\r\n")).map(
       ({ name }) => name,
     );
     expect(names).toEqual([
@@ -41,16 +41,18 @@ describe("the keyboard", () => {
     ]);
   });
 
-  it("passes a paste on as one text", async () => {
-    expect(await read("\u001b[200~one\r\ntwo\rthree\u001b[201~")).toEqual([{ name: "text", text: "one\ntwo\nthree" }]);
+  it("passes pasted text on as one key", async () => {
+    expect(await readKeys("\u001b[200~one\r\ntwo\rthree\u001b[201~")).toEqual([
+      { name: "text", text: "one\ntwo\nthree" },
+    ]);
   });
 
   it("ignores unknown sequences", async () => {
-    expect(await read("\u001b[5~\u001b[1;2P\u001b[99~")).toEqual([]);
+    expect(await readKeys("\u001b[5~\u001b[1;2P\u001b[99~")).toEqual([]);
   });
 
-  it("passes on text in any script", async () => {
-    expect(await read("é日")).toEqual([
+  it("passes on characters of any script", async () => {
+    expect(await readKeys("é日")).toEqual([
       { name: "text", text: "é" },
       { name: "text", text: "日" },
     ]);

@@ -1,6 +1,6 @@
 import { emitKeypressEvents } from "node:readline";
 
-/** A key press. `text` is typed or pasted text; a paste arrives as one key. */
+/** A key press. `text` is typed or pasted text. A paste arrives as one key. */
 export type Key = { name: "text"; text: string } | { name: KeyName; text?: never };
 
 export type KeyName =
@@ -24,10 +24,18 @@ export type KeyName =
   | "redraw"
   | "escape";
 
+/** xterm sequences. With bracketed paste, the terminal encloses pasted text in `paste-start` and `paste-end`. */
+const enableBracketedPaste = "\u001b[?2004h";
+const disableBracketedPaste = "\u001b[?2004l";
+
 /** Reads single keys in raw mode until it is closed. */
-export function openKeyboard(stdin: NodeJS.ReadStream, stdout: (text: string) => void, onKey: (key: Key) => void) {
+export function openKeyboard(
+  stdin: NodeJS.ReadStream,
+  writeToTerminal: (text: string) => void,
+  onKey: (key: Key) => void,
+) {
   let paste: string | null = null;
-  const onKeypress = (text: string | undefined, press: Press): void => {
+  const onKeypress = (text: string | undefined, press: KeyPress): void => {
     if (press.name === "paste-start") paste = "";
     else if (press.name === "paste-end") {
       const content = (paste ?? "").replaceAll(/\r\n?/g, "\n");
@@ -43,13 +51,13 @@ export function openKeyboard(stdin: NodeJS.ReadStream, stdout: (text: string) =>
   stdin.on("keypress", onKeypress);
   stdin.setRawMode(true);
   stdin.resume();
-  stdout("\u001b[?2004h");
+  writeToTerminal(enableBracketedPaste);
   let isOpen = true;
   return {
     close(): void {
       if (!isOpen) return;
       isOpen = false;
-      stdout("\u001b[?2004l");
+      writeToTerminal(disableBracketedPaste);
       stdin.off("keypress", onKeypress);
       stdin.setRawMode(false);
       stdin.pause();
@@ -59,14 +67,15 @@ export function openKeyboard(stdin: NodeJS.ReadStream, stdout: (text: string) =>
 
 export type Keyboard = ReturnType<typeof openKeyboard>;
 
-export interface Press {
+/** A key press as Node parses it. */
+export interface KeyPress {
   name?: string | undefined;
   sequence?: string | undefined;
   ctrl?: boolean | undefined;
   meta?: boolean | undefined;
 }
 
-export function toKey(text: string | undefined, { name = "", ctrl, meta, sequence }: Press): Key | null {
+export function toKey(text: string | undefined, { name = "", ctrl, meta, sequence }: KeyPress): Key | null {
   const keyName = (ctrl ? ctrlKeys : meta ? metaKeys : plainKeys)[name];
   if (keyName) return { name: keyName };
   if (ctrl || meta || text === undefined) return null;

@@ -1,24 +1,25 @@
 import { truncateToWidth, measureWidth, wrapLine } from "./text-width.ts";
 
-/** Permanent text above a few live rows that are redrawn whenever they change. */
+/** Permanent text above a live area of a few rows, which is redrawn whenever it changes. */
 export interface Screen {
   /** The text may start and end in the middle of a line. */
   print(text: string): void;
   /** Ends an unfinished line, so that the next output starts on a new one. */
   endLine(): void;
   /** Replaces the live rows and the cursor position in them. */
-  setLive(live: Live): void;
+  setLiveArea(area: LiveArea): void;
   /** Removes the live rows while `write` writes to the terminal directly. */
   writeAbove(write: () => void): void;
-  /** Redraws after the terminal was resized. */
-  resized(): void;
+  /** Draws the live rows again, for example after the terminal was resized. */
+  redraw(): void;
   /** Clears the terminal and redraws at the top. */
   clear(): void;
   /** Removes the live rows. */
   close(): void;
 }
 
-export interface Live {
+/** The rows below the permanent text. */
+export interface LiveArea {
   rows: readonly string[];
   /** null hides the cursor. */
   cursor: { row: number; column: number } | null;
@@ -29,50 +30,53 @@ export interface ScreenSize {
   rows: number;
 }
 
-/** Reads `size` on every draw. Every row fits the width, so the screen always knows how many rows to erase. */
-export function createScreen(write: (text: string) => void, size: () => ScreenSize): Screen {
-  /** The last, unfinished line of the text. It is drawn as one row above the live rows. */
+/** Asks for the size on every draw. Every row fits the width, so the screen always knows how many rows to erase. */
+export function createScreen(write: (text: string) => void, getSize: () => ScreenSize): Screen {
+  /** The last, unfinished line of the text. It is drawing as one row above the live rows. */
   let unfinishedLine = "";
-  let live: Live = { rows: [], cursor: null };
-  let drawn: { widths: number[]; cursorRow: number; hidden: boolean } = { widths: [], cursorRow: 0, hidden: false };
+  let liveArea: LiveArea = { rows: [], cursor: null };
+  /** What the terminal shows now. */
+  let drawing: { widths: number[]; cursorRow: number; hidden: boolean } = { widths: [], cursorRow: 0, hidden: false };
 
-  /** Moves the cursor to the first live row and clears everything below. */
+  /** Returns the sequences that move the cursor to the first live row and clear everything below. */
   function erase(): string {
-    const { columns } = size();
+    const { columns } = getSize();
     // A terminal that became narrower has wrapped the rows, so each may take several now.
-    const rowsAbove = drawn.widths
-      .slice(0, drawn.cursorRow)
+    const rowsAbove = drawing.widths
+      .slice(0, drawing.cursorRow)
       .reduce((rows, width) => rows + Math.max(1, Math.ceil(width / columns)), 0);
-    const text = drawn.widths.length === 0 ? "" : `${rowsAbove > 0 ? `\u001b[${rowsAbove}A` : ""}\r\u001b[J`;
-    drawn = { ...drawn, widths: [], cursorRow: 0 };
+    const text = drawing.widths.length === 0 ? "" : `${rowsAbove > 0 ? `\u001b[${rowsAbove}A` : ""}\r\u001b[J`;
+    drawing = { ...drawing, widths: [], cursorRow: 0 };
     return text;
   }
 
   function draw(): string {
-    const { columns, rows: height } = size();
+    const { columns, rows: height } = getSize();
     const maxRows = Math.max(height - 1, 2);
-    const allRows = [...(unfinishedLine === "" ? [] : [unfinishedLine]), ...live.rows].map((row) =>
+    const allRows = [...(unfinishedLine === "" ? [] : [unfinishedLine]), ...liveArea.rows].map((row) =>
       truncateToWidth(row, columns - 1),
     );
     const shift = (unfinishedLine === "" ? 0 : 1) - Math.max(0, allRows.length - maxRows);
     const rows = allRows.slice(-maxRows);
     if (rows.length === 0) return showCursor(true);
-    const cursorRow = live.cursor ? Math.min(Math.max(live.cursor.row + shift, 0), rows.length - 1) : rows.length - 1;
+    const cursorRow = liveArea.cursor
+      ? Math.min(Math.max(liveArea.cursor.row + shift, 0), rows.length - 1)
+      : rows.length - 1;
     const rowsUp = rows.length - 1 - cursorRow;
-    const column = live.cursor ? Math.min(live.cursor.column, columns - 1) : 0;
-    drawn = { ...drawn, widths: rows.map(measureWidth), cursorRow };
+    const column = liveArea.cursor ? Math.min(liveArea.cursor.column, columns - 1) : 0;
+    drawing = { ...drawing, widths: rows.map(measureWidth), cursorRow };
     const moveCursor = `${rowsUp > 0 ? `\u001b[${rowsUp}A` : ""}\r${column > 0 ? `\u001b[${column}C` : ""}`;
-    return `${rows.join("\n")}${live.cursor ? moveCursor : ""}${showCursor(live.cursor !== null)}`;
+    return `${rows.join("\n")}${liveArea.cursor ? moveCursor : ""}${showCursor(liveArea.cursor !== null)}`;
   }
 
   function showCursor(isVisible: boolean): string {
-    if (drawn.hidden === !isVisible) return "";
-    drawn = { ...drawn, hidden: !isVisible };
+    if (drawing.hidden === !isVisible) return "";
+    drawing = { ...drawing, hidden: !isVisible };
     return isVisible ? "\u001b[?25h" : "\u001b[?25l";
   }
 
   function print(text: string): void {
-    const { columns } = size();
+    const { columns } = getSize();
     const lines = (unfinishedLine + text).split("\n");
     const lastRows = wrapLine(lines.pop()!, columns - 1);
     unfinishedLine = lastRows.pop()!;
@@ -85,8 +89,8 @@ export function createScreen(write: (text: string) => void, size: () => ScreenSi
     endLine: () => {
       if (unfinishedLine !== "") print("\n");
     },
-    setLive(next) {
-      live = next;
+    setLiveArea(area) {
+      liveArea = area;
       write(`${erase()}${draw()}`);
     },
     writeAbove(writeText) {
@@ -95,13 +99,13 @@ export function createScreen(write: (text: string) => void, size: () => ScreenSi
       writeText();
       write(draw());
     },
-    resized: () => write(`${erase()}${draw()}`),
+    redraw: () => write(`${erase()}${draw()}`),
     clear() {
       erase();
       write(`\u001b[2J\u001b[H${draw()}`);
     },
     close() {
-      live = { rows: [], cursor: null };
+      liveArea = { rows: [], cursor: null };
       if (unfinishedLine !== "") print("\n");
       write(`${erase()}${showCursor(true)}`);
     },

@@ -12,13 +12,13 @@ describe("textWidth", () => {
 });
 
 describe("cutToWidth", () => {
-  it("keeps a text that fits, and marks what it cuts", () => {
+  it("keeps text that fits, and adds an ellipsis to text that it truncates", () => {
     expect(truncateToWidth("abc", 3)).toBe("abc");
     expect(truncateToWidth("abcdef", 4)).toBe("abc…");
     expect(truncateToWidth("日本語", 5)).toBe("日本…");
   });
 
-  it("resets the colour of a text that it cuts", () => {
+  it("resets the colour of truncated text", () => {
     expect(truncateToWidth("\u001b[31mabcdef\u001b[39m", 4)).toBe("\u001b[31mabc…\u001b[0m");
   });
 });
@@ -28,7 +28,7 @@ describe("wrapLine", () => {
     expect(wrapLine("one two three", 8)).toEqual(["one two", "three"]);
   });
 
-  it("keeps the indent of the line, even after a colour", () => {
+  it("keeps the indent of the line, even after a colour sequence", () => {
     expect(wrapLine("  one two three", 9)).toEqual(["  one two", "  three"]);
     expect(wrapLine("\u001b[2m  one two\u001b[22m", 6)).toEqual(["\u001b[2m  one", "  two\u001b[22m"]);
   });

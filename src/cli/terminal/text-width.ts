@@ -1,37 +1,37 @@
 /** Combining marks, joiners and variation selectors take no column. */
-const zeroWidth = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
+const zeroWidthCharacter = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
 /** East Asian wide and fullwidth ranges, and emoji that terminals draw in two columns. */
-const wide =
+const wideCharacter =
   /^(?:[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6]|[\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation})$/u;
 // oxlint-disable-next-line no-control-regex
-const colour = /\u001b\[[\d;]*m/g;
+const colourSequence = /\u001b\[[\d;]*m/g;
 
-/** The number of columns that a text takes on a terminal. Colours take none. */
+/** Counts the columns that text takes on a terminal. Colour sequences take none. */
 export function measureWidth(text: string): number {
   let columns = 0;
-  for (const character of text.replaceAll(colour, "")) columns += measureCharacter(character);
+  for (const character of text.replaceAll(colourSequence, "")) columns += measureCharacter(character);
   return columns;
 }
 
 function measureCharacter(character: string): number {
   // Fast path for most characters.
   if (character >= " " && character < "\u0300") return 1;
-  if (zeroWidth.test(character)) return 0;
-  return wide.test(character) ? 2 : 1;
+  if (zeroWidthCharacter.test(character)) return 0;
+  return wideCharacter.test(character) ? 2 : 1;
 }
 
-/** Cuts a text to the width, with an ellipsis if something is missing. */
+/** Truncates text to the width, with an ellipsis at the end. Text that fits stays unchanged. */
 export function truncateToWidth(text: string, columns: number): string {
   if (measureWidth(text) <= columns) return text;
-  let cut = "";
+  let kept = "";
   let usedColumns = 0;
   for (const [piece] of text.matchAll(pieces)) {
     const width = measureWidth(piece);
     if (usedColumns + width > columns - 1) break;
-    cut += piece;
+    kept += piece;
     usedColumns += width;
   }
-  return `${cut}…${text.includes("\u001b") ? "\u001b[0m" : ""}`;
+  return `${kept}…${text.includes("\u001b") ? "\u001b[0m" : ""}`;
 }
 
 /** The leading spaces of a line, after any colour sequences. */
