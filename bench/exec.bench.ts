@@ -19,7 +19,7 @@ import { newRun, noCorrelation } from "../src/model/new-run.ts";
 import type { CaptureOptions, StartOptions } from "../src/model/process.ts";
 import { createExecute } from "../src/process/execute.ts";
 import { createStart } from "../src/process/start.ts";
-import { currentOwner } from "../src/record/audit/owner.ts";
+import { getCurrentOwner } from "../src/record/audit/owner.ts";
 import { openStore } from "../src/record/open.ts";
 import { createRedactor } from "../src/redact/redactor.ts";
 import { benchHide, startOnce, startOnceRole } from "./exec/hide.ts";
@@ -290,7 +290,7 @@ async function onRecord(
   if (!result.success) throw new Error(JSON.stringify(result.error));
 }
 const ids = createLocalIds();
-const owner = currentOwner();
+const owner = getCurrentOwner();
 
 function rawSpawn(): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -1,6 +1,6 @@
 import { recordDirectory } from "../src/model/state-layout.ts";
 import { exportAudit, exportFrom } from "../src/record/audit/export.ts";
-import { type VerifyResult, verifyAudit, verifyChain, verifyingMac } from "../src/record/audit/verify.ts";
+import { type VerifyResult, verifyAudit, verifyChain, createVerifyingMac } from "../src/record/audit/verify.ts";
 import { openPostgresEngine } from "../src/record/postgres/engine.ts";
 import { walkStatements } from "../src/record/postgres/walk-statements.ts";
 import type { StoredEvent } from "../src/model/event.ts";
@@ -96,7 +96,7 @@ async function readFleet({ url, secret }: FleetAccess, note: (line: string) => v
   const engine = openPostgresEngine(url, 10_000);
   try {
     await exportFrom(engine, {}, note);
-    return await verifyChain(engine, walkStatements, verifyingMac(secret), []);
+    return await verifyChain(engine, walkStatements, createVerifyingMac(secret), []);
   } finally {
     engine.close();
   }

@@ -1,6 +1,6 @@
 import type { ClaimRuns, DispatchResult } from "../model/dispatch-ops.ts";
 import type { Demands } from "../model/run.ts";
-import { unmetDemands, type RunnerFacts } from "../record/matching.ts";
+import { findUnmetDemands, type RunnerFacts } from "../record/matching.ts";
 
 /** The held polls that wait for work, in round-robin order. */
 export interface Waiters {
@@ -214,7 +214,7 @@ export function createWaiters(): Waiters {
         wake(entry);
         continue;
       }
-      if (unmetDemands(claimable.demands, entry.runner).length > 0) continue;
+      if (findUnmetDemands(claimable.demands, entry.runner).length > 0) continue;
       if (typeof entry.runner.only_agent === "string") {
         wake(entry);
         continue;
@@ -241,7 +241,7 @@ export function createWaiters(): Waiters {
 function canReserve(entry: WaiterEntry, demands: Demands): entry is WaiterEntry & { offer: ClaimRuns } {
   const { isAsleep, isReserved, isClosed, notified, runner, offer, want, wakes } = entry;
   if (!isAsleep || isReserved || isClosed || notified || offer === null || want < 1 || wakes.length > 0) return false;
-  return runner !== null && typeof runner.only_agent !== "string" && unmetDemands(demands, runner).length === 0;
+  return runner !== null && typeof runner.only_agent !== "string" && findUnmetDemands(demands, runner).length === 0;
 }
 
 /** A reserved waiter wakes once its claim is settled. */

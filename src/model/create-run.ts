@@ -19,7 +19,7 @@ export interface CreateRun {
   /** A repeated key returns the run created before, or a conflict if the fingerprint differs. */
   idempotency?: { subject: string; key: string; fingerprint: string };
   /** The attempt whose command submits this run. Rejected as `fenced` if that attempt is over or being stopped. */
-  inside?: { run_id: string; attempt: number };
+  parent_attempt?: { run_id: string; attempt: number };
   /** The original parameters and prompt, encrypted, if the stored ones are redacted. Kept until the run ends. */
   sealed?: string;
   /** Webhooks with scope `named` to notify about this run. */

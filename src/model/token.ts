@@ -113,7 +113,7 @@ export interface TokenReads {
   /** Returns revoked and expired tokens too, so that the caller can report the reason. */
   token(hash: string): Promise<Token | null>;
   /** The full hash with this prefix, of a token of any kind, including revoked and expired ones. */
-  token_hash(beginning: string): Promise<string | null>;
+  token_hash(prefix: string): Promise<string | null>;
   /** Newest first. */
   tokens(page: { before?: string; limit: number }): Promise<Token[]>;
 }

@@ -6,15 +6,15 @@ import type { RecordStore } from "./record-store.ts";
  * Wraps a store for long maintenance in many transactions. Once `signal` is aborted, the next read or write throws the
  * signal's reason. Committed transactions stay.
  */
-export function abortableStore(store: RecordStore, signal: AbortSignal): RecordStore {
+export function createAbortableStore(store: RecordStore, signal: AbortSignal): RecordStore {
   return {
     ...store,
-    engine: abortableEngine(store.engine, signal),
+    engine: createAbortableEngine(store.engine, signal),
     pruneBlobs: (now) => store.pruneBlobs(now, signal),
   };
 }
 
-export function abortableEngine<T extends Engine>(engine: T, signal: AbortSignal | undefined): T {
+export function createAbortableEngine<T extends Engine>(engine: T, signal: AbortSignal | undefined): T {
   if (signal === undefined) return engine;
   return {
     ...engine,

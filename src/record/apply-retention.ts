@@ -5,7 +5,7 @@ import { pruneCounts } from "./retention-counts.ts";
 import { pruneDispatch } from "./retention-dispatch.ts";
 import { pruneTokens } from "./retention-tokens.ts";
 import { pruneEvents, pruneFiles } from "./retention.ts";
-import { abortableStore } from "./abortable.ts";
+import { createAbortableStore } from "./abortable.ts";
 import { readStoreClock } from "./store-clock.ts";
 
 /** How many days to retain each kind of data after its run has ended. Data without a number is never removed. */
@@ -18,7 +18,7 @@ export function toRetentionDays({ retention, execution: { audit } }: Config): Re
 /** Removes everything past its retention. If aborted, the next call removes the rest. */
 export async function applyRetention(store: RecordStore, days: RetentionDays, signal?: AbortSignal): Promise<void> {
   try {
-    await prune(signal === undefined ? store : abortableStore(store, signal), days);
+    await prune(signal === undefined ? store : createAbortableStore(store, signal), days);
   } catch (error) {
     if (signal?.aborted !== true || error !== signal.reason) throw error;
   }

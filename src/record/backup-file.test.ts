@@ -15,24 +15,24 @@ const listRoot = () => readdirSync(root).sort();
 
 it("never replaces a file of that name, however late it was created", async () => {
   const writing = writeBackup(file, async (part) => {
-    writeFileSync(part, "mine");
-    writeFileSync(file, "another's");
+    writeFileSync(part, "this backup");
+    writeFileSync(file, "another backup");
   });
   await expect(writing).rejects.toThrow("already exists");
-  expect(readFileSync(file, "utf8")).toBe("another's");
+  expect(readFileSync(file, "utf8")).toBe("another backup");
   expect(listRoot()).toEqual(["copy"]);
 });
 
 it("does not touch what another process is writing for the same name", async () => {
-  writeFileSync(`${file}.0123abcd.part`, "another's");
+  writeFileSync(`${file}.0123abcd.part`, "another backup");
   await writeBackup(file, async (part) => {
     expect(basename(part)).toMatch(/^copy\.[0-9a-f]+\.part$/);
     expect(statSync(part).mode & 0o777).toBe(0o600);
-    writeFileSync(part, "mine");
+    writeFileSync(part, "this backup");
   });
   removePartial(file);
   expect(listRoot()).toEqual(["copy", "copy.0123abcd.part"]);
-  expect(readFileSync(file, "utf8")).toBe("mine");
+  expect(readFileSync(file, "utf8")).toBe("this backup");
 });
 
 it("completes exactly one of two simultaneous backups to the same name", async () => {

@@ -50,8 +50,8 @@ export interface RestoreOptions {
 
 /** Writes a backup that is either complete and durable under its name or absent, and never overwrites a file. `fill` writes into a file that only its owner can read. */
 export async function writeBackup<T>(file: string, fill: (part: string) => Promise<T>): Promise<T> {
-  if (existsSync(file)) throw alreadyExists(file);
-  const part = partialName(file);
+  if (existsSync(file)) throw createExistsError(file);
+  const part = getPartialName(file);
   // Create the file here: SQLite would create it with whatever mode the umask allows.
   createExclusive(part, file);
   try {
@@ -78,13 +78,13 @@ async function flush(path: string): Promise<void> {
 
 /** Removes an unfinished backup of this process. It may contain the audit key. */
 export function removePartial(file: string): void {
-  for (const suffix of ["", "-journal", "-wal", "-shm"]) rmSync(partialName(file) + suffix, { force: true });
+  for (const suffix of ["", "-journal", "-wal", "-shm"]) rmSync(getPartialName(file) + suffix, { force: true });
 }
 
 /** Distinguishes this process's partial file from that of another process that writes a backup of the same name. */
 const processSuffix = randomBytes(4).toString("hex");
 
-function partialName(file: string): string {
+function getPartialName(file: string): string {
   return `${file}.${processSuffix}.part`;
 }
 
@@ -92,7 +92,7 @@ function createExclusive(path: string, file: string): void {
   try {
     closeSync(openSync(path, "wx", 0o600));
   } catch (error) {
-    throw isErrno(error, "EEXIST") ? alreadyExists(path) : toHostError(error, file);
+    throw isErrno(error, "EEXIST") ? createExistsError(path) : toHostError(error, file);
   }
 }
 
@@ -102,9 +102,9 @@ function linkIntoPlace(part: string, file: string): void {
     linkSync(part, file);
     rmSync(part);
   } catch (error) {
-    if (isErrno(error, "EEXIST")) throw alreadyExists(file);
+    if (isErrno(error, "EEXIST")) throw createExistsError(file);
     if (!noHardLinkCodes.some((code) => isErrno(error, code))) throw error;
-    // No hard links here: reserve the name with an empty file, then replace it in one step.
+    // This file system has no hard links: reserve the name with an empty file, then replace it in one step.
     createExclusive(file, file);
     try {
       renameSync(part, file);
@@ -133,35 +133,35 @@ export function dropExtras(copy: Connection): void {
 
 /** Checks a backup without writing anything. Its audit chain is verified later, in the restored copy. */
 export function readExtras(file: string): BackupExtras {
-  if (!existsSync(file)) throw notRestorable(file, "it does not exist");
+  if (!existsSync(file)) throw createRestoreError(file, "it does not exist");
   let copy;
   try {
     const headerFault = checkHeader(file);
-    if (headerFault !== null) throw notRestorable(file, headerFault);
+    if (headerFault !== null) throw createRestoreError(file, headerFault);
     copy = connect(file, "immutable");
     const version = Number(copy.sql("pragma user_version").get()?.["user_version"]);
     if (version > schemaVersion)
-      throw notRestorable(
+      throw createRestoreError(
         file,
-        `a newer Drover made it (schema version ${version}, this one supports up to ${schemaVersion})`,
+        `a newer version of Drover made it (schema version ${version}; this one supports schema versions up to ${schemaVersion})`,
       );
     if (!(version >= 1))
-      throw notRestorable(file, `its schema version is ${version}, which no Drover has ever written`);
+      throw createRestoreError(file, `its schema version is ${version}, which no version of Drover has written`);
     const databaseFault = checkDatabase(copy, version);
-    if (databaseFault !== null) throw notRestorable(file, databaseFault);
+    if (databaseFault !== null) throw createRestoreError(file, databaseFault);
     const row = copy.sql("select audit_key, audit_head, made_at from backup_extras").get();
-    if (row === undefined) throw notRestorable(file, "its backup_extras table is empty");
+    if (row === undefined) throw createRestoreError(file, "its backup_extras table is empty");
     // The statement selects exactly these columns, written by addExtras.
     return { ...(row as unknown as Omit<BackupExtras, "version">), version };
   } catch (error) {
     if (error instanceof RequestError) throw error;
-    throw notRestorable(file, error instanceof Error ? error.message : String(error));
+    throw createRestoreError(file, error instanceof Error ? error.message : String(error));
   } finally {
     copy?.close();
   }
 }
 
-export function notRestorable(file: string, reason: string): RequestError {
+export function createRestoreError(file: string, reason: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     message: `${file} cannot be restored: ${reason}.`,
@@ -170,7 +170,7 @@ export function notRestorable(file: string, reason: string): RequestError {
   });
 }
 
-function alreadyExists(file: string): RequestError {
+function createExistsError(file: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     message: `${file} already exists.`,

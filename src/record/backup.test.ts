@@ -26,7 +26,7 @@ import { restoreStore } from "./restore.ts";
 let root: string;
 let store: SqliteStore;
 const now = new Date();
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const open = (directory: string) => openStore({ directory, now: () => now, createIfMissing: true });
 const recordRun = async (into: SqliteStore) => {
   const run = sampleRun();
@@ -65,11 +65,11 @@ it("copies a store that is being written, and the restored copy can be continued
   expect(await verifyAudit({ directory: join(root, "new"), head })).toMatchObject({ ok: true });
 });
 
-it("includes the files of runs, of several pieces and of none, and refuses changed ones", async () => {
+it("includes files of any length, and refuses a backup whose files were changed", async () => {
   const contents = [randomBytes(2 * 1024 * 1024 + 17), Buffer.from("small: unmistakable"), Buffer.alloc(0)];
   const run_id = await runWithFiles(store, contents);
   const unused = Buffer.from("uploaded, never named");
-  await store.blobs.put(Readable.from([unused]), { sha256: hashBytes(unused), size: unused.length }, never);
+  await store.blobs.put(Readable.from([unused]), { sha256: hashBytes(unused), size: unused.length }, neverAborted);
   await backupStore({ directory: store.directory, file: join(root, "copy") }, now);
   await restoreStore({ now, directory: join(root, "new"), file: join(root, "copy") });
   const restored = await open(join(root, "new"));
@@ -107,7 +107,7 @@ it("includes uploads of a running run that no file refers to yet", async () => {
   const run_id = await d.submit();
   await d.claim(runner);
   const facts = { sha256: hashBytes(Buffer.from("brought")), size: 7 };
-  await store.blobs.put(Readable.from([Buffer.from("brought")]), facts, never);
+  await store.blobs.put(Readable.from([Buffer.from("brought")]), facts, neverAborted);
   await store.apply([{ op: "add_upload", run_id, attempt: 1, runner, ...facts }]);
   await backupStore({ directory: store.directory, file: join(root, "copy") }, now);
   await restoreStore({ now, directory: join(root, "new"), file: join(root, "copy") });
@@ -172,8 +172,8 @@ it("keeps the store's id, which is unique", async () => {
   await restoreStore({ now, directory: join(root, "new"), file: join(root, "copy") });
   const others = [await open(store.directory), await open(join(root, "new")), await open(join(root, "another"))];
   try {
-    const [again, restored, another] = await Promise.all(others.map((other) => other.storeId()));
-    expect([again, restored]).toEqual([id, id]);
+    const [sameStore, restored, another] = await Promise.all(others.map((other) => other.storeId()));
+    expect([sameStore, restored]).toEqual([id, id]);
     expect(another).not.toBe(id);
   } finally {
     for (const other of others) await other.close();

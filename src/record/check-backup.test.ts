@@ -48,7 +48,7 @@ afterAll(async () => {
 
 const pageSize = (): number => readFileSync(validBackup).readUInt16BE(16);
 const executeSql = (text: string) => (file: string) => {
-  // The driver has enableDefensive, but our Database type does not declare it.
+  // The driver has enableDefensive, but the type Database does not declare it.
   const copy = openDatabase(file, {}) as Database & { enableDefensive(active: boolean): void };
   copy.enableDefensive(false);
   copy.exec(text);
@@ -110,7 +110,7 @@ describe.each<[string, (file: string) => void, string | RegExp]>([
     editBytes((bytes) => bytes.writeUInt32BE(0, 92)),
     "another program changed its header",
   ],
-  ["a newer version", executeSql(`pragma user_version = ${schemaVersion + 1}`), "newer Drover"],
+  ["a newer version", executeSql(`pragma user_version = ${schemaVersion + 1}`), "newer version of Drover"],
   ["version 0", executeSql("pragma user_version = 0"), "schema version is 0"],
   ["a negative version", executeSql("pragma user_version = -3"), "schema version is -3"],
   [
@@ -121,7 +121,7 @@ describe.each<[string, (file: string) => void, string | RegExp]>([
   [
     "a view instead of a table",
     executeSql("alter table hooks rename to h; create view hooks as select * from h"),
-    "which Drover does not create",
+    "which Drover did not create",
   ],
   [
     "a trigger whose name is SQLite's own",
@@ -139,7 +139,7 @@ describe.each<[string, (file: string) => void, string | RegExp]>([
     executeSql(insertSchemaRow("view", "sqlite_v", "create view sqlite_v as select 1")),
     /view sqlite_v|malformed/,
   ],
-  ["an index of its own", executeSql("create unique index once on runs (agent_name)"), "index once"],
+  ["an additional index", executeSql("create unique index once on runs (agent_name)"), "index once"],
   [
     "a changed table",
     executeSql(
@@ -148,7 +148,7 @@ describe.each<[string, (file: string) => void, string | RegExp]>([
     "table tokens",
   ],
   ["an index missing", executeSql("drop index audit_rows_by_run"), "lacks the index audit_rows_by_run"],
-  ["a foreign table", executeSql("create table notes (x)"), "table notes"],
+  ["an additional table", executeSql("create table notes (x)"), "table notes"],
   [
     "a table that looks like part of the search index",
     executeSql("create table run_search_x (x)"),

@@ -45,10 +45,12 @@ export function checkDatabase(backup: Connection, version: number): string | nul
   for (const object of objects) {
     const { type, name } = object;
     if (type === "table" && sqliteTables.has(String(name))) continue;
-    if (expected.get(objectKey(object)) !== normalizeDefinition(object))
-      return `it contains the ${String(type)} ${String(name)}, which Drover does not create`;
+    const definition = expected.get(toObjectKey(object));
+    if (definition === undefined) return `it contains the ${String(type)} ${String(name)}, which Drover did not create`;
+    if (definition !== normalizeDefinition(object))
+      return `its ${String(type)} ${String(name)} differs from the one that Drover creates`;
   }
-  const present = new Set(objects.map(objectKey));
+  const present = new Set(objects.map(toObjectKey));
   const missing = [...createSchema(version, [createExtras]).keys()].find((key) => !present.has(key));
   if (missing !== undefined) return `it lacks the ${missing}`;
   const damage = String(backup.sql("pragma quick_check(1)").get()?.["quick_check"]);
@@ -65,13 +67,13 @@ function createSchema(version: number, statements: readonly string[]): Map<strin
   try {
     for (const text of [...migrations.slice(0, version), ...statements]) database.exec(text);
     const objects = database.prepare(selectObjects).all();
-    return new Map(objects.map((object) => [objectKey(object), normalizeDefinition(object)]));
+    return new Map(objects.map((object) => [toObjectKey(object), normalizeDefinition(object)]));
   } finally {
     database.close();
   }
 }
 
-function objectKey({ type, name }: Row): string {
+function toObjectKey({ type, name }: Row): string {
   return `${String(type)} ${String(name)}`;
 }
 

@@ -10,7 +10,7 @@ storeContract("SQLite", async () => {
   const store = await open();
   return {
     store,
-    again: open,
+    reopen: open,
     async dispose() {
       await store.close();
       rmSync(directory, { recursive: true, force: true });

@@ -25,8 +25,8 @@ let directory: string;
 let file: string;
 let store: SqliteStore;
 const now = (): Date => new Date();
-const headCopyFor = (at: string) => join(root, "user", "heads", basename(at));
-const open = (at: string) => openStore({ directory: at, headCopy: headCopyFor(at), now, createIfMissing: true });
+const headCopyFor = (path: string) => join(root, "user", "heads", basename(path));
+const open = (path: string) => openStore({ directory: path, headCopy: headCopyFor(path), now, createIfMissing: true });
 const recordRun = async (into: SqliteStore): Promise<string> => {
   const run = sampleRun();
   await into.apply([{ op: "create_run", run, events: numbered(run.run_id, 1, executionStarted(sampleId())) }]);
@@ -134,9 +134,9 @@ describe.each<[string, () => unknown]>([
       keepTokens: true,
     });
     expect(audit).toMatchObject({ ok: true });
-    const again = await open(join(root, "new"));
-    for (const run_id of runs) expect(await again.read.run(run_id)).toMatchObject({ run_id, status: "running" });
-    await again.close();
+    const restored = await open(join(root, "new"));
+    for (const run_id of runs) expect(await restored.read.run(run_id)).toMatchObject({ run_id, status: "running" });
+    await restored.close();
   });
 });
 
@@ -154,12 +154,12 @@ it.each([
     for (const name of readdirSync(directory))
       if (name !== basename(backup!)) renameSync(join(directory, name), join(root, name));
   await restoreStore({ directory, file: backup!, now: now(), keepTokens: true });
-  const again = await open(directory);
-  expect(await again.read.run(run_id)).toMatchObject({ run_id });
-  await again.close();
+  const restored = await open(directory);
+  expect(await restored.read.run(run_id)).toMatchObject({ run_id });
+  await restored.close();
 });
 
-it("is rescued into a new record directory if there is no user state directory, and not beside it", async () => {
+it("rescues a record into a new record directory if there is no user state directory, and puts nothing beside it", async () => {
   const alone = await openStore({ directory: join(root, "a", "record"), now, createIfMissing: true });
   await recordRun(alone);
   rmSync(join(root, "a"), { recursive: true });
@@ -169,7 +169,7 @@ it("is rescued into a new record directory if there is no user state directory, 
   expect(readdirSync(join(root, "a", "record"))).toEqual([expect.stringMatching(/^drover-rescued-.*\.backup$/)]);
 });
 
-it("continues when its files are back, and rescues them again when they disappear again", async () => {
+it("continues when the files are back, and rescues the record again when they disappear again", async () => {
   const before = await recordRun(store);
   renameSync(file, `${file}.old`);
   await expect(recordRun(store)).rejects.toMatchObject({ code: "DROVER-STA-012" });
@@ -195,7 +195,7 @@ it("tolerates everything that other users of the same record do", async () => {
   expect(findRescued()).toEqual([]);
 });
 
-it("acknowledges nothing more, even after many commits", async () => {
+it("acknowledges nothing once the files are deleted, even after many commits", async () => {
   for (let no = 0; no < 60; no += 1) await recordRun(store);
   rmSync(file);
   await expect

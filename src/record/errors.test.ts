@@ -113,7 +113,7 @@ describe("a full disk", () => {
     expect(await store.apply([{ op: "create_run", run: big, events: [] }])).toEqual([{ ok: true, last_n: 0 }]);
   });
 
-  it("is reported as such when it is a real one", async () => {
+  it("is reported on a real file system that is full", async () => {
     const directory = scratch.newDirectory();
     mkdirSync(directory, { recursive: true });
     // Uses a small file system if this host lets us mount one; the test above needs none.
@@ -127,8 +127,8 @@ describe("a full disk", () => {
   });
 });
 
-describe("a directory that cannot be written", () => {
-  it("cannot be written but can be read", async () => {
+describe("a directory that this user cannot write to", () => {
+  it("refuses writes but can be read", async () => {
     const { directory, store } = await openUsedStore();
     await store.close();
     chmodSync(join(directory, "audit.key"), 0o600);
@@ -212,7 +212,7 @@ describe("a damaged database", () => {
   });
 });
 
-it("leaves a database of a newer Drover alone", async () => {
+it("leaves a database of a newer version of Drover alone", async () => {
   const { directory, file } = await createClosedStore();
   const db = openDatabase(file, {});
   db.exec("pragma user_version = 99");

@@ -25,7 +25,7 @@ const exactMatchKeys = [
 ] as const;
 
 /** Returns the demands that this runner does not meet. If the list is empty, the runner may take the run. */
-export function unmetDemands(demands: Demands, runner: RunnerFacts): (keyof Demands)[] {
+export function findUnmetDemands(demands: Demands, runner: RunnerFacts): (keyof Demands)[] {
   const unmet: (keyof Demands)[] = exactMatchKeys.filter(
     (name) => demands[name] !== undefined && demands[name] !== runner[name],
   );

@@ -7,7 +7,7 @@ import { readChainEnd } from "./audit/chain.ts";
 import { openHead, openHeadCopy } from "./audit/head.ts";
 import type { Seal } from "./audit/trail.ts";
 import { createMac } from "../model/hmac.ts";
-import { missingKey, readKey } from "./audit/key.ts";
+import { createMissingKeyError, readKey } from "./audit/key.ts";
 import type { RecordStore } from "./record-store.ts";
 import type { RescueResult } from "./rescue-record.ts";
 import { createApply, createReads, createStoreIdReader } from "./store-parts.ts";
@@ -15,7 +15,7 @@ import { openChanges, type Changes } from "./sqlite/changes.ts";
 import type { Connection } from "./sqlite/connection.ts";
 import { openSqliteEngine, type SqliteEngine } from "./sqlite/engine.ts";
 import { toHostError } from "./sqlite/errors.ts";
-import { groupCommit } from "./sqlite/group-commit.ts";
+import { createGroupCommit } from "./sqlite/group-commit.ts";
 import { trackDatabaseFiles, isLost } from "./sqlite/database-files.ts";
 import { createEmptyRecord } from "./state-directory.ts";
 import { auditHeadFile, databaseFile } from "../model/state-layout.ts";
@@ -57,20 +57,20 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
   try {
     const { listen, publish, checkForeignWrites }: Changes = openChanges(connection);
     const key = mode === "read" ? null : (readKey(directory) ?? (await createFirstKey(directory, engine)));
-    const mac = key === null ? null : createMac(key);
+    const computeMac = key === null ? null : createMac(key);
     const files = trackDatabaseFiles(file);
     const explainError = createErrorExplainer({ connection, directory, headCopy, key, now });
     const seal: Seal = {
-      mac: mac ?? refuseToSeal,
+      computeMac: computeMac ?? refuseToSeal,
       openHead: () => openHead(auditHeadFile(directory)),
       ...(headCopy === undefined ? {} : { openHeadCopy: () => openHeadCopy(headCopy) }),
       onMismatch,
     };
     const writer =
-      mac === null
+      computeMac === null
         ? null
-        : openWriter(seal, publish, (work) => groupCommit({ ...work, connection, waitMs, files, now }));
-    const { close: closeBlobs, ...blobs } = lazyBlobs(directory);
+        : openWriter(seal, publish, (work) => createGroupCommit({ ...work, connection, waitMs, files, now }));
+    const { close: closeBlobs, ...blobs } = createLazyBlobs(directory);
     return {
       engine,
       directory,
@@ -90,11 +90,11 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
       onBroadcast: () => () => undefined,
       removeOutput: async (run_ids) => (await import("./retention-output.ts")).removeOutput(directory, run_ids),
       pruneBlobs: async (time, signal) => {
-        const [{ pruneBlobs }, { abortableEngine }] = await Promise.all([
+        const [{ pruneBlobs }, { createAbortableEngine }] = await Promise.all([
           import("./blobs/prune-blobs.ts"),
           import("./abortable.ts"),
         ]);
-        return pruneBlobs({ engine: abortableEngine(engine, signal), directory }, time);
+        return pruneBlobs({ engine: createAbortableEngine(engine, signal), directory }, time);
       },
       async close() {
         await closeBlobs();
@@ -147,13 +147,13 @@ async function createFirstKey(directory: string, engine: SqliteEngine): Promise<
   // Another process may have created the key since then and sealed rows with it, so read it again.
   const key = readKey(directory);
   if (key !== null) return key;
-  if (last_no > 0) throw missingKey(directory);
+  if (last_no > 0) throw createMissingKeyError(directory);
   const { createKey } = await import("./audit/create-key.ts");
   return createKey(directory);
 }
 
-/** Loaded on first use: a cold `exec` has no files. */
-function lazyBlobs(directory: string): Blobs & { close(): Promise<void> } {
+/** Loads the code for blobs on first use, because a cold `exec` has no files. */
+function createLazyBlobs(directory: string): Blobs & { close(): Promise<void> } {
   const pendingPuts = new Set<Promise<unknown>>();
   return {
     put(content, expected, signal) {

@@ -6,7 +6,7 @@ export interface PruneTarget {
   table: string;
   /** Column to page by. It must lead an index. Rows with the same key are removed together. */
   key: string;
-  /** A value below every key: a text or a number. */
+  /** A value below every key: text or a number. */
   from: string | number;
   /** Which rows to remove. Evaluated under the write lock too, so it must be as cheap as an index lookup. `?3`, ... are the values. */
   condition: string;

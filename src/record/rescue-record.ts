@@ -29,21 +29,21 @@ export interface RescueResult {
 export async function rescueRecord(error: HostError, record: LostRecord): Promise<RescueResult> {
   const name = `drover-rescued-${record.now.toISOString().replaceAll(/[:.]/g, "-")}.backup`;
   const errors: unknown[] = [];
-  for (const target of rescueDirectories(record)) {
+  for (const target of listRescueDirectories(record)) {
     try {
       createRescueDirectory(target, record);
       const file = join(target, name);
       await writeBackup(file, (part) => fillBackup(part, record));
-      return { file, error: withNextStep(error, restoreInstructions(file, record)) };
+      return { file, error: addNextStep(error, formatRestoreInstructions(file, record)) };
     } catch (cause) {
       errors.push(cause);
     }
   }
   const next = `The record now exists only in this process and could not be saved elsewhere: ${errors.map(String).join("; ")}. Before you stop Drover, put its files back, or free some space and wait for the next attempt.`;
-  return { file: null, error: withNextStep(error, next) };
+  return { file: null, error: addNextStep(error, next) };
 }
 
-function rescueDirectories({ directory, headCopy }: LostRecord): string[] {
+function listRescueDirectories({ directory, headCopy }: LostRecord): string[] {
   const userStateDirectories = headCopy === undefined ? [] : [join(dirname(dirname(headCopy)), "rescued")];
   return existsSync(directory) ? [directory, ...userStateDirectories] : [...userStateDirectories, directory];
 }
@@ -53,7 +53,7 @@ function createRescueDirectory(target: string, { directory }: LostRecord): void 
   else mkdirSync(target, { recursive: true, mode: 0o700 });
 }
 
-function restoreInstructions(file: string, { directory }: LostRecord): string {
+function formatRestoreInstructions(file: string, { directory }: LostRecord): string {
   const moveStep =
     dirname(file) === directory
       ? `move everything but that file out of ${directory}`
@@ -74,6 +74,6 @@ async function fillBackup(part: string, { connection, directory, key, now }: Los
   }
 }
 
-function withNextStep({ code, message, field = "" }: HostError, next: string): HostError {
+function addNextStep({ code, message, field = "" }: HostError, next: string): HostError {
   return new HostError({ code, message, field, next });
 }

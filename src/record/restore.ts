@@ -2,11 +2,11 @@ import { chmodSync, copyFileSync, existsSync, linkSync, renameSync, rmSync, writ
 import { RequestError } from "../model/errors.ts";
 import { createHeadCheck } from "./audit/head-checks.ts";
 import { readKey } from "./audit/key.ts";
-import { type VerifyResult, verifyChain, verifyingMac } from "./audit/verify.ts";
+import { type VerifyResult, verifyChain, createVerifyingMac } from "./audit/verify.ts";
 import {
   type BackupExtras,
   dropExtras,
-  notRestorable,
+  createRestoreError,
   readExtras,
   type RestoreResult,
   type RestoreOptions,
@@ -44,10 +44,10 @@ export async function restoreStore(
   options: { directory: string; file: string } & RestoreOptions,
 ): Promise<RestoreResult> {
   const { directory, file } = options;
-  if (existsSync(databaseFile(directory))) throw recordExists(directory, databaseFile(directory));
+  if (existsSync(databaseFile(directory))) throw createExistsError(directory, databaseFile(directory));
   const extras = readExtras(file);
   const hasKey = existsSync(auditKeyFile(directory));
-  if (hasKey && !matchesBackupKey(directory, extras)) throw recordExists(directory, auditKeyFile(directory));
+  if (hasKey && !matchesBackupKey(directory, extras)) throw createExistsError(directory, auditKeyFile(directory));
   const part = `${databaseFile(directory)}.part`;
   const createdPaths: string[] = [];
   try {
@@ -60,7 +60,7 @@ export async function restoreStore(
     const audit = await verifyPart(part, extras);
     // Damage that the chain itself records is part of its history, not damage to the copy.
     if (!audit.ok && !audit.first_bad?.told)
-      throw notRestorable(file, `its audit chain is broken (${audit.first_bad?.what ?? "unknown"})`);
+      throw createRestoreError(file, `its audit chain is broken (${audit.first_bad?.what ?? "unknown"})`);
     createdPaths.push(auditHeadFile(directory));
     writeHeadAndKey(directory, extras, hasKey);
     if (!hasKey) createdPaths.push(auditKeyFile(directory));
@@ -91,7 +91,7 @@ async function verifyPart(part: string, { audit_key, audit_head }: BackupExtras)
   const engine = await openSqliteEngine(part, "read", 0);
   try {
     // Without a key nothing was ever sealed, so any key will do.
-    const mac = verifyingMac(audit_key ?? new Uint8Array());
+    const mac = createVerifyingMac(audit_key ?? new Uint8Array());
     return await verifyChain(engine, walkStatements, mac, [createHeadCheck(audit_head)]);
   } finally {
     engine.close();
@@ -153,7 +153,7 @@ function formatHeadFile(head: string): string {
   return `${count.padStart(16, "0")}:${mac}\n`;
 }
 
-function recordExists(directory: string, path: string): RequestError {
+function createExistsError(directory: string, path: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     message: `${directory} already contains a record (${path}).`,

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { openHost, standingClock } from "../../test/fixtures/dispatch/host.ts";
 import { pruneDispatch } from "./retention-dispatch.ts";
 
-it("removes old ended runs with what only they used, and their keys can then be used again", async () => {
+it("removes old runs that have ended with the data that only they used, so that their keys can be used again", async () => {
   const clock = standingClock(Date.now());
   const host = await openHost({ clock });
   try {
@@ -12,11 +12,11 @@ it("removes old ended runs with what only they used, and their keys can then be 
     await host.dispatcher.stopRuns([old.run.run_id], "ann");
     clock.advance(10_000);
     // Retention keeps the run with the newest event at any age, so this one is created last.
-    const young = await host.run(await host.submit());
+    const recentRun = await host.run(await host.submit());
     expect(await pruneDispatch(host.store, clock.now())).toEqual({ runs: 1, sessions: 1 });
     expect(await host.store.read.run(old.run.run_id)).toBeNull();
     expect(await host.store.read.session(old.run.session_id ?? "")).toBeNull();
-    for (const run of [waiting, young]) expect(await host.store.read.session(run.session_id ?? "")).not.toBeNull();
+    for (const run of [waiting, recentRun]) expect(await host.store.read.session(run.session_id ?? "")).not.toBeNull();
     expect(await host.ask({ idempotency_key: "k" })).toMatchObject({ ok: true, repeated: false });
   } finally {
     await host.close();

@@ -13,11 +13,11 @@ import { applyRetention, type RetentionDays } from "./apply-retention.ts";
 import { pruneRuns } from "./retention.ts";
 
 const chat = createAgent("chat", { type: "autonomous", command: null });
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const minute = 60_000;
 
 eachEngine("retention", (record) => {
-  it("removes old ended runs with their keys, sessions and files, and nothing else", async () => {
+  it("removes old runs that have ended with their keys, sessions and files, and nothing else", async () => {
     const { d, store } = record;
     const runner = await d.register("r");
     const old = await createEndedRun(record, "old", async (driven, run) => {
@@ -33,21 +33,21 @@ eachEngine("retention", (record) => {
     record.advance(minute);
     const before = record.now();
     // Retention keeps the run with the newest event, whatever its age. This one is now the newest.
-    const young = await createEndedRun(record, "young");
+    const recent = await createEndedRun(record, "recent");
     expect(await pruneDispatch(store, before)).toMatchObject({ runs: 1, sessions: 1 });
     expect(await store.read.run(old)).toBeNull();
-    expect(await record.rows("select key from idempotency order by key")).toEqual([{ key: "key of young" }]);
+    expect(await record.rows("select key from idempotency order by key")).toEqual([{ key: "key of recent" }]);
     expect(await record.rows("select session_id from sessions order by session_id")).toEqual([
       { session_id: "kept" },
-      { session_id: "young" },
+      { session_id: "recent" },
     ]);
     for (const table of ["session_states", "session_files"])
       expect(await record.rows(`select session_id from ${table}`)).toEqual([]);
-    expect(await d.statuses(kept, young)).toEqual(["claimed", "completed"]);
+    expect(await d.statuses(kept, recent)).toEqual(["claimed", "completed"]);
     expect(await buffer((await store.blobs.open(hashBytes(bytes)))!.stream)).toEqual(bytes);
   });
 
-  it("keeps logs, files, sessions and runs for their own times", async () => {
+  it("keeps logs, files, sessions and runs each for their own time", async () => {
     const { d, store } = record;
     const bytes = randomBytes(1000);
     const sha256 = hashBytes(bytes);
@@ -61,10 +61,10 @@ eachEngine("retention", (record) => {
     record.advance(minute);
     const prune = (kept: keyof RetentionDays) => applyRetention(store, { [kept]: 0 });
     const types = async () => (await store.read.events(run_id, 0, 100)).map(({ event }) => event.type);
-    const whole = await types();
+    const allTypes = await types();
 
     await prune("files_days");
-    expect([await store.read.files(run_id), await types()]).toEqual([[], whole]);
+    expect([await store.read.files(run_id), await types()]).toEqual([[], allTypes]);
     expect(await record.rows("select 1 from files where sha256 = ?", sha256)).toEqual([]);
 
     await prune("events_days");
@@ -117,7 +117,7 @@ eachEngine("retention", (record) => {
       { ok: false, conflict: "busy" },
     ]);
     const { claims } = await d.poll(runner, 1);
-    expect(claims).toMatchObject([{ run_id: fork, invocation: { executor_session_id: "theirs of origin" } }]);
+    expect(claims).toMatchObject([{ run_id: fork, invocation: { executor_session_id: "executor session of origin" } }]);
     await d.finish(runner, fork, 1);
     record.advance(minute);
     await recordRuns(store, 1);
@@ -129,7 +129,7 @@ eachEngine("retention", (record) => {
     await createEndedRun(record, "old");
     record.advance(minute);
     const before = record.now();
-    await createEndedRun(record, "young");
+    await createEndedRun(record, "recent");
     const queries: Query[] = [];
     const engine: Engine = {
       ...store.engine,
@@ -170,7 +170,7 @@ async function createEndedRun(
   const key = { subject: "ann", key: `key of ${name}`, fingerprint: "f" };
   const run_id = await d.submit({ session_id: name }, chat, { idempotency: key });
   await d.claim(runner);
-  const init = { type: "system", subtype: "init", executor_session_id: `theirs of ${name}` } as const;
+  const init = { type: "system", subtype: "init", executor_session_id: `executor session of ${name}` } as const;
   await d.append(runner, run_id, 1, 1, init);
   await meanwhile(runner, run_id);
   await d.finish(runner, run_id, 1);
@@ -178,5 +178,5 @@ async function createEndedRun(
 }
 
 function putBlob({ store }: EachRecord, bytes: Buffer): Promise<unknown> {
-  return store.blobs.put(Readable.from([bytes]), { sha256: hashBytes(bytes), size: bytes.length }, never);
+  return store.blobs.put(Readable.from([bytes]), { sha256: hashBytes(bytes), size: bytes.length }, neverAborted);
 }

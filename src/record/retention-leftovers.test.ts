@@ -23,18 +23,18 @@ eachEngine("data that only removed runs used", (record) => {
     const before = record.now();
     const kept = await d.submit({ demands: y }, createAgent("two"));
     await recordRuns(store, 1);
-    expect(await demands(record)).toEqual(["{}", '{"tags":["x"]}', '{"tags":["y"]}']);
+    expect(await listDemands(record)).toEqual(["{}", '{"tags":["x"]}', '{"tags":["y"]}']);
     expect(await pruneDispatch(store, before)).toMatchObject({ runs: 3 });
-    expect(await demands(record)).toEqual(["{}", '{"tags":["y"]}']);
-    expect(await agents(record)).toEqual(["two"]);
+    expect(await listDemands(record)).toEqual(["{}", '{"tags":["y"]}']);
+    expect(await listAgents(record)).toEqual(["two"]);
     expect(
       await record.rows("select demand_id from demand_matches where demand_id not in (select demand_id from demands)"),
     ).toEqual([]);
     expect((await store.read.run(kept))?.demands).toEqual(y);
     // Requested again, they work as before.
-    const again = await d.submit({ demands: x }, createAgent("one"));
+    const resubmitted = await d.submit({ demands: x }, createAgent("one"));
     expect((await d.claim(await d.register("a", { tags: ["x", "y"] }), 5)).toSorted()).toEqual(
-      [kept, again].toSorted(),
+      [kept, resubmitted].toSorted(),
     );
   });
 
@@ -56,7 +56,7 @@ eachEngine("data that only removed runs used", (record) => {
       },
     };
     expect(await pruneAgentRevs(engine)).toBe(0);
-    expect(await agents(record)).toEqual(["one", "two"]);
+    expect(await listAgents(record)).toEqual(["one", "two"]);
     const { claims } = await d.poll(await d.register("b"), 5);
     expect(claims.map(({ run_id, invocation }) => [run_id, invocation.agent.name])).toContainEqual([
       submittedMeanwhile,
@@ -108,9 +108,9 @@ eachEngine("data that only removed runs used", (record) => {
   });
 });
 
-const demands = async ({ rows }: EachRecord) =>
+const listDemands = async ({ rows }: EachRecord) =>
   (await rows("select key from demands order by demand_id")).map(({ key }) => key);
-const agents = async ({ rows }: EachRecord) =>
+const listAgents = async ({ rows }: EachRecord) =>
   (await rows("select body from agent_revs")).map(({ body }) => JSON.parse(String(body)).name).toSorted();
 
 async function finishAll({ d }: EachRecord): Promise<void> {

@@ -62,10 +62,10 @@ describe.each(Object.keys(engines))("retention of tokens on %s", (engine) => {
         token: { ...token, ...changes, token_id },
       })),
     );
-  const ids = async (): Promise<string[]> =>
+  const listIds = async (): Promise<string[]> =>
     (await store.read.tokens({ limit: 10_000 })).map(({ token_id }) => token_id).sort();
 
-  it("removes tokens that ended before a time, whichever way, and no others", async () => {
+  it("removes tokens that were revoked, expired or used before a given time, and no others", async () => {
     await put({
       "gone: revoked": { revoked_at: before },
       "gone: expired": { expires_at: before },
@@ -81,9 +81,9 @@ describe.each(Object.keys(engines))("retention of tokens on %s", (engine) => {
       "kept: used since": { ...enrolment, used_at: after },
       "kept: to be used": { ...enrolment, expires_at: after },
     });
-    const all = await ids();
+    const all = await listIds();
     expect(await pruneTokens(store, boundary)).toEqual({ tokens: 7 });
-    expect(await ids()).toEqual(all.filter((id) => id.startsWith("kept")));
+    expect(await listIds()).toEqual(all.filter((id) => id.startsWith("kept")));
     expect(await store.read.token("hash of gone: revoked")).toBeNull();
     expect(await pruneTokens(store, boundary)).toEqual({ tokens: 0 });
   });
@@ -92,7 +92,7 @@ describe.each(Object.keys(engines))("retention of tokens on %s", (engine) => {
     const admin = { role: "admin" } as const;
     await put({ a: { ...admin, revoked_at: before }, b: { ...admin, expires_at: before }, c: { revoked_at: before } });
     expect(await pruneTokens(store, boundary)).toEqual({ tokens: 1 });
-    expect(await ids()).toEqual(["a", "b"]);
+    expect(await listIds()).toEqual(["a", "b"]);
   });
 
   it("removes many in batches, between others that stay, and leaves the audit trail unchanged", async () => {
@@ -108,7 +108,7 @@ describe.each(Object.keys(engines))("retention of tokens on %s", (engine) => {
     const rows = () => store.read.executions({}, { limit: 10 });
     const trail = await rows();
     expect(await pruneTokens(store, boundary)).toEqual({ tokens: 2000 });
-    expect(await ids()).toHaveLength(500);
+    expect(await listIds()).toHaveLength(500);
     expect(await rows()).toEqual(trail);
     expect(trail).toHaveLength(1);
   });

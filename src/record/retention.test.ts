@@ -15,20 +15,20 @@ import { pruneRuns } from "./retention.ts";
 
 const scratch = scratchStores();
 
-it("removes finished runs from before a time, with bodies and events, and nothing else", async () => {
+it("removes runs that finished before a given time, with their bodies and events, and nothing else", async () => {
   const directory = scratch.newDirectory();
   const store = await scratch.open(directory);
   const old = await recordRuns(store, 120);
   const open = sampleRun({ parameters: { a: 1 } });
   await store.apply([{ op: "create_run", run: open, events: [] }]);
   const boundary = new Date(timeAfter(sampleId(), 10));
-  const young = await recordRuns(store, 30);
+  const recent = await recordRuns(store, 30);
 
   expect(await pruneRuns(store, boundary)).toEqual({ runs: 120 });
   expect(await store.read.run(old[0] ?? "")).toBeNull();
   expect(await store.read.events(old[0] ?? "", 0, 10)).toEqual([]);
   const remaining = await store.read.runs({}, { limit: 1000 });
-  expect(remaining.map((row) => row.run_id).toReversed()).toEqual([open.run_id, ...young]);
+  expect(remaining.map((row) => row.run_id).toReversed()).toEqual([open.run_id, ...recent]);
   expect(await store.read.run(open.run_id)).toEqual(open);
   expect(Number(store.connection.sql("select count(*) as count from events").get()?.["count"])).toBe(90);
   expect(await verifyAudit({ directory })).toMatchObject({ ok: true, rows: 300 });
@@ -47,31 +47,32 @@ it("removes a run with a long log piece by piece", async () => {
 it("removes the output files of the runs it removes, and no others", async () => {
   const directory = scratch.newDirectory();
   const store = await scratch.open(directory);
-  const [old = "", bare = ""] = await recordRuns(store, 2);
+  const [old = "", stderrOnly = ""] = await recordRuns(store, 2);
   const boundary = new Date(timeAfter(sampleId(), 10));
-  const [young = ""] = await recordRuns(store, 1);
+  const [recent = ""] = await recordRuns(store, 1);
   const logs = join(directory, "logs");
   mkdirSync(logs);
-  const kept = [`${young}.stdout`, `${old}.1.jsonl`, "notes"].toSorted();
-  for (const name of [`${old}.stdout`, `${old}.stderr`, `${bare}.stderr`, ...kept]) writeFileSync(join(logs, name), "");
+  const kept = [`${recent}.stdout`, `${old}.1.jsonl`, "notes"].toSorted();
+  for (const name of [`${old}.stdout`, `${old}.stderr`, `${stderrOnly}.stderr`, ...kept])
+    writeFileSync(join(logs, name), "");
   expect(await pruneRuns(store, boundary)).toEqual({ runs: 2 });
   expect(readdirSync(logs).toSorted()).toEqual(kept);
 });
 
-it("follows no run id out of the directory of output files", async () => {
+it("does not delete files outside the output directory, even if a run id contains `../`", async () => {
   const directory = scratch.newDirectory();
   const store = await scratch.open(directory);
   mkdirSync(join(directory, "logs"));
-  writeFileSync(join(directory, "mine.stdout"), "");
+  writeFileSync(join(directory, "other.stdout"), "");
   const run = sampleRun();
-  const run_id = "../mine";
+  const run_id = "../other";
   await store.apply([
     { op: "create_run", run: { ...run, run_id }, events: [] },
     { ...buildFinish(run.run_id), run_id },
   ]);
   await recordRuns(store, 1);
   expect(await pruneRuns(store, new Date("2100-01-01"))).toEqual({ runs: 1 });
-  expect(readdirSync(directory)).toContain("mine.stdout");
+  expect(readdirSync(directory)).toContain("other.stdout");
 });
 
 it("never reuses a cursor", async () => {

@@ -1,7 +1,7 @@
 import { indexExists } from "./search/index-events.ts";
 import { statusIn } from "./moves/statuses.ts";
 import { all, write, type Work } from "./query.ts";
-import { uuidTimeBounds } from "./reads/uuid-time.ts";
+import { toUuidTimeBounds } from "./reads/uuid-time.ts";
 import type { RecordStore } from "./record-store.ts";
 import { toColumn } from "./text.ts";
 
@@ -14,7 +14,7 @@ const runsPerPage = 100;
 /** Events deleted per transaction, so that other writers wait only a few milliseconds however long a log is. */
 const eventsPerTransaction = 1000;
 
-/** Selects runs that finished before a time and match `condition`. */
+/** Selects runs that finished before a given time and match `condition`. */
 const selectRunsWhere = (condition: string): string => `
   select run_no, run_id from runs
   where run_id > ? and run_id <= ? and ${statusIn("ended")} and finished_at < ? and ${condition}
@@ -40,30 +40,30 @@ const deleteDeliveries = `delete from deliveries where run_no = ?`;
 const deleteChain = `delete from chains where parent_run_no = ?`;
 const deleteRun = `delete from runs where run_no = ?`;
 
-/** Removes finished runs from before a time, with their events, files and output files. Audit rows have their own retention. */
+/** Removes runs that finished before a given time, with their events, files and output files. Audit rows have their own retention. */
 export async function pruneRuns(store: RecordStore, before: Date): Promise<{ runs: number }> {
-  const indexRemovals = await searchIndexRemovals(store, "remove");
+  const indexRemovals = await listIndexRemovals(store, "remove");
   const triggers = [deleteWebhooks, deleteDeliveries, deleteChain];
   const rows = [deleteBody, deleteFiles, deleteUploads, deleteQuestions, ...triggers, ...indexRemovals, deleteRun];
   const remove = { events: deleteEvents, rows };
-  const runs = await pruneOld(store, before, selectOld, remove);
+  const runs = await pruneOldRuns(store, before, selectOld, remove);
   if (runs > 0) await store.pruneBlobs(store.now());
   return { runs };
 }
 
-/** Removes the logs of runs that finished before a time: all events but the result, and the output files. */
+/** Removes the logs of runs that finished before a given time: all events but the result, and the output files. */
 export async function pruneEvents(store: RecordStore, before: Date): Promise<number> {
-  const rows = await searchIndexRemovals(store, "removeOfEvents");
-  return pruneOld(store, before, selectLogged, { events: deleteLog, rows });
+  const rows = await listIndexRemovals(store, "removeEvents");
+  return pruneOldRuns(store, before, selectLogged, { events: deleteLog, rows });
 }
 
-/** Removes the files of runs that finished before a time. pruneBlobs removes the contents once no other run uses them. */
+/** Removes the files of runs that finished before a given time. pruneBlobs removes the contents once no other run uses them. */
 export function pruneFiles(store: RecordStore, before: Date): Promise<number> {
-  return pruneOld(store, before, selectWithFiles, { events: null, rows: [deleteFiles] });
+  return pruneOldRuns(store, before, selectWithFiles, { events: null, rows: [deleteFiles] });
 }
 
-/** The statement that removes a run from the search index, if there is an index. */
-async function searchIndexRemovals({ engine }: RecordStore, statement: "remove" | "removeOfEvents"): Promise<string[]> {
+/** Lists the statement that removes a run from the search index, if there is an index. */
+async function listIndexRemovals({ engine }: RecordStore, statement: "remove" | "removeEvents"): Promise<string[]> {
   return (await indexExists(engine)) ? [engine.search[statement]] : [];
 }
 
@@ -73,14 +73,14 @@ interface Removal {
   rows: string[];
 }
 
-async function pruneOld(store: RecordStore, before: Date, select: string, removal: Removal): Promise<number> {
+async function pruneOldRuns(store: RecordStore, before: Date, select: string, removal: Removal): Promise<number> {
   let removedCount = 0;
   for (let after = ""; ;) {
     const page = await store.engine.read(() => readOldRuns(select, before, after));
     after = page.at(-1)?.run_id ?? after;
     if (page.length === 0) return removedCount;
     removedCount += page.length;
-    // Before the rows: if interrupted here, the next call finds the run again.
+    // Remove the output before the rows: if this is interrupted, the next call finds the run again.
     if (removal.events !== null) await store.removeOutput(page.map(({ run_id }) => run_id));
     while (page.length > 0) {
       page.splice(0, await store.engine.write(() => deleteRuns(page, removal)));
@@ -93,7 +93,7 @@ async function pruneOld(store: RecordStore, before: Date, select: string, remova
 
 function* readOldRuns(select: string, before: Date, after: string): Work<OldRun[]> {
   const time = before.toISOString();
-  const rows = yield all(select, after, uuidTimeBounds(undefined, time).max, toColumn(time), runsPerPage);
+  const rows = yield all(select, after, toUuidTimeBounds(undefined, time).max, toColumn(time), runsPerPage);
   // The statement selects exactly these columns.
   return rows as unknown as OldRun[];
 }

@@ -8,8 +8,8 @@ const setRestoredAt = `update store set restored_at = ?`;
 
 /**
  * Revokes all tokens of a restored backup, because the backup does not know which of them were revoked after it was made.
- * Also stores the time of the restore. The admin token of a fleet and attempt tokens are derived from it, so that tokens from
- * before the restore are no longer valid.
+ * Also stores the time of the restore. The admin token of a fleet and attempt tokens are derived from it, so that tokens
+ * created before the restore are no longer valid.
  */
 export function* revokeRestoredTokens(made_at: string, now: Date): Work<number> {
   const restored_at = now.toISOString();

@@ -92,7 +92,7 @@ export function createReads(engine: Engine, canIndex: boolean): Reads {
     triggers_due: (now) => readLazily(({ readTriggersDue }) => readTriggersDue(now)),
     pending_chains: (limit) => readLazily(({ readPendingChains }) => readPendingChains(limit)),
     token: (hash) => readLazily(({ readToken }) => readToken(hash)),
-    token_hash: (beginning) => readLazily(({ readTokenHash }) => readTokenHash(beginning)),
+    token_hash: (prefix) => readLazily(({ readTokenHash }) => readTokenHash(prefix)),
     tokens: (page) => readLazily(({ readTokens }) => readTokens(page)),
   };
 

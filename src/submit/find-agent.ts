@@ -4,7 +4,7 @@ import type { RunRequest } from "../model/run-request.ts";
 import type { Demands } from "../model/run.ts";
 import type { Store } from "../model/store.ts";
 import { suggest } from "../model/suggest.ts";
-import { type RunnerFacts, unmetDemands } from "../record/matching.ts";
+import { type RunnerFacts, findUnmetDemands } from "../record/matching.ts";
 import { getSessionDemands } from "./resolve-session.ts";
 import { buildSubmitFault, type SubmitFault } from "./submit-fault.ts";
 
@@ -35,7 +35,9 @@ export async function findAgent(
   const session = session_id === undefined ? null : await read.session(session_id);
   const combined: Demands = { ...(session && getSessionDemands(session)), ...demands };
   const candidates = await Promise.all(match.candidates.map(withRunner));
-  const matching = candidates.filter(({ runner }) => runner !== null && unmetDemands(combined, runner).length === 0);
+  const matching = candidates.filter(
+    ({ runner }) => runner !== null && findUnmetDemands(combined, runner).length === 0,
+  );
   // Runners of the same state directory can all continue the session.
   const available = preferAvailable(matching);
   const [first] = available;

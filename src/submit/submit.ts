@@ -125,7 +125,7 @@ export async function prepareRun(
               fingerprint: hashRequest(request, hash),
             },
           }),
-      ...(submitter.inside === undefined ? {} : { inside: submitter.inside }),
+      ...(submitter.inside === undefined ? {} : { parent_attempt: submitter.inside }),
       ...(webhooks.length === 0 ? {} : { webhooks }),
       ...(request.settles === undefined ? {} : { settles: request.settles }),
     },

@@ -14,7 +14,7 @@ import {
 export interface OpenedStore {
   store: Store;
   /** A second store on the same data, as another process would open it. */
-  again(): Promise<Store>;
+  reopen(): Promise<Store>;
   dispose(): Promise<void>;
 }
 
@@ -303,7 +303,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
 
     it("lets another store on the same data see what was acknowledged", async () => {
       const { run_id } = await created({}, output("1"));
-      const other = await opened.again();
+      const other = await opened.reopen();
       try {
         expect(await other.read.events(run_id, 0, 10)).toEqual(await store.read.events(run_id, 0, 10));
         await other.apply([buildFinish(run_id)]);

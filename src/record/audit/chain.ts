@@ -36,7 +36,7 @@ const closeExecution = `
 
 /** Appends one batch after `end`, inside the current transaction, which must hold the write lock. */
 export function* appendToChain(
-  mac: ComputeMac,
+  computeMac: ComputeMac,
   end: ChainEnd,
   entries: readonly AuditEntry[],
   at: string,
@@ -46,13 +46,13 @@ export function* appendToChain(
   for (const [index, entry] of entries.entries()) {
     const row = toRow(entry, batch.batch_no, batch.first_no + index);
     const { no, batch_no, kind, execution_id, run_id, attempt, body } = row;
-    const rowMac = sealRow(mac, row);
+    const rowMac = sealRow(computeMac, row);
     yield write(insertRow, no, batch_no, kind, execution_id, run_id, attempt, row.at, body, rowMac);
     if (kind === "start") yield write(openExecution, no, execution_id);
     if (kind === "end") yield write(closeExecution, execution_id);
     macs.push(rowMac);
   }
-  const batchMac = sealBatch(mac, end.mac, batch, macs);
+  const batchMac = sealBatch(computeMac, end.mac, batch, macs);
   yield write(insertBatch, batch.batch_no, batch.first_no, batch.count, batch.at, batchMac);
   return { count: batch.first_no + batch.count - 1, mac: Buffer.from(batchMac).toString("hex") };
 }

@@ -3,7 +3,7 @@ import { closeSync, constants, fsyncSync, linkSync, openSync, unlinkSync, writeS
 import { auditKeyFile } from "../../model/state-layout.ts";
 import { toHostError } from "../sqlite/errors.ts";
 import { createHead } from "./head.ts";
-import { missingKey, readKey } from "./key.ts";
+import { createMissingKeyError, readKey } from "./key.ts";
 
 /** Creates the key of this directory once. If several processes race here, one wins and the others use its key. */
 export function createKey(directory: string): Uint8Array {
@@ -23,7 +23,7 @@ export function createKey(directory: string): Uint8Array {
     throw toHostError(error, auditKeyFile(directory));
   }
   const key = readKey(directory);
-  if (key === null) throw missingKey(directory);
+  if (key === null) throw createMissingKeyError(directory);
   return key;
 }
 

@@ -16,7 +16,7 @@ import { databaseFile } from "../../model/state-layout.ts";
 import { openDatabase } from "../sqlite/driver.ts";
 import { exportAudit } from "./export.ts";
 import { findInterruptedExecutions } from "./interrupted-executions.ts";
-import { currentOwner } from "./owner.ts";
+import { getCurrentOwner } from "./owner.ts";
 
 const scratch = scratchStores();
 
@@ -90,11 +90,11 @@ it("distinguishes a running execution from one whose process died, and the sweep
   const store = await scratch.open(directory);
   const child = spawn(process.execPath, ["-e", "0"]);
   await once(child, "exit");
-  const owners = { alive: currentOwner(), dead: { ...currentOwner(), pid: child.pid ?? 0 } };
+  const owners = { alive: getCurrentOwner(), dead: { ...getCurrentOwner(), pid: child.pid ?? 0 } };
   const ids = { alive: sampleId(), dead: sampleId() };
-  for (const which of ["alive", "dead"] as const) {
+  for (const state of ["alive", "dead"] as const) {
     const run = sampleRun();
-    const events = numbered(run.run_id, 1, executionStarted(ids[which], { owner: owners[which] }));
+    const events = numbered(run.run_id, 1, executionStarted(ids[state], { owner: owners[state] }));
     await store.apply([{ op: "create_run", run, events }]);
   }
   expect(
@@ -123,15 +123,15 @@ it("filters by time, pages through many executions, and waits for a slow writer"
   const last = ids.pop() ?? "";
   let now = timeAfter(first ?? "");
   const store = await scratch.open(directory, { now: () => new Date(now) });
-  const started = (from: string[], n: number) =>
+  const buildStarts = (from: string[], n: number) =>
     from.map((id, index) => ({ n: n + index, at: timeAfter(id), event: executionStarted(id) }));
-  await store.apply([{ op: "create_run", run, events: started([first ?? ""], 1) }]);
-  const add = async (time: string, events: ReturnType<typeof started>) => {
+  await store.apply([{ op: "create_run", run, events: buildStarts([first ?? ""], 1) }]);
+  const add = async (time: string, events: ReturnType<typeof buildStarts>) => {
     now = time;
     await store.apply([{ op: "append_events", run_id: run.run_id, attempt: 1, events }]);
   };
-  await add(timeAfter(ids[0] ?? ""), started(ids, 2));
-  await add(timeAfter(last), started([last], 1201));
+  await add(timeAfter(ids[0] ?? ""), buildStarts(ids, 2));
+  await add(timeAfter(last), buildStarts([last], 1201));
   let writing = 0;
   const received: string[] = [];
   const { executions } = await exportAudit(

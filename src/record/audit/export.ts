@@ -2,11 +2,11 @@ import type { ExecutionEnd, ExecutionStart } from "../../model/execution.ts";
 import type { Execution } from "../../model/store.ts";
 import type { Engine } from "../engine.ts";
 import { all, type Row, type Work } from "../query.ts";
-import { executionColumns, executionFromRow, startBodyOf } from "../reads/executions.ts";
+import { executionColumns, toExecution, parseStartBody } from "../reads/executions.ts";
 import { openSqliteEngine } from "../sqlite/engine.ts";
 import { databaseFile } from "../../model/state-layout.ts";
 import { fromColumn } from "../text.ts";
-import { ownerIsAlive } from "./owner.ts";
+import { isOwnerAlive } from "./owner.ts";
 
 export interface ExportOptions extends ExportRange {
   directory: string;
@@ -72,12 +72,12 @@ function* readRowsAfter(after: number, since: string, until: string): Work<{ no:
 type ExportedRecord = ReturnType<typeof toRecord>;
 
 function toRecord(row: Row) {
-  if (row["kind"] === "fenced") return refusedRecord(row);
-  return row["kind"] === "decision" ? decisionRecord(row) : executionRecord(row);
+  if (row["kind"] === "fenced") return toRefusedRecord(row);
+  return row["kind"] === "decision" ? toDecisionRecord(row) : toExecutionRecord(row);
 }
 
-/** ../moves/questions.ts wrote the body. */
-function decisionRecord(row: Row) {
+/** Reads the body that ../moves/questions.ts wrote. */
+function toDecisionRecord(row: Row) {
   const { request_id, ...decision } = JSON.parse(String(row["start_body"])) as { request_id: string };
   return {
     eventType: "permission_decision" as const,
@@ -90,16 +90,16 @@ function decisionRecord(row: Row) {
 }
 
 /** Shows only what the chain seals, except for the parent of a run that an earlier version recorded. */
-function executionRecord(row: Row) {
-  const { run } = startBodyOf(row);
-  if (run !== undefined) return auditRecord(executionFromRow(row), run.parent_run_id, run.created_at);
+function toExecutionRecord(row: Row) {
+  const { run } = parseStartBody(row);
+  if (run !== undefined) return toAuditRecord(toExecution(row), run.parent_run_id, run.created_at);
   const parent = row["parent_run_id"];
   const parentRunId = typeof parent === "string" ? fromColumn(parent) : null;
-  return { ...auditRecord(executionFromRow(row), parentRunId), unsealed: ["parentRunId"] };
+  return { ...toAuditRecord(toExecution(row), parentRunId), unsealed: ["parentRunId"] };
 }
 
-/** fence.ts wrote the body. */
-function refusedRecord(row: Row) {
+/** Reads the body that ../ops/fence.ts wrote. */
+function toRefusedRecord(row: Row) {
   const { refused, runner_id, current_attempt, writes, executions, omitted, decisions } = JSON.parse(
     String(row["start_body"]),
   ) as RefusedBody;
@@ -132,7 +132,7 @@ interface RefusedBody {
 }
 
 /** The audit record in its export format, the only stored data in camelCase. */
-export function auditRecord(
+export function toAuditRecord(
   { run_id, received_at, end_received_at, start, end }: Execution,
   parentRunId: string | null,
   submittedAt: string | null = null,
@@ -155,7 +155,7 @@ export function auditRecord(
     repoSha: start.correlation.repo_sha,
     command: start.command,
     exitCode: end?.exit_code ?? null,
-    startTime: startTime(start, end),
+    startTime: computeStartTime(start, end),
     endTime: end?.ended_at ?? null,
     durationMs: end?.duration_ms ?? null,
     executionId: start.execution_id,
@@ -176,8 +176,8 @@ export function auditRecord(
   };
 }
 
-/** Start of the process. `timestamp` is when the start was recorded, a moment earlier. */
-function startTime({ started_at }: ExecutionStart, end: ExecutionEnd | null): string {
+/** When the process started. `timestamp` is when the start was recorded, a moment earlier. */
+function computeStartTime({ started_at }: ExecutionStart, end: ExecutionEnd | null): string {
   if (end === null || end.duration_ms === null) return started_at;
   const time = new Date(Date.parse(end.ended_at) - end.duration_ms);
   return Number.isNaN(time.getTime()) ? started_at : time.toISOString();
@@ -196,5 +196,5 @@ function isDoubtful(time: string | undefined, submittedAt: string | null, record
 
 function describeState(start: ExecutionStart, end: ExecutionEnd | null): "ended" | "interrupted" | "running" {
   if (end !== null) return end.interrupted ? "interrupted" : "ended";
-  return ownerIsAlive(start.owner) ? "running" : "interrupted";
+  return isOwnerAlive(start.owner) ? "running" : "interrupted";
 }

@@ -13,18 +13,18 @@ import { verifyAudit } from "./verify.ts";
 
 const scratch = scratchStores();
 
-describe("continues the chain, and reports it from then on, when", () => {
+describe("continues the chain, and reports the mismatch from then on, when", () => {
   it("the tail was truncated", async () => {
     const directory = await createTrail(3);
-    cutTail(directory);
-    const cut = await verifyAudit({ directory });
-    expect(cut).toMatchObject({ ok: false, first_bad: { row_no: 5 } });
+    truncateTail(directory);
+    const truncated = await verifyAudit({ directory });
+    expect(truncated).toMatchObject({ ok: false, first_bad: { row_no: 5 } });
     await write(directory, 1);
     await expectRecorded(directory, 5, "shorter than its head when row 5 was written: the head recorded 6 rows");
     await write(directory, 4);
     await expectRecorded(directory, 5, "shorter than its head");
-    expect(mismatches(directory)).toEqual([
-      { head: { count: 6, mac: expect.any(String) }, chain: { count: 4, mac: cut.head.slice(2) } },
+    expect(readMismatches(directory)).toEqual([
+      { head: { count: 6, mac: expect.any(String) }, chain: { count: 4, mac: truncated.head.slice(2) } },
     ]);
   });
 
@@ -35,7 +35,7 @@ describe("continues the chain, and reports it from then on, when", () => {
       await write(directory, 1);
       await write(directory, 1);
       await expectRecorded(directory, 7, "audit.head was missing when row 7 was written");
-      expect(mismatches(directory)).toMatchObject([{ head: "missing", chain: { count: 6 } }]);
+      expect(readMismatches(directory)).toMatchObject([{ head: "missing", chain: { count: 6 } }]);
     }
   });
 
@@ -49,7 +49,7 @@ describe("continues the chain, and reports it from then on, when", () => {
   it("an older copy of the database was continued before the head came back", async () => {
     const directory = await createTrail(3);
     const head = readFileSync(auditHeadFile(directory));
-    cutTail(directory);
+    truncateTail(directory);
     writeFileSync(auditHeadFile(directory), `${"0".repeat(16)}:${"0".repeat(64)}\n`);
     for (const runs of [1, 2]) {
       await write(directory, runs);
@@ -63,15 +63,15 @@ describe("continues the chain, and reports it from then on, when", () => {
     const directory = scratch.newDirectory();
     const store = await scratch.open(directory);
     await recordRuns(store, 3);
-    cutTail(directory);
+    truncateTail(directory);
     await recordRuns(store, 3);
     await expectRecorded(directory, 5, "shorter than its head");
-    expect(mismatches(directory)).toHaveLength(1);
+    expect(readMismatches(directory)).toHaveLength(1);
   });
 
-  it("retention removes the rows that record it", async () => {
+  it("retention has removed the rows that record the mismatch", async () => {
     const directory = await createTrail(3);
-    cutTail(directory);
+    truncateTail(directory);
     const store = await scratch.open(directory, { now: () => new Date("2026-01-01") });
     await recordRuns(store, 1);
     for (const day of ["2026-02-01", "2026-03-01"]) {
@@ -86,7 +86,7 @@ describe("continues the chain, and reports it from then on, when", () => {
 
   it("retention is the first to write", async () => {
     const directory = await createTrail(3);
-    cutTail(directory);
+    truncateTail(directory);
     const store = await scratch.open(directory);
     await pruneAudit(store, new Date("2100-01-01"));
     await recordRuns(store, 2);
@@ -96,18 +96,18 @@ describe("continues the chain, and reports it from then on, when", () => {
 
 it("reports new damage before old damage that the chain has recorded", async () => {
   const directory = await createTrail(3);
-  cutTail(directory);
+  truncateTail(directory);
   await write(directory, 2);
-  change(directory, "update audit_rows set body = '{}' where no = 8");
+  editDatabase(directory, "update audit_rows set body = '{}' where no = 8");
   expect(await verifyAudit({ directory })).toMatchObject({
     ok: false,
     first_bad: { row_no: 8, what: expect.stringContaining("changed") },
   });
 });
 
-it("does not keep a backup from being restored, which then reports it too", async () => {
+it("does not keep a backup from being restored, and the restored record reports the mismatch too", async () => {
   const directory = await createTrail(3);
-  cutTail(directory);
+  truncateTail(directory);
   await write(directory, 1);
   const file = join(directory, "copy");
   await backupStore({ directory, file }, new Date());
@@ -121,17 +121,17 @@ it("does not keep a backup from being restored, which then reports it too", asyn
 describe("reports nothing when", () => {
   it("the database is ahead of audit.head, even if retention removed the head's rows", async () => {
     const directory = await createTrail(2);
-    const behind = readFileSync(auditHeadFile(directory));
+    const olderHead = readFileSync(auditHeadFile(directory));
     await write(directory, 2);
-    writeFileSync(auditHeadFile(directory), behind);
+    writeFileSync(auditHeadFile(directory), olderHead);
     await write(directory, 1);
     expect(await verifyAudit({ directory })).toMatchObject({ ok: true, rows: 10 });
     await pruneAudit(await scratch.open(directory), new Date("2100-01-01"));
-    const atCut = readHead(auditHeadFile(directory));
-    writeFileSync(auditHeadFile(directory), behind);
+    const headAfterPruning = readHead(auditHeadFile(directory));
+    writeFileSync(auditHeadFile(directory), olderHead);
     await write(directory, 1);
     expect(await verifyAudit({ directory })).toMatchObject({ ok: true, rows: 3 });
-    expect(readHead(auditHeadFile(directory))?.count).toBe((atCut?.count ?? 0) + 2);
+    expect(readHead(auditHeadFile(directory))?.count).toBe((headAfterPruning?.count ?? 0) + 2);
   });
 
   it("drover restored a backup", async () => {
@@ -157,7 +157,7 @@ describe("reports nothing when", () => {
 it("keeps recording while audit.head is unusable, warns, and compares once it is usable", async () => {
   const directory = await createTrail(3);
   const head = readFileSync(auditHeadFile(directory));
-  cutTail(directory);
+  truncateTail(directory);
   rmSync(auditHeadFile(directory));
   // Not even root can read a directory as a file.
   mkdirSync(auditHeadFile(directory));
@@ -186,17 +186,17 @@ async function write(directory: string, runs: number): Promise<void> {
   await store.close();
 }
 
-function cutTail(directory: string): void {
-  change(directory, "delete from audit_batches where first_no >= 5; delete from audit_rows where no >= 5");
+function truncateTail(directory: string): void {
+  editDatabase(directory, "delete from audit_batches where first_no >= 5; delete from audit_rows where no >= 5");
 }
 
-function change(directory: string, sql: string): void {
+function editDatabase(directory: string, sql: string): void {
   const db = openDatabase(databaseFile(directory), {});
   db.exec(sql);
   db.close();
 }
 
-function mismatches(directory: string): unknown[] {
+function readMismatches(directory: string): unknown[] {
   const db = openDatabase(databaseFile(directory), {});
   const rows = db.prepare("select body from audit_rows where kind = 'head_mismatch' order by no").all();
   db.close();

@@ -6,7 +6,7 @@ import type { ChainHead } from "./head.ts";
 interface MismatchBody {
   head: ChainHead | "missing";
   chain: ChainHead;
-  /** Number of the original row, if retention has carried it forward. */
+  /** Number of the original row, if retention has copied it. */
   row_no?: number;
 }
 
@@ -37,7 +37,7 @@ export function createMismatchEntry(head: ChainHead | "missing", end: ChainEnd, 
 }
 
 /** Copies the first mismatch among rows that retention is about to remove, so that it stays visible. */
-export function* findMismatchToCarry(last_no: number): Work<AuditEntry | null> {
+export function* findMismatchToKeep(last_no: number): Work<AuditEntry | null> {
   const [row] = yield first(selectFirstMismatch, last_no);
   if (row === undefined) return null;
   // toEntry wrote this value.
@@ -56,7 +56,7 @@ export function describeMismatch(no: number, text: string): string {
 }
 
 /** The warning that the next process prints when it writes to the record. */
-export function mismatchWarning(directory: string, head: ChainHead | "missing", rows: number): string {
+export function formatMismatchWarning(directory: string, head: ChainHead | "missing", rows: number): string {
   const problem =
     head === "missing"
       ? "its audit.head is missing"

@@ -71,7 +71,7 @@ export function readHead(file: string): ChainHead | null {
   }
 }
 
-/** A directory that this user cannot access contains no head of theirs. */
+/** Like `readHead`. Also returns null if this user cannot access the directory. */
 export function readHeadCopy(file: string): ChainHead | null {
   try {
     return readHead(file);

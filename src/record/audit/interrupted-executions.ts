@@ -1,15 +1,15 @@
 import type { Execution, Store } from "../../model/store.ts";
-import { type Owner, ownerIsAlive } from "./owner.ts";
+import { type Owner, isOwnerAlive } from "./owner.ts";
 
 /**
- * Executions whose Drover died before it could write their end. Costs one small query if there are none. A process that
+ * Finds the executions whose Drover process died before it could write their end. Costs one small query if there are none. A process that
  * records executions passes itself as `self`, so that its own executions are not checked.
  */
 export async function findInterruptedExecutions(
   store: Pick<Store, "read">,
   self: Owner | null = null,
 ): Promise<Execution[]> {
-  const isAlive = (owner: Owner): boolean => (self !== null && isSameOwner(owner, self)) || ownerIsAlive(owner);
+  const isAlive = (owner: Owner): boolean => (self !== null && isSameOwner(owner, self)) || isOwnerAlive(owner);
   const interrupted: Execution[] = [];
   let before: string | undefined;
   for (;;) {

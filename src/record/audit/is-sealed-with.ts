@@ -9,12 +9,12 @@ const lastAnchor = `
   select batch_no, last_no, pruned_before, at, mac, seal from audit_anchors order by batch_no desc limit 1`;
 
 /** Checks quickly, at the end of the chain, whether this is its key. Any key fits an empty chain. */
-export function* isSealedWith(mac: ComputeMac): Work<boolean> {
+export function* isSealedWith(computeMac: ComputeMac): Work<boolean> {
   const rows = yield all(lastRows);
   // Both statements select exactly these columns.
-  if (rows.length > 0) return rows.some((row) => isEqual(sealRow(mac, row as unknown as AuditRow), row["mac"]));
+  if (rows.length > 0) return rows.some((row) => isEqual(sealRow(computeMac, row as unknown as AuditRow), row["mac"]));
   const [anchor] = yield first(lastAnchor);
-  return anchor === undefined || isEqual(sealAnchor(mac, anchor as unknown as AuditAnchor), anchor["seal"]);
+  return anchor === undefined || isEqual(sealAnchor(computeMac, anchor as unknown as AuditAnchor), anchor["seal"]);
 }
 
 function isEqual(mac: Uint8Array, stored: unknown): boolean {

@@ -14,30 +14,30 @@ export function readKey(directory: string): Uint8Array | null {
     const [directoryStats, keyStats] = [directory, file].map((path) => statSync(path, { throwIfNoEntry: false }));
     const problem =
       (directoryStats && checkOwner(directory, directoryStats)) ?? (keyStats && checkSecretFile(file, keyStats));
-    if (problem) throw keyError(file, `is not used: ${problem.reason}`, problem.next);
+    if (problem) throw createKeyError(file, `is not used: ${problem.reason}`, problem.next);
     if (keyStats === undefined) return null;
     text = readFileSync(file, "utf8");
   } catch (error) {
     if (error instanceof HostError) throw error;
-    throw keyError(
+    throw createKeyError(
       file,
       "cannot be read",
-      `Make it a file that this user can read: chown and chmod 600 ${file}.`,
+      `Make sure that it is a file and that this user can read it: chown and chmod 600 ${file}.`,
       error,
     );
   }
-  if (!keyPattern.test(text)) throw keyError(file, "is not 64 hexadecimal digits", "Restore it from a backup.");
+  if (!keyPattern.test(text)) throw createKeyError(file, "is not 64 hexadecimal digits", "Restore it from a backup.");
   return Buffer.from(text, "hex");
 }
 
-export function missingKey(directory: string): HostError {
-  return keyError(
+export function createMissingKeyError(directory: string): HostError {
+  return createKeyError(
     auditKeyFile(directory),
     "is missing, although the record has an audit trail sealed with it",
     `Restore it from a backup, or move ${directory} aside to start a new trail.`,
   );
 }
 
-function keyError(file: string, what: string, next: string, cause?: unknown): HostError {
+function createKeyError(file: string, what: string, next: string, cause?: unknown): HostError {
   return new HostError({ code: "DROVER-AUD-001", message: `The audit key ${file} ${what}.`, field: file, next, cause });
 }

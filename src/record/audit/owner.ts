@@ -9,7 +9,7 @@ export type Owner = ExecutionStart["owner"];
  * namespaces, so `start` combines the boot id, the namespace and the start time. Without /proc it is empty and only the pid
  * counts.
  */
-export function currentOwner(): Owner {
+export function getCurrentOwner(): Owner {
   return { pid: process.pid, start: readStart("self") ?? "", host: hostname() };
 }
 
@@ -17,7 +17,7 @@ export function currentOwner(): Owner {
  * Assumes that an owner is alive if it cannot be checked from here: on another host, or outside of a namespace that Drover
  * created.
  */
-export function ownerIsAlive(owner: Owner): boolean {
+export function isOwnerAlive(owner: Owner): boolean {
   if (owner.host !== hostname()) return true;
   if (owner.start === "") return isPidAlive(owner.pid);
   const ownStart = readStart("self");
@@ -27,7 +27,7 @@ export function ownerIsAlive(owner: Owner): boolean {
   return isInsideLauncher() || isRunning(owner.start);
 }
 
-/** In a namespace below ours the process has another pid here, but the same start. */
+/** A process in a child namespace has another pid there, but the same start. */
 function isRunning(start: string): boolean {
   return readdirSync("/proc").some((name) => /^\d+$/.test(name) && readStart(name) === start);
 }
@@ -53,18 +53,18 @@ const parseBootId = (start: string): string | undefined => start.split(" ")[0];
 const parseNamespace = (start: string): string | undefined => start.split(" ")[1];
 
 function readOrNull(file: string): string | null {
-  return nullIfGone(() => readFileSync(file, "utf8"));
+  return readUnlessGone(() => readFileSync(file, "utf8"));
 }
 
 function readLinkOrNull(file: string): string | null {
-  return nullIfGone(() => readlinkSync(file));
+  return readUnlessGone(() => readlinkSync(file));
 }
 
-function nullIfGone<T>(read: () => T): T | null {
+function readUnlessGone<T>(read: () => T): T | null {
   try {
     return read();
   } catch (error) {
-    // ESRCH: it ended while we read. EACCES: it belongs to another user, so it is not ours. Report anything else.
+    // ESRCH: the process ended meanwhile. EACCES: it belongs to another user, so it is not the owner. Report anything else.
     const code: unknown = error instanceof Error ? Reflect.get(error, "code") : null;
     if (code === "ENOENT" || code === "ESRCH" || code === "EACCES") return null;
     throw error;
@@ -76,7 +76,7 @@ function isPidAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // EPERM: it exists but belongs to somebody else.
+    // EPERM: the process exists, but belongs to another user.
     return error instanceof Error && Reflect.get(error, "code") === "EPERM";
   }
 }

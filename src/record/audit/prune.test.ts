@@ -11,7 +11,7 @@ const scratch = scratchStores();
 const [january, february, march] = [new Date("2026-01-01"), new Date("2026-02-01"), new Date("2026-03-01")];
 
 it("removes old batches, records that, and leaves a chain that verifies", async () => {
-  const { store, directory, setNow } = await storeAt(january);
+  const { store, directory, setNow } = await openStoreAt(january);
   await recordRuns(store, 5);
   const recordedHead = (await verifyAudit({ directory })).head;
   setNow(march);
@@ -37,7 +37,7 @@ it("removes old batches, records that, and leaves a chain that verifies", async 
 });
 
 it("can prune repeatedly, until only the record of pruning is left", async () => {
-  const { store, directory, setNow } = await storeAt(january);
+  const { store, directory, setNow } = await openStoreAt(january);
   await recordRuns(store, 700);
   setNow(february);
   expect(await pruneAudit(store, february)).toEqual({ rows: 1400 });
@@ -49,7 +49,7 @@ it("can prune repeatedly, until only the record of pruning is left", async () =>
 });
 
 it("keeps the start of an execution that has not ended", async () => {
-  const { store, directory, setNow } = await storeAt(january);
+  const { store, directory, setNow } = await openStoreAt(january);
   await recordRuns(store, 1);
   const run = sampleRun();
   await store.apply([{ op: "create_run", run, events: numbered(run.run_id, 1, executionStarted(run.run_id)) }]);
@@ -61,7 +61,7 @@ it("keeps the start of an execution that has not ended", async () => {
 });
 
 it("detects a forged anchor by its missing seal", async () => {
-  const { store, directory, setNow } = await storeAt(january);
+  const { store, directory, setNow } = await openStoreAt(january);
   await recordRuns(store, 5);
   setNow(march);
   await recordRuns(store, 1);
@@ -79,7 +79,9 @@ it("detects a forged anchor by its missing seal", async () => {
   });
 });
 
-async function storeAt(time: Date): Promise<{ store: SqliteStore; directory: string; setNow: (time: Date) => void }> {
+async function openStoreAt(
+  time: Date,
+): Promise<{ store: SqliteStore; directory: string; setNow: (time: Date) => void }> {
   let now = time;
   const directory = scratch.newDirectory();
   const store = await scratch.open(directory, { now: () => now });

@@ -4,7 +4,7 @@ import { all, first, write, type Work } from "../query.ts";
 import type { RecordStore } from "../record-store.ts";
 import type { AuditEntry } from "./chain.ts";
 import type { ChainHead } from "./head.ts";
-import { findMismatchToCarry } from "./head-mismatch.ts";
+import { findMismatchToKeep } from "./head-mismatch.ts";
 import type { ComputeMac } from "../../model/hmac.ts";
 import { sealAnchor } from "./seal.ts";
 import { openTrail, type Trail } from "./trail.ts";
@@ -20,14 +20,15 @@ interface Batch extends BatchEnd {
 }
 
 /** Rows and batches deleted per transaction, so that other writers wait only a few milliseconds. */
-const rowsPerTransaction = 1000;
+const chunkSize = 1000;
+const batchesPerRead = 1000;
 
 const selectAnchor = `select batch_no, last_no from audit_anchors order by batch_no desc limit 1`;
 const selectBatches = `
   select batch_no, first_no + count - 1 as last_no, at from audit_batches where batch_no > ? order by batch_no limit ?`;
 /**
- * The first execution that may still record its end: its attempt is held by a runner, or its run is open and no runner
- * claims it.
+ * The first execution that may still record its end: a runner still has its attempt, or it belongs to an unfinished
+ * `drover exec`, which has no agent and is never claimed.
  */
 const selectOpen = `
   select start_no from open_executions join audit_rows on audit_rows.no = open_executions.start_no
@@ -48,7 +49,8 @@ const insertAnchor = `
   insert into audit_anchors (batch_no, last_no, pruned_before, at, mac, seal) values (?, ?, ?, ?, ?, ?)`;
 
 /**
- * Removes whole batches from before a time and leaves a sealed anchor in their place, so that the rest still verifies. The
+ * Removes whole batches that were written before a given time and leaves a sealed anchor in their place, so that the rest
+ * still verifies. The
  * chain records the pruning first. An execution that is still running stays, and so does everything after it.
  */
 export async function pruneAudit(store: RecordStore, before: Date): Promise<{ rows: number }> {
@@ -58,7 +60,7 @@ export async function pruneAudit(store: RecordStore, before: Date): Promise<{ ro
   if (boundary === null) return { rows: 0 };
   const rows = await recordPruning(store, boundary, before);
   for (;;) {
-    if (await engine.write(() => removeChunk(seal.mac, boundary.batch_no, before, store.now()))) return { rows };
+    if (await engine.write(() => removeChunk(seal.computeMac, boundary.batch_no, before, store.now()))) return { rows };
     await new Promise((resolve) => {
       setImmediate(resolve);
     });
@@ -73,7 +75,7 @@ async function findBoundary(engine: Engine, time: string): Promise<BatchEnd | nu
     const batches = await engine.read(() => readBatchesAfter(last));
     const firstKept = batches.findIndex(({ at, last_no }) => at >= time || last_no >= firstOpen);
     boundary = (firstKept < 0 ? batches : batches.slice(0, firstKept)).at(-1) ?? boundary;
-    if (firstKept >= 0 || batches.length < rowsPerTransaction) return boundary;
+    if (firstKept >= 0 || batches.length < batchesPerRead) return boundary;
     last = boundary?.batch_no ?? last;
   }
 }
@@ -86,7 +88,7 @@ function* readPruneStart(): Work<{ after: number; firstOpen: number }> {
 
 function* readBatchesAfter(batch_no: number): Work<(BatchEnd & { at: string })[]> {
   // The statement selects exactly these columns, which are not null.
-  return (yield all(selectBatches, batch_no, rowsPerTransaction)) as unknown as (BatchEnd & { at: string })[];
+  return (yield all(selectBatches, batch_no, batchesPerRead)) as unknown as (BatchEnd & { at: string })[];
 }
 
 /** The last batch that retention has removed. */
@@ -97,11 +99,11 @@ function* readAnchor(): Work<BatchEnd> {
 
 /** Records the pruning. A head_mismatch to be removed is written again, so that pruning never hides damage. */
 async function recordPruning({ engine, seal, now }: RecordStore, boundary: BatchEnd, before: Date): Promise<number> {
-  const carried = await engine.read(() => findMismatchToCarry(boundary.last_no));
+  const mismatchToKeep = await engine.read(() => findMismatchToKeep(boundary.last_no));
   const at = now().toISOString();
   const trail = openTrail(seal);
   try {
-    const { head, rows } = await engine.write(() => appendPrune(trail, boundary, carried, before, at));
+    const { head, rows } = await engine.write(() => appendPrune(trail, boundary, mismatchToKeep, before, at));
     trail.advanceHeads(head);
     return rows;
   } finally {
@@ -112,7 +114,7 @@ async function recordPruning({ engine, seal, now }: RecordStore, boundary: Batch
 function* appendPrune(
   trail: Trail,
   { batch_no, last_no }: BatchEnd,
-  carried: AuditEntry | null,
+  mismatchToKeep: AuditEntry | null,
   before: Date,
   at: string,
 ): Work<{ head: ChainHead; rows: number }> {
@@ -120,12 +122,12 @@ function* appendPrune(
   const rows = last_no - previous.last_no;
   const body = JSON.stringify({ pruned_before: before.toISOString(), batch_no, last_no, rows });
   const entry = { kind: "prune" as const, execution_id: null, run_id: null, attempt: null, at, body };
-  const head = yield* trail.append(carried === null ? [entry] : [entry, carried], at);
+  const head = yield* trail.append(mismatchToKeep === null ? [entry] : [entry, mismatchToKeep], at);
   return { head, rows };
 }
 
 /** Returns true when nothing is left to remove. Rows and anchor change together, so the chain verifies at any time. */
-function* removeChunk(mac: ComputeMac, until: number, before: Date, now: Date): Work<boolean> {
+function* removeChunk(computeMac: ComputeMac, until: number, before: Date, now: Date): Work<boolean> {
   const previous = yield* readAnchor();
   const chunk = yield* findNextChunk(previous.batch_no, until);
   if (chunk === null) return true;
@@ -142,7 +144,7 @@ function* removeChunk(mac: ComputeMac, until: number, before: Date, now: Date): 
     newAnchor.pruned_before,
     newAnchor.at,
     newAnchor.mac,
-    sealAnchor(mac, newAnchor),
+    sealAnchor(computeMac, newAnchor),
   );
   return batch_no >= until;
 }
@@ -152,8 +154,8 @@ function* findNextChunk(after: number, until: number): Work<Batch | null> {
   const [next] = yield first(selectFirst, after);
   if (next === undefined) return null;
   const from = Number(next["batch_no"]);
-  const to = Math.min(until, from + rowsPerTransaction);
-  const [row] = yield first(selectChunk, from, to, Number(next["first_no"]) + rowsPerTransaction);
+  const to = Math.min(until, from + chunkSize);
+  const [row] = yield first(selectChunk, from, to, Number(next["first_no"]) + chunkSize);
   // The statement selects exactly these columns, which are not null.
   return row === undefined ? null : (row as unknown as Batch);
 }

@@ -41,8 +41,8 @@ export interface AuditAnchor {
 
 export const genesis = new Uint8Array(32);
 
-export function sealRow(mac: ComputeMac, row: AuditRow): Uint8Array {
-  return mac(
+export function sealRow(computeMac: ComputeMac, row: AuditRow): Uint8Array {
+  return computeMac(
     Buffer.from(
       encodeFields("row", row.no, row.batch_no, row.kind, row.execution_id, row.run_id, row.attempt, row.at, row.body),
     ),
@@ -50,18 +50,18 @@ export function sealRow(mac: ComputeMac, row: AuditRow): Uint8Array {
 }
 
 export function sealBatch(
-  mac: ComputeMac,
+  computeMac: ComputeMac,
   previousMac: Uint8Array,
   batch: AuditBatch,
   rowMacs: readonly Uint8Array[],
 ): Uint8Array {
   const columns = Buffer.from(encodeFields("batch", batch.batch_no, batch.first_no, batch.count, batch.at));
-  return mac(Buffer.concat([previousMac, columns, ...rowMacs]));
+  return computeMac(Buffer.concat([previousMac, columns, ...rowMacs]));
 }
 
-export function sealAnchor(mac: ComputeMac, anchor: AuditAnchor): Uint8Array {
+export function sealAnchor(computeMac: ComputeMac, anchor: AuditAnchor): Uint8Array {
   const columns = Buffer.from(encodeFields("anchor", anchor.batch_no, anchor.last_no, anchor.pruned_before, anchor.at));
-  return mac(Buffer.concat([columns, anchor.mac]));
+  return computeMac(Buffer.concat([columns, anchor.mac]));
 }
 
 function encodeFields(...values: (string | number | null)[]): string {

@@ -4,9 +4,9 @@ import { formatHead, type ChainHead, type HeadFile } from "./head.ts";
 import { contradictsHead, createMismatchEntry } from "./head-mismatch.ts";
 import type { ComputeMac } from "../../model/hmac.ts";
 
-/** How to seal the chain, and where to store its head. `openHead` returns null for a record without head files. */
+/** How to seal the chain and where to store its head. `openHead` returns null for a record without head files. */
 export interface Seal {
-  mac: ComputeMac;
+  computeMac: ComputeMac;
   openHead(): HeadFile | null;
   /** See `openHeadCopy` of ./head.ts. */
   openHeadCopy?: () => HeadFile | null;
@@ -28,7 +28,7 @@ export interface Trail {
  * or a lost file does not stop Drover; the chain then records the mismatch. The files are read before the first append.
  * Later appends compare with the head that this process wrote last. A record in PostgreSQL has no head files.
  */
-export function openTrail({ mac, openHead, openHeadCopy, onMismatch }: Seal): Trail {
+export function openTrail({ computeMac, openHead, openHeadCopy, onMismatch }: Seal): Trail {
   const file = openHead();
   const copy = openHeadCopy?.() ?? null;
   let lastHead: ChainHead | null = null;
@@ -40,7 +40,7 @@ export function openTrail({ mac, openHead, openHeadCopy, onMismatch }: Seal): Tr
       headState = yield* lastHead === null ? checkHeads(file, copy, end) : checkLastHead(lastHead, end);
       const withMismatch =
         headState.state === "mismatch" ? [createMismatchEntry(headState.head, end, at), ...entries] : entries;
-      return yield* appendToChain(mac, end, withMismatch, at);
+      return yield* appendToChain(computeMac, end, withMismatch, at);
     },
     advanceHeads(reached) {
       if (headState.state === "mismatch") onMismatch?.(headState.head, endBefore?.last_no ?? 0);

@@ -119,7 +119,7 @@ describe("fails when", () => {
   it("the tail is truncated: audit.head shows it, and so does a head recorded earlier", async () => {
     const { directory } = await createTrail({ runs: 4 });
     const { head } = await verifyAudit({ directory });
-    change(directory, cutTail);
+    editDatabase(directory, truncateTail);
     expect(await verifyAudit({ directory })).toMatchObject({
       ok: false,
       rows: 6,
@@ -139,7 +139,7 @@ describe("fails when", () => {
   it("the tail was truncated and other rows were written in its place", async () => {
     const { directory } = await createTrail({ runs: 4 });
     const { head } = await verifyAudit({ directory });
-    change(directory, cutTail);
+    editDatabase(directory, truncateTail);
     await recordRuns(await scratch.open(directory), 2);
     expect(await verifyAudit({ directory, head })).toMatchObject({
       ok: false,
@@ -159,7 +159,7 @@ describe("fails when", () => {
   it("the chain is rewritten with the right key, if its head was recorded", async () => {
     const { directory } = await createTrail({ runs: 4 });
     const { head } = await verifyAudit({ directory });
-    change(directory, (db) => rewrite(db, readKey(directory) ?? new Uint8Array()));
+    editDatabase(directory, (db) => rewrite(db, readKey(directory) ?? new Uint8Array()));
     expect(await verifyAudit({ directory })).toMatchObject({
       ok: false,
       first_bad: { what: expect.stringContaining("audit.head") },
@@ -188,7 +188,7 @@ it("accepts a database that is ahead of audit.head, and a head from the middle o
   await expect(verifyAudit({ directory, head: "nonsense" })).rejects.toMatchObject({ code: "DROVER-USE-001" });
 });
 
-/** A closed trail of start and end rows. `tamper` changes it with plain SQL. */
+/** Creates a closed trail of start and end rows. `tamper` changes it with plain SQL. */
 async function createTrail(
   { runs, concurrently = false }: { runs: number; concurrently?: boolean },
   tamper?: (db: Database) => void,
@@ -197,11 +197,11 @@ async function createTrail(
   const store = await scratch.open(directory);
   await recordRuns(store, runs, concurrently);
   await store.close();
-  if (tamper !== undefined) change(directory, tamper);
+  if (tamper !== undefined) editDatabase(directory, tamper);
   return { directory };
 }
 
-function change(directory: string, tamper: (db: Database) => void): void {
+function editDatabase(directory: string, tamper: (db: Database) => void): void {
   const db = openDatabase(databaseFile(directory), {});
   try {
     tamper(db);
@@ -210,7 +210,7 @@ function change(directory: string, tamper: (db: Database) => void): void {
   }
 }
 
-function cutTail(db: Database): void {
+function truncateTail(db: Database): void {
   db.exec("delete from audit_batches where batch_no > 6; delete from audit_rows where no > 6");
 }
 
@@ -255,7 +255,7 @@ function rewrite(db: Database, key: Uint8Array): void {
 
 /** Builds the index with an additional condition, and then hides that condition from the schema. */
 function rebuildIndex(db: Database, name: string, condition: string): void {
-  // The driver has enableDefensive, but our Database type does not declare it.
+  // The driver has enableDefensive, but the type Database does not declare it.
   (db as Database & { enableDefensive(active: boolean): void }).enableDefensive(false);
   const [row] = db.prepare("select sql from sqlite_master where name = ?").all(name) as { sql: string }[];
   db.exec(`drop index ${name}; ${row!.sql} ${condition}; pragma writable_schema = on`);

@@ -9,7 +9,7 @@ import { readChainEnd } from "./chain.ts";
 import { createHeadChecks, type HeadCheck, type HeadWatch, type StoredHeads } from "./head-checks.ts";
 import { type ChainHead, formatHead, readHeadCopy } from "./head.ts";
 import type { ComputeMac } from "../../model/hmac.ts";
-import { missingKey, readKey } from "./key.ts";
+import { createMissingKeyError, readKey } from "./key.ts";
 import { walkChain, type ChainDamage, type VerifiedPosition, type WalkStatements } from "./walk.ts";
 
 /** `head` is a head that an earlier verify printed: `count:mac`, or only the mac. The chain must contain it. */
@@ -34,21 +34,21 @@ export async function verifyAudit({ lockWaitMs = 5000, ...heads }: VerifyOptions
   const { directory, headCopy } = heads;
   const copiedHead = headCopy === undefined || existsSync(databaseFile(directory)) ? null : readHeadCopy(headCopy);
   if (copiedHead !== null && copiedHead.count > 0)
-    return toVerifyResult(null, null, missingRecord(directory, copiedHead));
+    return toVerifyResult(null, null, createMissingRecordError(directory, copiedHead));
   // Read the heads before the database: rows committed in between only put the database ahead, which is fine.
   const checks = createHeadChecks(heads);
   const engine = await openSqliteEngine(databaseFile(directory), "read", lockWaitMs);
   try {
     const key = readKey(directory);
-    if (key === null && (await engine.read(readChainEnd)).last_no > 0) throw missingKey(directory);
-    const mac = key === null ? lazyMac(directory) : verifyingMac(key);
-    return await verifyChain(engine, walkStatements, mac, checks);
+    if (key === null && (await engine.read(readChainEnd)).last_no > 0) throw createMissingKeyError(directory);
+    const computeMac = key === null ? createLazyMac(directory) : createVerifyingMac(key);
+    return await verifyChain(engine, walkStatements, computeMac, checks);
   } finally {
     engine.close();
   }
 }
 
-function missingRecord(directory: string, head: ChainHead): ChainDamage {
+function createMissingRecordError(directory: string, head: ChainHead): ChainDamage {
   const what = `the record in ${directory} is missing; it had ${head.count} rows and the head ${formatHead(head)}`;
   return { batch_no: null, what };
 }
@@ -56,15 +56,15 @@ function missingRecord(directory: string, head: ChainHead): ChainDamage {
 export function verifyChain(
   engine: Pick<Engine, "snapshot">,
   statements: WalkStatements,
-  mac: ComputeMac,
+  computeMac: ComputeMac,
   checks: readonly HeadCheck[],
   signal?: AbortSignal,
 ): Promise<VerifyResult> {
-  return engine.snapshot(() => abortableWork(signal, verifySteps(statements, mac, checks)));
+  return engine.snapshot(() => createAbortableWork(signal, verifySteps(statements, computeMac, checks)));
 }
 
 /** Throws the signal's reason before the next statement once it is aborted. */
-function* abortableWork<T>(signal: AbortSignal | undefined, work: Work<T>): Work<T> {
+function* createAbortableWork<T>(signal: AbortSignal | undefined, work: Work<T>): Work<T> {
   let step = work.next();
   while (step.done !== true) {
     signal?.throwIfAborted();
@@ -74,23 +74,27 @@ function* abortableWork<T>(signal: AbortSignal | undefined, work: Work<T>): Work
 }
 
 /** Uses node:crypto, which is slow to load but fast for a chain of a million rows. */
-export function verifyingMac(key: Uint8Array): ComputeMac {
+export function createVerifyingMac(key: Uint8Array): ComputeMac {
   return (message) => createHmac("sha256", key).update(message).digest();
 }
 
 /** Reads the key on first use. The record had no key and no rows yet; a writer creates the key before its first row. */
-function lazyMac(directory: string): ComputeMac {
+function createLazyMac(directory: string): ComputeMac {
   return (message) => {
     const key = readKey(directory);
-    if (key === null) throw missingKey(directory);
-    return verifyingMac(key)(message);
+    if (key === null) throw createMissingKeyError(directory);
+    return createVerifyingMac(key)(message);
   };
 }
 
-function* verifySteps(statements: WalkStatements, mac: ComputeMac, checks: readonly HeadCheck[]): Work<VerifyResult> {
+function* verifySteps(
+  statements: WalkStatements,
+  computeMac: ComputeMac,
+  checks: readonly HeadCheck[],
+): Work<VerifyResult> {
   const watches = checks.map((createWatch) => createWatch());
   const progress: Progress = { position: null, pruned: null, recordedDamage: null };
-  const damage = yield* walkChain(statements, mac, (position) => {
+  const damage = yield* walkChain(statements, computeMac, (position) => {
     if (progress.position === null && position.pruned_before !== null) progress.pruned = position;
     const headDamage = findDamage(watches, (watch) => watch.onPosition(position));
     if (headDamage !== null) return headDamage;

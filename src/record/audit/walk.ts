@@ -40,7 +40,7 @@ export interface WalkStatements {
  */
 export function* walkChain(
   statements: WalkStatements,
-  mac: ComputeMac,
+  computeMac: ComputeMac,
   onVerified: (position: VerifiedPosition) => ChainDamage | null,
 ): Work<ChainDamage | null> {
   let position: VerifiedPosition = { batch_no: 0, last_no: 0, mac: genesis, pruned_before: null, recordedDamage: null };
@@ -49,16 +49,16 @@ export function* walkChain(
     const anchor = parseAnchor(stored);
     if (anchor === null) return { batch_no: Number(stored["batch_no"]), what: "the anchor of pruned rows was changed" };
     const { seal, ...sealed } = anchor;
-    if (!isEqual(sealAnchor(mac, sealed), seal))
+    if (!isEqual(sealAnchor(computeMac, sealed), seal))
       return { batch_no: anchor.batch_no, what: "the anchor of pruned rows was changed" };
     position = { ...sealed, recordedDamage: null };
   }
-  return onVerified(position) ?? (yield* walkBatches(statements, mac, position, onVerified));
+  return onVerified(position) ?? (yield* walkBatches(statements, computeMac, position, onVerified));
 }
 
 function* walkBatches(
   statements: WalkStatements,
-  mac: ComputeMac,
+  computeMac: ComputeMac,
   start: VerifiedPosition,
   onVerified: (position: VerifiedPosition) => ChainDamage | null,
 ): Work<ChainDamage | null> {
@@ -74,13 +74,13 @@ function* walkBatches(
     let mismatch: Row | null = null;
     for (let no = batch.first_no; no < batch.first_no + batch.count; no += 1) {
       const row = yield* rows.next();
-      const damage = checkRow(mac, row, no, batch.batch_no);
+      const damage = checkRow(computeMac, row, no, batch.batch_no);
       if (damage !== null) return damage;
       macs.push(toBytes(row?.["mac"]) ?? genesis);
       if (row?.["execution_id"] !== null) executionRows += 1;
       if (row !== null && decodeText(row["kind"]) === "head_mismatch") mismatch ??= row;
     }
-    if (!isEqual(sealBatch(mac, position.mac, batch, macs), batch.mac)) {
+    if (!isEqual(sealBatch(computeMac, position.mac, batch, macs), batch.mac)) {
       return { batch_no: batch.batch_no, what: "the batch was changed, or sealed with a different key" };
     }
     position = {
@@ -151,13 +151,18 @@ function checkBatch(batch: StoredBatch | null, batch_no: number, previous: Verif
   return null;
 }
 
-function checkRow(mac: ComputeMac, stored: Row | null, no: number, batch_no: number): ChainDamage | null {
+function checkRow(computeMac: ComputeMac, stored: Row | null, no: number, batch_no: number): ChainDamage | null {
   const storedNo = stored === null ? Number.POSITIVE_INFINITY : Number(stored["no"]);
   if (stored === null || storedNo > no) return { batch_no, row_no: no, what: "the row is missing" };
   if (storedNo < no) return { batch_no, row_no: storedNo, what: "the row was inserted" };
   const row = parseRow(stored);
   const storedMac = toBytes(stored["mac"]);
-  if (row === null || storedMac === null || row.batch_no !== batch_no || !isEqual(sealRow(mac, row), storedMac)) {
+  if (
+    row === null ||
+    storedMac === null ||
+    row.batch_no !== batch_no ||
+    !isEqual(sealRow(computeMac, row), storedMac)
+  ) {
     return { batch_no, row_no: no, what: "the row was changed, or sealed with a different key" };
   }
   if (stored["indexed"] !== 1) return { batch_no, row_no: no, what: "the row is missing from an index" };

@@ -70,7 +70,7 @@ export function restoreBlobs(directory: string, copy: Connection, createdPaths: 
 }
 
 function restoreBlob(directory: string, sha256: string, copy: Connection, createdPaths: string[]): void {
-  if (!isSha256(sha256)) throw changedBlob(sha256);
+  if (!isSha256(sha256)) throw createChangedBlobError(sha256);
   const target = blobFile(directory, sha256);
   const part = `${target}.part`;
   mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
@@ -86,13 +86,13 @@ function restoreBlob(directory: string, sha256: string, copy: Connection, create
   } finally {
     closeSync(fd);
   }
-  if (hash.digest("hex") !== sha256) throw changedBlob(sha256);
+  if (hash.digest("hex") !== sha256) throw createChangedBlobError(sha256);
   sync(part);
   renameSync(part, target);
   sync(dirname(target));
 }
 
-function changedBlob(sha256: string): RequestError {
+function createChangedBlobError(sha256: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     message: `The backup cannot be restored: its copy of the file with the SHA-256 ${sha256.slice(0, 64)} was changed.`,

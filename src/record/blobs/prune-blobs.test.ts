@@ -11,18 +11,18 @@ import { pruneBlobs } from "./prune-blobs.ts";
 
 const { newDirectory, open } = scratchStores();
 const text = (value: string) => Buffer.from(value);
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const put = (store: SqliteStore, bytes: Buffer) =>
-  store.blobs.put(Readable.from([bytes]), { sha256: hashBytes(bytes), size: bytes.length }, never);
+  store.blobs.put(Readable.from([bytes]), { sha256: hashBytes(bytes), size: bytes.length }, neverAborted);
 const blobFileFor = (store: SqliteStore, bytes: Buffer) =>
   join(store.directory, "files", hashBytes(bytes).slice(0, 2), hashBytes(bytes));
 const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000);
 
 it("removes unreferenced contents after an hour, and partial files", async () => {
   const store = await open(newDirectory());
-  const [used, unused, young] = [text("used"), text("unused"), text("young")];
+  const [used, unused, recent] = [text("used"), text("unused"), text("recent")];
   await runWithFiles(store, [used]);
-  for (const bytes of [unused, young]) await put(store, bytes);
+  for (const bytes of [unused, recent]) await put(store, bytes);
   const [stale, fresh] = [`.part-${"a".repeat(16)}`, `.part-${"b".repeat(16)}`].map((name) =>
     join(store.directory, "files", name),
   );
@@ -30,7 +30,7 @@ it("removes unreferenced contents after an hour, and partial files", async () =>
   for (const old of [blobFileFor(store, used), blobFileFor(store, unused), stale!])
     utimesSync(old, hoursAgo(2), hoursAgo(2));
   expect(await pruneBlobs(store, new Date())).toEqual({ blobs: 1 });
-  expect([used, unused, young].map((bytes) => existsSync(blobFileFor(store, bytes)))).toEqual([true, false, true]);
+  expect([used, unused, recent].map((bytes) => existsSync(blobFileFor(store, bytes)))).toEqual([true, false, true]);
   expect([stale!, fresh!].map((part) => existsSync(part))).toEqual([false, true]);
 });
 
@@ -71,13 +71,13 @@ it("removes contents with the last run that refers to them; sessions have their 
   ).toEqual([]);
 });
 
-it("does not touch files that are not its own", async () => {
+it("does not touch files that Drover did not create", async () => {
   const store = await open(newDirectory());
   expect(await pruneBlobs(store, new Date())).toEqual({ blobs: 0 });
   const other = join(store.directory, "files", "ab");
   mkdirSync(other, { recursive: true });
   for (const file of [join(other, "notes.txt"), join(store.directory, "files", "README")]) {
-    writeFileSync(file, "mine");
+    writeFileSync(file, "notes");
     utimesSync(file, hoursAgo(99), hoursAgo(99));
   }
   expect(await pruneBlobs(store, new Date())).toEqual({ blobs: 0 });

@@ -9,7 +9,7 @@ import { blobsDirectory } from "../../model/state-layout.ts";
 import { blobFile, partialNamePattern } from "./blobs.ts";
 import { pruneUploads } from "./prune-uploads.ts";
 
-/** Contents are stored before any row refers to them, so younger contents may still be needed. */
+/** Contents are stored before any row refers to them, so more recent contents may still be needed. */
 const minAgeMs = 60 * 60 * 1000;
 
 const selectUsed = `

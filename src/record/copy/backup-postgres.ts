@@ -2,7 +2,7 @@ import { createMac } from "../../model/hmac.ts";
 import { isSealedWith } from "../audit/is-sealed-with.ts";
 import { addExtras, writeBackup } from "../backup-file.ts";
 import { createBackupFiles, insertPiece } from "../blobs/backup-blobs.ts";
-import { wrongSecret } from "../postgres/errors.ts";
+import { createWrongSecretError } from "../postgres/errors.ts";
 import type { Row } from "../query.ts";
 import { connect, type Connection } from "../sqlite/connection.ts";
 import { migrate } from "../sqlite/migrations/migrate.ts";
@@ -10,7 +10,7 @@ import { copyRecord } from "./copy-record.ts";
 import { withSnapshot } from "./postgres-record.ts";
 import { type TargetRecord, type SourceRecord, getValues } from "./record-copy.ts";
 import { openRowContent, createSqliteSource } from "./sqlite-record.ts";
-import { insertStatement, type Table } from "./tables.ts";
+import { buildInsertStatement, type Table } from "./tables.ts";
 
 const rowsPerBatch = 100;
 
@@ -24,7 +24,7 @@ export function backupPostgres(
   return writeBackup(file, (part) => {
     const work = async (from: SourceRecord): Promise<{ head: string }> => {
       // A backup with the wrong key in it could never be restored.
-      if (!(await from.runWork(isSealedWith(createMac(secret))))) throw wrongSecret(url);
+      if (!(await from.runWork(isSealedWith(createMac(secret))))) throw createWrongSecretError(url);
       return fillBackup(part, { secret, now, signal }, from);
     };
     return withSnapshot(url, work, signal);
@@ -76,7 +76,7 @@ function createTargetRecord(copy: Connection, part: string): TargetRecord {
 
 /** Inserts in batches, so that a coordinator keeps serving. */
 async function insertRows(copy: Connection, table: Table, rows: readonly Row[]): Promise<void> {
-  const statement = copy.sql(insertStatement(table, 1));
+  const statement = copy.sql(buildInsertStatement(table, 1));
   for (let from = 0; from < rows.length; from += rowsPerBatch) {
     for (const row of rows.slice(from, from + rowsPerBatch)) statement.run(...getValues(table, row));
     await new Promise((resolve) => {

@@ -15,7 +15,7 @@ export async function compareTable(
   table: Table,
   source: SourceRecord,
   target: SourceRecord,
-  progress: (done: number) => void,
+  onProgress: (done: number) => void,
 ): Promise<Comparison> {
   const comparison: Comparison = { rows: 0, differences: 0, first: null };
   const addDifference = (what: string, row: Row): void => {
@@ -30,7 +30,7 @@ export async function compareTable(
     else if (b !== null && order > 0) addDifference(`it exists only in ${target.name}`, b);
     else if (a !== null && b !== null) {
       comparison.rows += 1;
-      if (comparison.rows % 1000 === 0) progress(comparison.rows);
+      if (comparison.rows % 1000 === 0) onProgress(comparison.rows);
       for (const column of table.columns) if (!isEqual(a[column], b[column])) addDifference(`its ${column} differs`, a);
     }
     if (order <= 0) a = await readSource();
@@ -45,7 +45,7 @@ function createRowReader(table: Table, record: SourceRecord): () => Promise<Row 
   let index = 0;
   return async () => {
     if (index === page.length) {
-      page = await record.page(table, page.at(-1) ?? null);
+      page = await record.readPage(table, page.at(-1) ?? null);
       index = 0;
     }
     const row = page[index] ?? null;

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { isSha256 } from "../../model/file.ts";
 import { all, type Work } from "../query.ts";
-import { changedContent, toCopyError, copyDiffers } from "./errors.ts";
+import { createChangedContentError, toCopyError, createDifferenceError } from "./errors.ts";
 import { maxPageRows, type TargetRecord, type SourceRecord } from "./record-copy.ts";
 
 export interface ContentCounts {
@@ -15,11 +15,11 @@ export interface ContentCounts {
 export async function copyContents(
   from: SourceRecord,
   to: TargetRecord,
-  progress: (done: number) => void,
+  onProgress: (done: number) => void,
 ): Promise<ContentCounts> {
   const copied = { contents: 0, bytes: 0, missing: 0 };
   for await (const sha256 of readHashes(from)) {
-    const pieces = await from.content(sha256);
+    const pieces = await from.openContent(sha256);
     if (pieces === null) {
       copied.missing += 1;
       continue;
@@ -30,7 +30,7 @@ export async function copyContents(
       throw toCopyError(`The contents ${sha256}`, error);
     }
     copied.contents += 1;
-    progress(copied.contents);
+    onProgress(copied.contents);
   }
   await to.flush();
   return copied;
@@ -47,7 +47,7 @@ export async function copyContents(
       copied.bytes += bytes.length;
       yield bytes;
     }
-    if (hash.digest("hex") !== sha256) throw changedContent(name, sha256);
+    if (hash.digest("hex") !== sha256) throw createChangedContentError(name, sha256);
   }
 }
 
@@ -58,7 +58,7 @@ const parallelChecks = 16;
 export async function checkContents(
   record: SourceRecord,
   copied: ContentCounts,
-  progress: (done: number) => void,
+  onProgress: (done: number) => void,
 ): Promise<void> {
   let intactCount = 0;
   let batch: string[] = [];
@@ -68,7 +68,7 @@ export async function checkContents(
   }
   await checkBatch();
   if (intactCount !== copied.contents)
-    throw copyDiffers(
+    throw createDifferenceError(
       record.name,
       Math.abs(intactCount - copied.contents),
       `${intactCount} contents instead of ${copied.contents}`,
@@ -78,16 +78,16 @@ export async function checkContents(
     const results = await Promise.all(batch.map((sha256) => isIntact(record, sha256)));
     intactCount += results.filter(Boolean).length;
     batch = [];
-    progress(intactCount);
+    onProgress(intactCount);
   }
 }
 
 async function isIntact(record: SourceRecord, sha256: string): Promise<boolean> {
-  const pieces = await record.content(sha256);
+  const pieces = await record.openContent(sha256);
   if (pieces === null) return false;
   const hash = createHash("sha256");
   for await (const bytes of pieces) hash.update(bytes);
-  if (hash.digest("hex") !== sha256) throw copyDiffers(record.name, 1, `the contents ${sha256}`);
+  if (hash.digest("hex") !== sha256) throw createDifferenceError(record.name, 1, `the contents ${sha256}`);
   return true;
 }
 
@@ -96,7 +96,7 @@ async function* readHashes(record: SourceRecord): AsyncGenerator<string> {
     const page = await record.runWork(readHashesAfter(after));
     for (const sha256 of page) {
       // The hash becomes a file name.
-      if (!isSha256(sha256)) throw changedContent(record.name, sha256.slice(0, 64));
+      if (!isSha256(sha256)) throw createChangedContentError(record.name, sha256.slice(0, 64));
       yield sha256;
     }
     if (page.length === 0) return;

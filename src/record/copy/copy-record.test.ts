@@ -28,8 +28,8 @@ let root: string;
 let directory: string;
 let database: FreshDatabase;
 const { now, advance } = standingClock();
-const open = (where = directory) => openStore({ directory: where, now, createIfMissing: true });
-const readKeyOrEmpty = (where: string): Uint8Array => readKey(where) ?? new Uint8Array();
+const open = (stateDirectory = directory) => openStore({ directory: stateDirectory, now, createIfMissing: true });
+const readKeyOrEmpty = (stateDirectory: string): Uint8Array => readKey(stateDirectory) ?? new Uint8Array();
 
 beforeEach(async () => {
   root = mkdtempSync(join(tmpdir(), "drover-copy-"));
@@ -71,18 +71,18 @@ it("copies a record to PostgreSQL and back unchanged, and either engine can cont
   expect(dump(join(root, "back"))).toEqual(before);
   expect(readKeyOrEmpty(join(root, "back"))).toEqual(readKeyOrEmpty(directory));
 
-  const again = await openPostgresStore({ ...location, now });
-  const back = await open(join(root, "back"));
-  expect(await readAll(back)).toEqual(read);
+  const fleetStore = await openPostgresStore({ ...location, now });
+  const restoredStore = await open(join(root, "back"));
+  expect(await readAll(restoredStore)).toEqual(read);
   const searched = async (record: RecordStore) => {
     expect(await indexEvents(record.engine)).toBe("done");
     return record.read.search("do", {}, { limit: 100 });
   };
-  const found = await searched(again);
+  const found = await searched(fleetStore);
   expect(found.items.length).toBeGreaterThan(5);
-  expect(await searched(back)).toEqual(found);
-  for (const record of [again, back]) await continueRecord(record);
-  await Promise.all([again.close(), back.close()]);
+  expect(await searched(restoredStore)).toEqual(found);
+  for (const record of [fleetStore, restoredStore]) await continueRecord(record);
+  await Promise.all([fleetStore.close(), restoredStore.close()]);
   expect(await verifyPostgres(location, audit.head)).toMatchObject({ ok: true });
   expect(await verifyAudit({ directory: join(root, "back"), head: audit.head })).toMatchObject({ ok: true });
 });

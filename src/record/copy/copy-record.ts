@@ -4,7 +4,7 @@ import { readRestoredAt } from "../revoke-restored-tokens.ts";
 import { readStoreId } from "../store-parts.ts";
 import { compareTable } from "./compare.ts";
 import { checkContents, copyContents, type ContentCounts } from "./contents.ts";
-import { toCopyError, copyDiffers } from "./errors.ts";
+import { toCopyError, createDifferenceError } from "./errors.ts";
 import type { TargetRecord, SourceRecord } from "./record-copy.ts";
 import { type Table, tables } from "./tables.ts";
 
@@ -14,7 +14,7 @@ export interface CopyResult extends ContentCounts {
 }
 
 export interface CopyProgress {
-  doing: "copying" | "comparing";
+  step: "copying" | "comparing";
   /** A table, or `contents`. */
   what: string;
   done: number;
@@ -28,19 +28,19 @@ export interface CopyProgress {
 export async function copyRecord(
   from: SourceRecord,
   to: TargetRecord,
-  progress: (progress: CopyProgress) => void = () => undefined,
+  onProgress: (progress: CopyProgress) => void = () => undefined,
 ): Promise<CopyResult> {
   const store_id = await from.runWork(readStoreId());
   const restored_at = await from.runWork(readRestoredAt());
   const rows: Record<string, number> = {};
   for (const table of tables)
     rows[table.name] = await copyTable(table, from, to, (done) =>
-      progress({ doing: "copying", what: table.name, done }),
+      onProgress({ step: "copying", what: table.name, done }),
     );
-  const contents = await copyContents(from, to, (done) => progress({ doing: "copying", what: "contents", done }));
+  const contents = await copyContents(from, to, (done) => onProgress({ step: "copying", what: "contents", done }));
   await to.runWork(setStore(store_id, restored_at));
   await to.flush();
-  await compare(from, to, rows, contents, progress);
+  await compare(from, to, rows, contents, onProgress);
   return { rows, ...contents };
 }
 
@@ -48,14 +48,18 @@ async function copyTable(
   table: Table,
   from: SourceRecord,
   to: TargetRecord,
-  progress: (done: number) => void,
+  onProgress: (done: number) => void,
 ): Promise<number> {
   let rows = 0;
   try {
-    for (let page = await from.page(table, null); page.length > 0; page = await from.page(table, page.at(-1) ?? null)) {
+    for (
+      let page = await from.readPage(table, null);
+      page.length > 0;
+      page = await from.readPage(table, page.at(-1) ?? null)
+    ) {
       await to.insert(table, page);
       rows += page.length;
-      progress(rows);
+      onProgress(rows);
     }
     // Flush here, so that an error is reported for the table it belongs to.
     await to.flush();
@@ -70,13 +74,13 @@ async function compare(
   to: TargetRecord,
   rows: Record<string, number>,
   contents: ContentCounts,
-  progress: (progress: CopyProgress) => void,
+  onProgress: (progress: CopyProgress) => void,
 ): Promise<void> {
   let differences = 0;
   let firstDifference: string | null = null;
   for (const table of tables) {
     const comparison = await compareTable(table, from, to, (done) =>
-      progress({ doing: "comparing", what: table.name, done }),
+      onProgress({ step: "comparing", what: table.name, done }),
     );
     differences += comparison.differences;
     firstDifference ??= comparison.first;
@@ -87,8 +91,8 @@ async function compare(
     differences += 1;
     firstDifference ??= "store, its store_id differs";
   }
-  if (firstDifference !== null) throw copyDiffers(to.name, differences, firstDifference);
-  await checkContents(to, contents, (done) => progress({ doing: "comparing", what: "contents", done }));
+  if (firstDifference !== null) throw createDifferenceError(to.name, differences, firstDifference);
+  await checkContents(to, contents, (done) => onProgress({ step: "comparing", what: "contents", done }));
 }
 
 function* setStore(store_id: string, restored_at: string | null): Work<void> {

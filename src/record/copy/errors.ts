@@ -1,7 +1,7 @@
 import { HostError, RequestError } from "../../model/errors.ts";
 
 /** A record is never copied over another. */
-export function targetNotEmpty(name: string, table: string): RequestError {
+export function createNotEmptyError(name: string, table: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     message: `${name} already contains a record: its table ${table} is not empty.`,
@@ -23,7 +23,7 @@ export function toCopyError(what: string, error: unknown): unknown {
   });
 }
 
-export function copyDiffers(name: string, differences: number, first: string): HostError {
+export function createDifferenceError(name: string, differences: number, first: string): HostError {
   return new HostError({
     code: "DROVER-STA-009",
     message: `The copy in ${name} differs in ${differences} place${differences === 1 ? "" : "s"}, first: ${first}.`,
@@ -32,7 +32,7 @@ export function copyDiffers(name: string, differences: number, first: string): H
   });
 }
 
-export function changedContent(name: string, sha256: string): RequestError {
+export function createChangedContentError(name: string, sha256: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     message: `The contents of the file ${sha256} in ${name} have changed since they were stored.`,

@@ -1,6 +1,6 @@
 import { RequestError } from "../../model/errors.ts";
 import { createHeadChecks } from "../audit/head-checks.ts";
-import { missingKey, readKey } from "../audit/key.ts";
+import { createMissingKeyError, readKey } from "../audit/key.ts";
 import type { VerifyResult } from "../audit/verify.ts";
 import { type CopyResult, type CopyProgress, copyRecord } from "./copy-record.ts";
 import { fillPostgres } from "./postgres-record.ts";
@@ -12,7 +12,7 @@ export interface MigrateOptions {
   url: string;
   now: Date;
   lockWaitMs?: number;
-  onProgress?: (progress: CopyProgress | { doing: "verifying" }) => void;
+  onProgress?: (progress: CopyProgress | { step: "verifying" }) => void;
 }
 
 export interface MigrateResult {
@@ -33,21 +33,22 @@ export async function migrateRecord({
 }: MigrateOptions): Promise<MigrateResult> {
   return withLockedRecord(directory, lockWaitMs, async (from) => {
     const secret = readKey(directory);
-    if (secret === null) throw missingKey(directory);
+    if (secret === null) throw createMissingKeyError(directory);
     // Read while nobody writes: the chain has to contain exactly these heads.
     const checks = createHeadChecks({ directory });
     return fillPostgres(url, now, async (to) => {
       const copied = await copyRecord(from, to, onProgress);
-      onProgress({ doing: "verifying" });
+      onProgress({ step: "verifying" });
       const audit = await verifyCopy(to, secret, checks);
       // Damage that the chain itself records is copied with it.
-      if (!audit.ok && !audit.first_bad?.told) throw brokenChain(directory, audit.first_bad?.what ?? "unknown");
+      if (!audit.ok && !audit.first_bad?.told)
+        throw createBrokenChainError(directory, audit.first_bad?.what ?? "unknown");
       return { copied, audit };
     });
   });
 }
 
-function brokenChain(directory: string, what: string): RequestError {
+function createBrokenChainError(directory: string, what: string): RequestError {
   return new RequestError({
     code: "DROVER-AUD-002",
     message: `The audit chain of ${directory} is broken: ${what}. Nothing was copied.`,

@@ -40,7 +40,11 @@ it("reads pages that fit into memory, however long rows are, and every row exact
 
 async function readPages(record: SourceRecord): Promise<Row[][]> {
   const pages: Row[][] = [];
-  for (let page = await record.page(events, null); page.length > 0; page = await record.page(events, page.at(-1)!))
+  for (
+    let page = await record.readPage(events, null);
+    page.length > 0;
+    page = await record.readPage(events, page.at(-1)!)
+  )
     pages.push(page);
   return pages;
 }

@@ -4,12 +4,12 @@ import { partSize } from "../postgres/blobs.ts";
 import { runWork } from "../postgres/run-work.ts";
 import { type Connection, connect } from "../postgres/connection.ts";
 import { rollBackAfter } from "../postgres/engine.ts";
-import { toHostError, publicName } from "../postgres/errors.ts";
+import { toHostError, getPublicName } from "../postgres/errors.ts";
 import { migrate } from "../postgres/migrations/migrate.ts";
 import { requireRecord } from "../postgres/require-record.ts";
 import { commit, lockForWriting } from "../postgres/write-lock.ts";
 import { all, first, type Row, type Work, write } from "../query.ts";
-import { targetNotEmpty } from "./errors.ts";
+import { createNotEmptyError } from "./errors.ts";
 import {
   splitPieces,
   getKey,
@@ -20,7 +20,7 @@ import {
   type SourceRecord,
   getValues,
 } from "./record-copy.ts";
-import { insertStatement, pageStatement, type Table, tables } from "./tables.ts";
+import { buildInsertStatement, buildPageStatement, type Table, tables } from "./tables.ts";
 
 /** Longer than any pause between two statements of a copy, so that a machine that disappears does not keep the lock. */
 const idleTransactionMs = 60_000;
@@ -71,7 +71,7 @@ export async function fillPostgres<T>(url: string, now: Date, work: (record: Tar
       const result = await work(createTargetRecord(connection, url, now));
       await connection.flush();
       for (const { name, sequenceColumn } of tables)
-        if (sequenceColumn !== undefined) await connection.exec(setSequence(name, sequenceColumn));
+        if (sequenceColumn !== undefined) await connection.exec(buildSetSequence(name, sequenceColumn));
       // Without statistics the planner would choose bad plans until the first autovacuum.
       await connection.exec(`analyze ${tables.map(({ name }) => name).join(", ")}`);
       await commit(connection);
@@ -98,25 +98,29 @@ async function requireEmpty(connection: Connection, url: string): Promise<void> 
   const sources = tables.map(({ name }) => (name === "demands" ? "demands where demand_id <> 1" : name));
   for (const table of [...sources, "blobs", "blob_parts"]) {
     const [row] = await connection.exec(`select 1 as there from ${table} limit 1`);
-    if (row !== undefined) throw targetNotEmpty(publicName(url), table.split(" ", 1)[0]!);
+    if (row !== undefined) throw createNotEmptyError(getPublicName(url), table.split(" ", 1)[0]!);
   }
 }
 
 /** The sequence continues after the highest number. Without rows it starts at the first. */
-function setSequence(table: string, column: string): string {
+function buildSetSequence(table: string, column: string): string {
   return `select setval(pg_get_serial_sequence('${table}', '${column}'), coalesce(max(${column}), 1), max(${column}) is not null)
     from ${table}`;
 }
 
 function createSourceRecord(connection: Connection, url: string): SourceRecord {
   return {
-    name: publicName(url),
+    name: getPublicName(url),
     runWork: (work) => runWork(connection, work),
-    page: (table, after) =>
+    readPage: (table, after) =>
       connection.query(
-        all(sizedPageStatement(table, after !== null), ...(after === null ? [] : getKey(table, after)), maxPageRows),
+        all(
+          buildSizedPageStatement(table, after !== null),
+          ...(after === null ? [] : getKey(table, after)),
+          maxPageRows,
+        ),
       ),
-    async content(sha256) {
+    async openContent(sha256) {
       const [blob] = await connection.query(first(selectBlob, sha256));
       return blob === undefined ? null : readParts(connection, String(blob["upload_id"]), Number(blob["size"]));
     },
@@ -124,8 +128,8 @@ function createSourceRecord(connection: Connection, url: string): SourceRecord {
 }
 
 /** octet_length gets the size without reading the value. The first row is always included. */
-function sizedPageStatement(table: Table, hasCursor: boolean): string {
-  const page = pageStatement(table, hasCursor);
+function buildSizedPageStatement(table: Table, hasCursor: boolean): string {
+  const page = buildPageStatement(table, hasCursor);
   if (table.longColumns.length === 0) return page;
   const columns = table.columns.join(", ");
   const size = table.longColumns.map((column) => `coalesce(octet_length(${column}), 0)`).join(" + ");
@@ -184,7 +188,7 @@ function* insertRows(table: Table, rows: readonly Row[]): Work<void> {
   for (let from = 0, count = rowsPerInsert; from < rows.length;) {
     while (count > rows.length - from) count /= 2;
     const values = rows.slice(from, from + count).flatMap((row) => getValues(table, row));
-    yield write(insertStatement(table, count), ...values);
+    yield write(buildInsertStatement(table, count), ...values);
     from += count;
   }
 }

@@ -7,9 +7,9 @@ export interface SourceRecord {
   readonly name: string;
   runWork<T>(work: Work<T>): Promise<T>;
   /** The rows after `after` in key order; empty at the end. Limited in size, so that a page fits into memory. */
-  page(table: Table, after: Row | null): Promise<Row[]>;
+  readPage(table: Table, after: Row | null): Promise<Row[]>;
   /** The content with this hash, in pieces; null if it is missing. */
-  content(sha256: string): Promise<AsyncIterable<Uint8Array> | null>;
+  openContent(sha256: string): Promise<AsyncIterable<Uint8Array> | null>;
 }
 
 /** A record being created. If the copy fails, all of it is discarded. */

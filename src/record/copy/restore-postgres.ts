@@ -2,7 +2,7 @@ import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { RequestError } from "../../model/errors.ts";
 import { createHeadCheck } from "../audit/head-checks.ts";
-import { notRestorable, readExtras, type RestoreResult, type RestoreOptions } from "../backup-file.ts";
+import { createRestoreError, readExtras, type RestoreResult, type RestoreOptions } from "../backup-file.ts";
 import { revokeRestoredTokens } from "../revoke-restored-tokens.ts";
 import { connect } from "../sqlite/connection.ts";
 import { migrate } from "../sqlite/migrations/migrate.ts";
@@ -20,14 +20,14 @@ export async function restoreIntoPostgres(
   { now, keepTokens = false, copyDirectory = dirname(file), beforePublish }: RestoreOptions,
 ): Promise<RestoreResult> {
   const { version, audit_key, audit_head, made_at } = readExtras(file);
-  if (audit_key !== null && Buffer.compare(audit_key, secret) !== 0) throw wrongSecret(file);
+  if (audit_key !== null && Buffer.compare(audit_key, secret) !== 0) throw createWrongSecretError(file);
   return withCurrentSchema(file, version, copyDirectory, (source) =>
     withBackup(source, (from) =>
       fillPostgres(url, now, async (to) => {
         await copyRecord(from, to);
         const audit = await verifyCopy(to, secret, [createHeadCheck(audit_head)]);
         if (!audit.ok && !audit.first_bad?.told)
-          throw notRestorable(file, `its audit chain is broken (${audit.first_bad?.what ?? "unknown"})`);
+          throw createRestoreError(file, `its audit chain is broken (${audit.first_bad?.what ?? "unknown"})`);
         const revoked_tokens = keepTokens ? null : await to.runWork(revokeRestoredTokens(made_at, now));
         beforePublish?.();
         return { made_at, audit, revoked_tokens };
@@ -62,7 +62,7 @@ async function withCurrentSchema<T>(
   }
 }
 
-function wrongSecret(file: string): RequestError {
+function createWrongSecretError(file: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     message: `The secret does not match: the record in ${file} is sealed with another one.`,

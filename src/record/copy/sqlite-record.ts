@@ -11,7 +11,7 @@ import { withRetries } from "../sqlite/with-retries.ts";
 import { rollBack } from "../sqlite/write-lock.ts";
 import { databaseFile } from "../../model/state-layout.ts";
 import { getKey, measureLongColumns, maxPageBytes, maxPageRows, type SourceRecord } from "./record-copy.ts";
-import { pageStatement, type Table } from "./tables.ts";
+import { buildPageStatement, type Table } from "./tables.ts";
 
 const pieceBytes = 256 * 1024;
 
@@ -52,18 +52,18 @@ export async function withBackup<T>(file: string, work: (record: SourceRecord) =
 export function createSqliteSource(
   connection: Connection,
   name: string,
-  content: SourceRecord["content"],
+  openContent: SourceRecord["openContent"],
 ): SourceRecord {
   return {
     name,
-    content,
+    openContent,
     runWork: async (work) => runWork(connection, work),
-    page: async (table, after) => readPage(connection, table, after),
+    readPage: async (table, after) => readTablePage(connection, table, after),
   };
 }
 
-function readPage(connection: Connection, table: Table, after: Row | null): Row[] {
-  const statement = connection.sql(pageStatement(table, after !== null));
+function readTablePage(connection: Connection, table: Table, after: Row | null): Row[] {
+  const statement = connection.sql(buildPageStatement(table, after !== null));
   const rows: Row[] = [];
   let bytes = 0;
   for (const row of statement.iterate(...(after === null ? [] : getKey(table, after)), maxPageRows)) {

@@ -238,13 +238,13 @@ export const tables: readonly Table[] = [
 ];
 
 /** Selects a page in key order: after the given key, or the first page. */
-export function pageStatement({ name, key, columns }: Table, hasCursor: boolean): string {
+export function buildPageStatement({ name, key, columns }: Table, hasCursor: boolean): string {
   const placeholders = key.map(() => "?").join(", ");
   const after = hasCursor ? ` where (${key.join(", ")}) > (${placeholders})` : "";
   return `select ${columns.join(", ")} from ${name}${after} order by ${key.join(", ")} limit ?`;
 }
 
-export function insertStatement({ name, columns }: Table, rows: number): string {
+export function buildInsertStatement({ name, columns }: Table, rows: number): string {
   const row = `(${columns.map(() => "?").join(", ")})`;
   return `insert into ${name} (${columns.join(", ")}) values ${Array.from({ length: rows }, () => row).join(", ")}`;
 }

@@ -1,5 +1,5 @@
 import type { HeadCheck } from "../audit/head-checks.ts";
-import { verifyChain, verifyingMac, type VerifyResult } from "../audit/verify.ts";
+import { verifyChain, createVerifyingMac, type VerifyResult } from "../audit/verify.ts";
 import { walkStatements } from "../postgres/walk-statements.ts";
 import type { SourceRecord } from "./record-copy.ts";
 
@@ -9,5 +9,10 @@ export function verifyCopy(
   secret: Uint8Array,
   checks: readonly HeadCheck[],
 ): Promise<VerifyResult> {
-  return verifyChain({ snapshot: (work) => target.runWork(work()) }, walkStatements, verifyingMac(secret), checks);
+  return verifyChain(
+    { snapshot: (work) => target.runWork(work()) },
+    walkStatements,
+    createVerifyingMac(secret),
+    checks,
+  );
 }

@@ -8,7 +8,7 @@ import { storeEvent } from "../ops/store-events.ts";
 import { readAgentSnapshot } from "./agent-snapshot.ts";
 import type { StoredRun } from "./stored-run.ts";
 
-/** How many runs may follow each other through `on_finish`. The same limit as for nested submits. */
+/** The maximum length of a chain of runs. The same limit as for nested submits. */
 const maxChainLength = 8;
 
 const selectRun = `
@@ -20,22 +20,22 @@ const insertChain = `
   values (?, 'pending', ?, ?, ?, ?, ?)`;
 
 /**
- * Stores what the follow-up run in the agent's `on_finish` needs, with values taken from the result, in the transaction that
- * ends the run. A coordinator creates that run later, see docs/decisions/0027-webhooks-and-chains.md.
+ * Stores the follow-up run that the agent's `on_finish` asks for, with values from the result, in the transaction that ends
+ * the run. A coordinator submits the follow-up run later. See docs/decisions/0027-webhooks-and-chains.md.
  */
-export function* storeChain(
+export function* storeFollowUp(
   tx: Transaction,
   run: StoredRun,
   result: ResultEvent,
   at: string,
   summary: string | null,
 ): Work<void> {
-  const chain = (yield* readAgentSnapshot(run))?.on_finish;
-  if (typeof chain !== "object" || (chain.when !== "always" && chain.when !== result.status)) return;
+  const onFinish = (yield* readAgentSnapshot(run))?.on_finish;
+  if (typeof onFinish !== "object" || (onFinish.when !== "always" && onFinish.when !== result.status)) return;
   const [row = {}] = yield first(selectRun, run.run_no);
-  const { type: _, ...ended } = result;
+  const { type: _, ...resultFields } = result;
   const document = {
-    ...ended,
+    ...resultFields,
     run_id: run.run_id,
     agent_name: textOrNull(row["agent_name"]),
     session_id: textOrNull(row["session_id"]),
@@ -44,27 +44,27 @@ export function* storeChain(
     prompt: textOrNull(row["prompt"]),
   };
   const depth = Number(row["depth"] ?? 0) + 1;
-  const { values, missing } = resolveValues(chain.parameters ?? {}, document);
-  const removed = run.sealed === 1 ? findRedacted(chain.parameters ?? {}, document) : [];
-  const list = (sources: CopiedValue[]): string => sources.map(({ name, from }) => `${from} for ${name}`).join(", ");
+  const { values, missing } = resolveValues(onFinish.parameters ?? {}, document);
+  const redacted = run.sealed === 1 ? findRedacted(onFinish.parameters ?? {}, document) : [];
+  const list = (copies: CopiedValue[]): string => copies.map(({ name, from }) => `${from} for ${name}`).join(", ");
   const fault =
     depth > maxChainLength
-      ? `${maxChainLength} runs have followed each other through on_finish, which is the limit.`
+      ? `The chain of runs has reached its limit of ${maxChainLength} runs. Check whether agents start each other in a loop.`
       : missing.length > 0
-        ? `The finished run has no value at ${list(missing)}.`
-        : removed.length > 0
-          ? `The secrets of the finished run were removed: ${list(removed)}.`
+        ? `The finished run has no value at ${list(missing)}. Correct the pointers in on_finish, or give them a default.`
+        : redacted.length > 0
+          ? `It would copy parameters whose secrets are redacted: ${list(redacted)}. Pass the secret to the next agent in another way.`
           : null;
   yield write(
     insertChain,
     run.run_no,
-    toColumn(chain.agent),
+    toColumn(onFinish.agent),
     JSON.stringify(values),
-    chain.prompt === undefined ? null : toColumn(fillTemplate(chain.prompt, document)),
+    onFinish.prompt === undefined ? null : toColumn(fillTemplate(onFinish.prompt, document)),
     toColumn(fault),
     depth,
   );
-  yield* storeEvent(tx, run, null, at, { type: "system", subtype: "on_finish", data: { agent_name: chain.agent } });
+  yield* storeEvent(tx, run, null, at, { type: "system", subtype: "on_finish", data: { agent_name: onFinish.agent } });
 }
 
 interface CopiedValue {
@@ -72,7 +72,10 @@ interface CopiedValue {
   from: string;
 }
 
-/** Finds copied parameters with a mark in place of a secret. Other parts of the document may quote marks. */
+/**
+ * Finds copied parameters with a mark in place of a secret. Looks only at parameters: text from the result can contain such
+ * a mark without a secret having been there.
+ */
 function findRedacted(
   sources: Readonly<Record<string, ValueSource>>,
   { parameters }: { parameters: unknown },

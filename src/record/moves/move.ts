@@ -7,7 +7,7 @@ import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { storeEvent } from "../ops/store-events.ts";
 import { endExecutions } from "./end-executions.ts";
-import { storeChain } from "./chain.ts";
+import { storeFollowUp } from "./chain.ts";
 import { notifyClaimable, releaseCap, releaseDirectory, releaseSchedule, releaseSession } from "./release.ts";
 import { isWebhookEvent, notify } from "./notify.ts";
 import { supersedeQuestions } from "./questions.ts";
@@ -25,7 +25,7 @@ interface Effects {
   releases: readonly ("directory" | "session" | "claimers")[];
 }
 
-const ended: Effects = { time: "finished_at", sets: { prefer_until: null }, releases: ["directory", "session"] };
+const endEffects: Effects = { time: "finished_at", sets: { prefer_until: null }, releases: ["directory", "session"] };
 const effects: Record<RunStatus, Effects> = {
   pending: {
     sets: { runner_id: null, claim_no: null, progress: null, claimed_at: null, started_at: null },
@@ -36,9 +36,9 @@ const effects: Record<RunStatus, Effects> = {
   waiting: { waits: true, releases: [] },
   parked: { waits: true, sets: { runner_id: null, claim_no: null }, releases: ["directory"] },
   stopping: { releases: [] },
-  completed: { ...ended, sets: { ...ended.sets, progress: 100 } },
-  failed: ended,
-  cancelled: ended,
+  completed: { ...endEffects, sets: { ...endEffects.sets, progress: 100 } },
+  failed: endEffects,
+  cancelled: endEffects,
 };
 
 /** The first event of a run that runners claim. */
@@ -51,10 +51,10 @@ export interface Move {
   at?: string;
   waitingFor?: string | null;
   /** The last status that the run's events led to before this move. */
-  via?: RunStatus;
+  fromStatus?: RunStatus;
   columns?: Columns;
   /** The runner has already reported the ends of its executions. */
-  settled?: boolean;
+  executionsEnded?: boolean;
 }
 
 const selectDemand = `
@@ -70,17 +70,24 @@ export function* move(
   tx: Transaction,
   run: StoredRun & Partial<EndingRun>,
   to: RunStatus,
-  { cause, at = tx.now.toISOString(), waitingFor = null, via = run.status, columns = {}, settled = false }: Move,
+  {
+    cause,
+    at = tx.now.toISOString(),
+    waitingFor = null,
+    fromStatus = run.status,
+    columns = {},
+    executionsEnded = false,
+  }: Move,
 ): Work<void> {
-  if (!canMove(via, to)) throw new BugError(`run ${run.run_id} cannot go from ${via} to ${to}`);
+  if (!canMove(fromStatus, to)) throw new BugError(`run ${run.run_id} cannot go from ${fromStatus} to ${to}`);
   const { time, sets, waits, releases } = effects[to];
   const result = typeof cause === "object" ? cause : null;
   const reason = result === null ? cause : (result.error ?? to);
-  if (!isAssigned(to) && !settled) yield* endExecutions(tx, run, String(reason));
+  if (!isAssigned(to) && !executionsEnded) yield* endExecutions(tx, run, String(reason));
   if (run.asked === 1 && closesQuestions(to)) yield* supersedeQuestions(tx, run);
   const isEnd = result !== null && hasEnded(to);
   // This stores an event, and the result has to be the last one.
-  if (isEnd && run.chained === 1) yield* storeChain(tx, run, result, at, getSummary(columns));
+  if (isEnd && run.chained === 1) yield* storeFollowUp(tx, run, result, at, getSummary(columns));
   if (cause !== undefined)
     yield* storeEvent(tx, run, null, at, result ?? { type: "status", status: to, reason: String(reason) });
   if (time === "started_at") run.started_at ??= toColumn(at);
@@ -142,11 +149,11 @@ export function followEvents(
   events: readonly NumberedEvent[],
   waitsFor: string | null | undefined,
   now: Date,
-): { to: RunStatus; via: RunStatus; at: string; waitingFor: string | null; columns: Columns } {
+): { to: RunStatus; fromStatus: RunStatus; at: string; waitingFor: string | null; columns: Columns } {
   const columns: Columns = {};
-  let [to, via, at, waitingFor] = [run.status, run.status, "", null as string | null];
+  let [to, fromStatus, at, waitingFor] = [run.status, run.status, "", null as string | null];
   const enter = (status: RunStatus, when: string, reason: string | null): void => {
-    [to, via, at, waitingFor] = [status, to, when, reason];
+    [to, fromStatus, at, waitingFor] = [status, to, when, reason];
     const { time } = effects[status];
     if (time === "started_at") run.started_at ??= toColumn(when);
     else if (time !== undefined) columns[time] = toColumn(when);
@@ -172,7 +179,7 @@ export function followEvents(
     waitingFor = waitsFor;
   }
   if (waitsFor === null && to === "waiting") enter("running", last, null);
-  return { to, via, at, waitingFor, columns };
+  return { to, fromStatus, at, waitingFor, columns };
 }
 
 function findOwnExecution(event: RunEvent): { repo_sha?: string | null; isolation?: Isolation | null } | null {

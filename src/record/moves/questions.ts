@@ -104,7 +104,7 @@ export function* hasExpiredQuestion(run: StoredRun): Work<boolean> {
   return (yield all(selectOfAttempt, run.run_no, run.attempt)).some(({ decision }) => decision === "expired");
 }
 
-export function stopMessage(by: string): string {
+export function formatStopMessage(by: string): string {
   return `${by} denied its request and stopped it.`;
 }
 

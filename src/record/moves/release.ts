@@ -103,9 +103,9 @@ export function* releaseSchedule(tx: Transaction, run: StoredRun & Partial<Endin
   }
 }
 
-export function notifyClaimable(tx: Transaction, body: string, atOnce = false): void {
+export function notifyClaimable(tx: Transaction, body: string, ignoresLimits = false): void {
   // create_run wrote this value from a run's demands.
   const demands = JSON.parse(body) as Demands;
-  if (atOnce) (tx.changes.resumed ??= []).push(demands);
+  if (ignoresLimits) (tx.changes.resumed ??= []).push(demands);
   else tx.changes.claimable.push(demands);
 }

@@ -50,7 +50,7 @@ const plainColumns = [
 /** Fields of Run that are columns of its row. */
 export const runFields = [...textColumns, ...plainColumns, "attended", "usage"] as const;
 
-/** In the order of runValues. */
+/** In the order of toRunValues. */
 export const runColumns = [
   ...runFields,
   "demand_id",
@@ -91,7 +91,7 @@ export interface HiddenColumns {
   sealed: boolean;
 }
 
-export function runValues(run: Run, hidden: HiddenColumns): SqlValue[] {
+export function toRunValues(run: Run, hidden: HiddenColumns): SqlValue[] {
   const { demandId, last, agentRevId, timeoutSeconds, blockedBy, inPlace, budgeted, chained, sealed } = hidden;
   return [
     ...textColumns.map((name) => toColumn(run[name])),
@@ -111,13 +111,13 @@ export function runValues(run: Run, hidden: HiddenColumns): SqlValue[] {
   ];
 }
 
-export function runFromRow(row: Row): RunRow {
+export function toRunRow(row: Row): RunRow {
   const run: Record<string, unknown> = {};
   for (const name of textColumns) run[name] = textOrNull(row[name]);
   for (const name of plainColumns) run[name] = row[name];
   run["attended"] = row["attended"] === 1;
   run["usage"] = typeof row["usage"] === "string" ? JSON.parse(row["usage"]) : null;
   run["demands"] = JSON.parse(String(row["demands"]));
-  // runValues wrote every field from a Run, under the same names.
+  // toRunValues wrote every field from a Run, under the same names.
   return run as unknown as RunRow;
 }

@@ -11,17 +11,17 @@ const sets: Record<string, string> = {
   runs_to_claim_of: isClaimable,
 };
 
-it.each(["sqlite", "postgres"])("the partial indexes of %s match the status sets of the model", (engine) => {
-  const folder = new URL(`../${engine}/migrations/`, import.meta.url);
-  const text = readdirSync(folder)
-    .map((name) => readFileSync(new URL(name, folder), "utf8"))
+it.each(["sqlite", "postgres"])("finds the status sets of the model in the partial indexes of %s", (engine) => {
+  const directory = new URL(`../${engine}/migrations/`, import.meta.url);
+  const text = readdirSync(directory)
+    .map((name) => readFileSync(new URL(name, directory), "utf8"))
     .join("\n");
   const found = [...text.matchAll(/create index (\w+) on runs .* where (.*status.*);/g)].map(([, name = "", where]) => [
     name,
     where,
   ]);
-  const ours = found.filter(([name = ""]) => name in sets);
-  expect(Object.fromEntries(ours)).toEqual(
+  const checkedIndexes = found.filter(([name = ""]) => name in sets);
+  expect(Object.fromEntries(checkedIndexes)).toEqual(
     Object.fromEntries(Object.entries(sets).map(([name, condition]) => [name, condition.replaceAll("runs.", "")])),
   );
 });
@@ -34,7 +34,7 @@ eachEngine("conditions on the status of runs", (record) => {
       runs_in_directory: `directory = 'd' and directory is not null and ${statusIn("assigned")}`,
       runs_to_claim: `demand_id = 1 and ${isClaimable} order by priority desc, run_id`,
     }),
-  )("use %s", async (index, condition) => {
+  )("use the index %s", async (index, condition) => {
     expect(await record.plan(`select run_no from runs where ${condition}`)).toContain(index);
   });
 });

@@ -5,7 +5,7 @@ import { toColumn } from "../text.ts";
 import type { RunPosition } from "../ops/store-events.ts";
 
 export interface StoredRun extends RunPosition {
-  /** Encoded as in the column, like all texts here except for run_id. */
+  /** Encoded as in the column, like all text here except for run_id. */
   created_by: string;
   status: RunStatus;
   failures: number;
@@ -20,7 +20,7 @@ export interface StoredRun extends RunPosition {
   /** null if the run's creator executes it and no runner claims it. */
   agent_rev_id: number | null;
   given_back: number | null;
-  /** The directory it needs to itself, see ../ops/enter-directory.ts; null if it may share. */
+  /** The directory that only this run may use, see ../ops/enter-directory.ts. null if the run may share its directory. */
   directory: string | null;
   /** Number of lost attempts that did not use up an attempt, see ./lose-run.ts. */
   continued: number;
@@ -47,7 +47,7 @@ export interface StoredRun extends RunPosition {
 
 /** A run to be written to, with the runner that holds it. One statement reads both to save a network round trip. */
 export interface WrittenRun extends StoredRun {
-  /** null if no runner holds it. Texts are encoded. */
+  /** null if no runner holds the run. Text is encoded. */
   holder_epoch: number | null;
   holder_status: string | null;
   holder_owner: string | null;
@@ -120,18 +120,18 @@ const selectEnding = `
   select ${endingColumns} from runs left join runners on runners.runner_id = runs.runner_id where run_id = ?`;
 
 export function findRun(run_id: string): Work<StoredRun | null> {
-  return find(selectPosition, run_id);
+  return findByRunId(selectPosition, run_id);
 }
 
 export function findWrittenRun(run_id: string): Work<WrittenRun | null> {
-  return find(selectWritten, run_id);
+  return findByRunId(selectWritten, run_id);
 }
 
 export function findEndingRun(run_id: string): Work<EndingRun | null> {
-  return find(selectEnding, run_id);
+  return findByRunId(selectEnding, run_id);
 }
 
-function* find<R extends StoredRun>(text: string, run_id: string): Work<R | null> {
+function* findByRunId<R extends StoredRun>(text: string, run_id: string): Work<R | null> {
   const [row] = yield first(text, toColumn(run_id));
   if (row === undefined) return null;
   // Each statement selects exactly the columns of its type. run_id is the decoded text.

@@ -3,7 +3,7 @@ import { isAssigned } from "../../model/states.ts";
 import { endRun } from "../moves/lose-run.ts";
 import { move, updateRun } from "../moves/move.ts";
 import { continueRun } from "../moves/park.ts";
-import { decideQuestion, readOpenQuestions, stopMessage } from "../moves/questions.ts";
+import { decideQuestion, readOpenQuestions, formatStopMessage } from "../moves/questions.ts";
 import { findEndingRun, type EndingRun } from "../moves/stored-run.ts";
 import { first, type Work } from "../query.ts";
 import { readQuestion } from "../reads/questions.ts";
@@ -43,11 +43,12 @@ export function* answerQuestion(tx: Transaction, op: AnswerQuestion): Work<Quest
 /** Applies the answer to the run: resumes it, ends it or sends the answer to its runner. */
 function* applyAnswer(tx: Transaction, run: EndingRun, { request_id, answer, by }: AnswerQuestion): Work<void> {
   if (isAssigned(run.status)) yield* sendOrder(tx, run, { answer: { request_id, answer } });
-  else if (answer.decision === "stop") return yield* endRun(tx, run, "failed", "permission_denied", stopMessage(by));
+  else if (answer.decision === "stop")
+    return yield* endRun(tx, run, "failed", "permission_denied", formatStopMessage(by));
   const isOpen = (yield* readOpenQuestions(run)).length > 0;
   if (!isOpen && run.status === "waiting") yield* move(tx, run, "running", { cause: `Answered by ${by}.` });
   else if (!isOpen && run.status === "parked" && run.parked_why === "approval")
-    yield* continueRun(tx, run, `Answered by ${by}.`, { atOnce: true });
+    yield* continueRun(tx, run, `Answered by ${by}.`, { ignoresLimits: true });
   // The next attempt gets the answer.
   else yield* updateRun(run, {});
 }
@@ -60,7 +61,7 @@ export function* resumeRun(tx: Transaction, op: ResumeRun): Work<QuestionResult>
     return { ok: false, conflict: "wrong_state", status: run.status, waits_for: isOpen ? "answer" : null };
   // Resuming a run by hand overrides the daily budget.
   const columns = run.parked_why === "budget" ? { budgeted: 0 } : {};
-  yield* continueRun(tx, run, `Resumed by ${op.by}.`, { atOnce: true, columns });
+  yield* continueRun(tx, run, `Resumed by ${op.by}.`, { ignoresLimits: true, columns });
   return { ok: true, op: "resume_run" };
 }
 

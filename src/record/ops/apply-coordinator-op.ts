@@ -6,7 +6,7 @@ import { deleteAgent, putAgent } from "./agents.ts";
 import { answerQuestion, resumeRun, sendInput } from "./answer-question.ts";
 import { claimRuns } from "./claim-runs.ts";
 import { claimDeliveries, redeliver, settleDelivery } from "./deliveries.ts";
-import { heartbeat } from "./heartbeat.ts";
+import { applyHeartbeat } from "./heartbeat.ts";
 import { leaveRunner } from "./lose-runner.ts";
 import { refuseChain } from "./refuse-chain.ts";
 import { registerRunner } from "./register-runner.ts";
@@ -30,7 +30,7 @@ export function applyCoordinatorOp(tx: Transaction, op: Exclude<Op, RunOp>): Wor
     case "claim_runs":
       return claimRuns(tx, op);
     case "heartbeat":
-      return heartbeat(tx, op);
+      return applyHeartbeat(tx, op);
     case "renew_idle":
       return renewIdle(tx, op);
     case "leave_runner":

@@ -7,7 +7,7 @@ import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { canonicalJson } from "./canonical-json.ts";
 import { findOrCreateDemand } from "./demands.ts";
-import { insertRun, runValues } from "../moves/run-columns.ts";
+import { insertRun, toRunValues } from "../moves/run-columns.ts";
 import { findRun, type StoredRun } from "../moves/stored-run.ts";
 import { selectNewEvents, storeEvent, storeEvents } from "./store-events.ts";
 import { isTriggerSettled, storeWebhookNames, settleTrigger } from "./settle-trigger.ts";
@@ -15,7 +15,7 @@ import { pinToSession } from "./place-run.ts";
 import { isPortable } from "./save-session.ts";
 import {
   findByIdempotencyKey,
-  sourceSession,
+  getSourceSession,
   isSessionMissing,
   storeSubmission,
   type SubmittedColumns,
@@ -27,15 +27,17 @@ const selectIdentity = `
   select agent_name, created_by, created_at, parameters, prompt
   from runs left join run_bodies using (run_no) where run_no = ?`;
 
-/** With `waits`, the run is blocked until `releaseSchedule` releases it after the schedule's previous run. */
-export function* createRun(tx: Transaction, op: CreateRun, waits = false): Work<OpResult> {
+/** With `waitsForSchedule`, the run is blocked until `releaseSchedule` releases it after the schedule's previous run. */
+export function* createRun(tx: Transaction, op: CreateRun, waitsForSchedule = false): Work<OpResult> {
   const { run, events } = op;
-  if (hasEnded(run.status)) throw new BugError("a run cannot be created in a final state; only finish_run ends a run");
+  if (hasEnded(run.status))
+    throw new BugError("a run cannot be created with a status in which it has ended; only finish_run ends a run");
   const repeatedResult = op.idempotency === undefined ? null : yield* findByIdempotencyKey(op.idempotency);
   if (repeatedResult !== null) return repeatedResult;
   const stored = yield* findRun(run.run_id);
   if (stored !== null) return yield* handleRepeat(stored, run);
-  if (op.inside !== undefined && !(yield* isActive(op.inside))) return { ok: false, conflict: "fenced", last_n: 0 };
+  if (op.parent_attempt !== undefined && !(yield* isActive(op.parent_attempt)))
+    return { ok: false, conflict: "fenced", last_n: 0 };
   if (selectNewEvents(events, 0)?.length !== events.length) return { ok: false, conflict: "gap", last_n: 0 };
   if (op.agent !== undefined && run.mode !== "start" && (yield* isSessionMissing(run)))
     return { ok: false, conflict: "not_found", last_n: 0 };
@@ -43,9 +45,11 @@ export function* createRun(tx: Transaction, op: CreateRun, waits = false): Work<
   if (op.settles !== undefined && (yield* isTriggerSettled(op.settles)))
     return { ok: false, conflict: "repeated", last_n: 0 };
   const submitted =
-    op.agent === undefined ? yield* createLocalColumns(tx, run) : yield* storeSubmission(tx, op, op.agent, waits);
+    op.agent === undefined
+      ? yield* createLocalColumns(tx, run)
+      : yield* storeSubmission(tx, op, op.agent, waitsForSchedule);
   const last = { n: events.length, seq: events.length + submitted.initialEvents.length };
-  const [inserted] = yield first(insertRun, ...runValues(run, { ...submitted, last }));
+  const [inserted] = yield first(insertRun, ...toRunValues(run, { ...submitted, last }));
   const position = {
     run_no: Number(inserted?.["run_no"]),
     run_id: run.run_id,
@@ -67,14 +71,14 @@ export function* createRun(tx: Transaction, op: CreateRun, waits = false): Work<
   return { ok: true, last_n: last.n };
 }
 
-function* isActive({ run_id, attempt }: NonNullable<CreateRun["inside"]>): Work<boolean> {
+function* isActive({ run_id, attempt }: NonNullable<CreateRun["parent_attempt"]>): Work<boolean> {
   const run = yield* findRun(run_id);
   return run !== null && run.attempt === attempt && isAssigned(run.status) && run.status !== "stopping";
 }
 
 /** A portable session can continue on any runner, but the run prefers the one that already has it. */
 function* preferSessionRunner(tx: Transaction, run: Run, run_no: number): Work<void> {
-  const from = sourceSession(run);
+  const from = getSourceSession(run);
   if (from === null || !(yield* isPortable(toColumn(from)))) return;
   tx.changes.claimable.push(yield* pinToSession(tx, run_no, toColumn(from)));
 }

@@ -1,11 +1,11 @@
 import { sha256 } from "../../model/hmac.ts";
 import type { Demands } from "../../model/run.ts";
-import { unmetDemands } from "../matching.ts";
+import { findUnmetDemands } from "../matching.ts";
 import { all, first, write, type Row, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { canonicalJson } from "./canonical-json.ts";
-import { factsFromRow } from "./runner-row.ts";
+import { toRunnerFacts } from "./runner-row.ts";
 
 /** The max_concurrent of an agent. `runner_id` is set for an agent that only this runner offers. */
 export interface Cap {
@@ -61,7 +61,7 @@ export function* findOrCreateClaimableDemand(tx: Transaction, demands: Demands, 
   return demandId;
 }
 
-/** PostgreSQL cannot index a text of more than about 2,700 bytes, so long demands are found by their hash. */
+/** PostgreSQL cannot index text of more than about 2,700 bytes, so long demands are found by their hash. */
 function toDemandKey(body: string): string {
   return body.length <= maxKeyLength ? body : `sha256:${Buffer.from(sha256(Buffer.from(body))).toString("hex")}`;
 }
@@ -84,7 +84,7 @@ function* createDemand(tx: Transaction, key: string, demands: Demands, cap: Cap 
 }
 
 function* matchDemand(runner: Row, demandId: number, demands: Demands): Work<boolean> {
-  if (unmetDemands(demands, factsFromRow(runner)).length > 0) return false;
+  if (findUnmetDemands(demands, toRunnerFacts(runner)).length > 0) return false;
   yield write(insertMatch, runner["runner_id"]!, demandId);
   return true;
 }

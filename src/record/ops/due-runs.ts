@@ -25,7 +25,7 @@ export function* resumeDueRuns(tx: Transaction, limit: number): Work<string[]> {
   const resumed: string[] = [];
   for (const { run_no = null } of yield all(selectDue, now, limit)) {
     const run = yield* findByNumber(Number(run_no));
-    yield* continueRun(tx, run, "Its waiting time is over.", { atOnce: false });
+    yield* continueRun(tx, run, "Its waiting time is over.", { ignoresLimits: false });
     resumed.push(run.run_id);
   }
   return resumed;

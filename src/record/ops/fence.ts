@@ -90,7 +90,7 @@ function addAuditRow(
     at: tx.now.toISOString(),
     // Evaluated when the chain appends the row, after every write of the transaction.
     get body() {
-      return JSON.stringify({ refused: [...refused.kinds].join(", "), ...context, ...refusedBody(refused) });
+      return JSON.stringify({ refused: [...refused.kinds].join(", "), ...context, ...toRefusedBody(refused) });
     },
   });
 }
@@ -106,7 +106,7 @@ function addEvent(refused: RefusedWrites, event: RunEvent): void {
   list.push(value);
 }
 
-function refusedBody({ writes, executions, decisions, omitted }: RefusedWrites): object {
+function toRefusedBody({ writes, executions, decisions, omitted }: RefusedWrites): object {
   return {
     ...(writes === 1 ? {} : { writes }),
     executions,

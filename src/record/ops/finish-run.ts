@@ -17,7 +17,7 @@ const selectFinish = `
   from runs join events on events.run_no = runs.run_no and events.seq = runs.last_seq
   where runs.run_no = ?`;
 
-/** Accepted in every status that is not final, provided that the attempt may still write. */
+/** Accepted unless the run has ended, provided that the attempt may still write. */
 export function* finishRun(tx: Transaction, op: FinishRun): Work<OpResult> {
   const run = yield* findEndingRun(op.run_id);
   if (run === null) return { ok: false, conflict: "not_found", last_n: 0 };
@@ -27,10 +27,10 @@ export function* finishRun(tx: Transaction, op: FinishRun): Work<OpResult> {
   if (newEvents === null || (op.last_n ?? 0) > (newEvents.at(-1)?.n ?? run.last_n))
     return { ok: false, conflict: "gap", last_n: run.last_n };
 
-  const { to: via, columns } = yield* applyEvents(tx, run, newEvents, op);
+  const { to: fromStatus, columns } = yield* applyEvents(tx, run, newEvents, op);
   if (op.give_back !== undefined) yield* takeBack(tx, run, op, columns);
-  else if (op.parked !== undefined) yield* parkOrEnd(tx, run, op, { via, columns });
-  else yield* endWithResult(tx, run, op, { via, columns });
+  else if (op.parked !== undefined) yield* parkOrEnd(tx, run, op, { fromStatus, columns });
+  else yield* endWithResult(tx, run, op, { fromStatus, columns });
   return { ok: true, last_n: run.last_n };
 }
 
@@ -39,7 +39,7 @@ function* parkOrEnd(
   tx: Transaction,
   run: EndingRun,
   op: FinishRun,
-  how: { via: RunStatus; columns: Record<string, SqlValue> },
+  how: { fromStatus: RunStatus; columns: Record<string, SqlValue> },
 ): Work<void> {
   if (run.status === "stopping") return yield* cancel(tx, run, op, { ...how.columns, given_back: run.attempt });
   const refusal = yield* parkRun(tx, run, op, how);
@@ -66,14 +66,14 @@ function* endWithResult(
   tx: Transaction,
   run: StoredRun,
   op: FinishRun,
-  how: Pick<Move, "via" | "columns">,
+  how: Pick<Move, "fromStatus" | "columns">,
 ): Work<void> {
   const columns = {
     ...how.columns,
     ...(op.summary === undefined ? {} : { summary: toColumn(op.summary) }),
     ...(op.runner === undefined ? { isolation: op.isolation } : {}),
   };
-  yield* move(tx, run, op.result.status, { ...how, cause: op.result, at: op.at, columns, settled: true });
+  yield* move(tx, run, op.result.status, { ...how, cause: op.result, at: op.at, columns, executionsEnded: true });
 }
 
 function handleFenced(tx: Transaction, run: StoredRun, op: FinishRun): OpResult {

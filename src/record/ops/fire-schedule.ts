@@ -2,7 +2,7 @@ import type { ScheduleDefinition, SkipReason, StoredSchedule } from "../../model
 import type { FireSchedule, ScheduleResult } from "../../model/schedule-ops.ts";
 import { hasEnded, type RunStatus } from "../../model/states.ts";
 import { all, first, type SqlValue, write, type Work } from "../query.ts";
-import { scheduleFromRow } from "../reads/schedules.ts";
+import { toStoredSchedule } from "../reads/schedules.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { createRun } from "./create-run.ts";
@@ -41,7 +41,7 @@ interface SlotRow {
 export function* fireSchedule(tx: Transaction, op: FireSchedule): Work<ScheduleResult> {
   const [row] = yield first(selectSchedule, toColumn(op.schedule_id));
   if (row === undefined) return { ok: false, conflict: "not_found" };
-  const schedule = scheduleFromRow(row);
+  const schedule = toStoredSchedule(row);
   if (op.due !== undefined && (schedule.rev !== op.due.rev || schedule.due_at !== op.due.at))
     return { ok: false, conflict: "changed" };
   const slotRow = yield* fireSlot(tx, op, schedule);

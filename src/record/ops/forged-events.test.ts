@@ -137,15 +137,15 @@ eachEngine("the audit of refused writes", (record) => {
     ["500 attempts that never existed", (n: number) => n + 2],
     ["one attempt 500 times", () => 7],
     ["attempts from the last to the first", (n: number) => 600 - n],
-  ])("has one row for a run and a report with %s, and counts them", async (_, attemptOf) => {
+  ])("has one row for a run and a report with %s, and counts them", async (_, toAttempt) => {
     const { runner, run_id } = await startOwnRun(record);
     const forged = Array.from({ length: 500 }, (__, n) =>
-      append(runner, run_id, attemptOf(n), executionStarted(sampleId()), output("x")),
+      append(runner, run_id, toAttempt(n), executionStarted(sampleId()), output("x")),
     );
     const results = await record.store.apply(forged);
     expect(new Set(results.map((result) => "conflict" in result && result.conflict))).toEqual(new Set(["fenced"]));
     const rows = await fencedRows();
-    expect(rows).toMatchObject([{ run_id, attempt: attemptOf(0) }]);
+    expect(rows).toMatchObject([{ run_id, attempt: toAttempt(0) }]);
     const body = JSON.parse(String(rows[0]!["body"])) as { executions: object[]; omitted: number };
     expect(body).toMatchObject({ refused: "append_events", writes: 500, current_attempt: 1 });
     expect(body.executions.length + body.omitted).toBe(500);
@@ -207,7 +207,7 @@ function forgeStart(execution_id: string, own: HeldRun): Forgery {
   return { ...own, execution_id, event: executionStarted(sampleId(), { execution_id }) };
 }
 
-async function startOwnRun({ d }: EachRecord, name = "mine", agent = createAgent("echo")): Promise<HeldRun> {
+async function startOwnRun({ d }: EachRecord, name = "own", agent = createAgent("echo")): Promise<HeldRun> {
   const run_id = await d.submit({ demands: { runner_id: name } }, agent);
   const runner = await d.register(name);
   await d.claim(runner);
@@ -215,7 +215,7 @@ async function startOwnRun({ d }: EachRecord, name = "mine", agent = createAgent
 }
 
 /** A running execution on another runner. */
-async function startOtherRun(record: EachRecord, name = "theirs"): Promise<string> {
+async function startOtherRun(record: EachRecord, name = "other"): Promise<string> {
   const { runner, run_id } = await startOwnRun(record, name);
   const id = sampleId();
   await record.d.append(runner, run_id, 1, 1, executionStarted(id));
@@ -226,7 +226,7 @@ async function startOtherRun(record: EachRecord, name = "theirs"): Promise<strin
 async function forgeSiblingEnd(record: EachRecord): Promise<Forgery> {
   const { d } = record;
   const [run_id, other] = [await d.submit(), await d.submit()];
-  const runner = await d.register("mine");
+  const runner = await d.register("own");
   await d.claim(runner, 2);
   const id = sampleId();
   await d.append(runner, other, 1, 1, executionStarted(id));
@@ -234,7 +234,7 @@ async function forgeSiblingEnd(record: EachRecord): Promise<Forgery> {
 }
 
 async function finishOtherRun(record: EachRecord): Promise<string> {
-  const { runner, run_id } = await startOwnRun(record, "theirs");
+  const { runner, run_id } = await startOwnRun(record, "other");
   const id = sampleId();
   await record.d.append(runner, run_id, 1, 1, executionStarted(id), executionEnded(id));
   await record.d.finish(runner, run_id, 1);
@@ -243,7 +243,7 @@ async function finishOtherRun(record: EachRecord): Promise<string> {
 
 async function forgeEarlierAttempt(record: EachRecord): Promise<Forgery> {
   const { d, store } = record;
-  const own = await startOwnRun(record, "mine", createAgent("often", { max_attempts: 3 }));
+  const own = await startOwnRun(record, "own", createAgent("often", { max_attempts: 3 }));
   const id = sampleId();
   await d.append(own.runner, own.run_id, 1, 1, executionStarted(id));
   await d.finish(own.runner, own.run_id, 1, { give_back: "at_no_cost" });

@@ -16,13 +16,13 @@ const selectRunner = `
   from runners where runner_id = ?1`;
 const renew = `update runners set lease_until = ?, last_seen_at = ?, claim_no = ? where runner_id = ?`;
 
-export function* heartbeat(tx: Transaction, op: Heartbeat): Work<DispatchResult> {
+export function* applyHeartbeat(tx: Transaction, op: Heartbeat): Work<DispatchResult> {
   const claim = op.as_of_claim === null ? null : toColumn(op.as_of_claim);
   const [row] = yield first(selectRunner, toColumn(op.runner_id), claim);
   const runner = checkRunner(row, op);
   if (typeof runner === "string") return { ok: false, conflict: runner };
   const now = tx.now.getTime();
-  const answeredClaimNo = lastAnsweredClaim(runner, op.as_of_claim);
+  const answeredClaimNo = findLastAnsweredClaim(runner, op.as_of_claim);
   // The runner never polls with an answered claim again. A late copy of that poll must not get a run: nobody would read
   // the response, and the run would wait until the next report returns it to pending.
   yield write(renew, now + op.lease_ms, now, Math.max(runner.claim_no, answeredClaimNo + 1), runner.storedId);
@@ -31,14 +31,14 @@ export function* heartbeat(tx: Transaction, op: Heartbeat): Work<DispatchResult>
   const abandon: [string, number][] = [];
   const confirmed = new Set<string>();
   const storedRuns = new Map((yield* findHeldRuns(runner.storedId)).map((run) => [run.run_id, run]));
-  const finishing = new Set(op.finishing?.map(attemptKey));
+  const finishing = new Set(op.finishing?.map(toAttemptKey));
   for (const heldRun of op.held) {
     const [run_id, attempt] = heldRun;
     if (storedRuns.get(run_id)?.attempt === attempt) {
       confirmed.add(run_id);
       continue;
     }
-    if (finishing.has(attemptKey(heldRun))) continue;
+    if (finishing.has(toAttemptKey(heldRun))) continue;
     abandon.push(heldRun);
     if (!(yield* hasEndedHere(runner, run_id, attempt))) fenced.push(heldRun);
   }
@@ -59,7 +59,7 @@ export function* heartbeat(tx: Transaction, op: Heartbeat): Work<DispatchResult>
   return { ok: true, op: "heartbeat", fenced, abandon, requeued, ...spent };
 }
 
-const attemptKey = ([run_id, attempt]: readonly [string, number]): string => `${run_id}.${attempt}`;
+const toAttemptKey = ([run_id, attempt]: readonly [string, number]): string => `${run_id}.${attempt}`;
 
 /** Reports whether the attempt ended on this runner, rather than being taken over by another. */
 function* hasEndedHere(runner: StoredRunner, run_id: string, attempt: number): Work<boolean> {
@@ -68,7 +68,7 @@ function* hasEndedHere(runner: StoredRunner, run_id: string, attempt: number): W
 }
 
 /** The last claim whose response the runner has received. A run of that claim or an earlier one that the runner does not hold is lost. */
-function lastAnsweredClaim(runner: StoredRunner, as_of_claim: string | null): number {
+function findLastAnsweredClaim(runner: StoredRunner, as_of_claim: string | null): number {
   // An unknown claim proves nothing.
   return as_of_claim === null ? runner.registered_claim_no : Number(runner.row["known_claim_no"] ?? 0);
 }

@@ -1,13 +1,13 @@
 import { all, type Row, type Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
-import { invocationColumns, withInvocations } from "./invocation.ts";
+import { invocationColumns, joinInvocations } from "./invocation.ts";
 import { isAssignedToRunner } from "../moves/statuses.ts";
 import { endingColumns, selectStored, type EndingRun, type StoredRun } from "../moves/stored-run.ts";
 
 const selectHeld = `${selectStored} where runner_id = ? and ${isAssignedToRunner} order by claim_no, run_no limit ?`;
 const selectOfClaim = `
   select run_no, status, ${invocationColumns} from runs where runner_id = ? and claim_no = ? and ${isAssignedToRunner}`;
-const selectClaimed = `${withInvocations(selectOfClaim)} order by run_no`;
+const selectClaimed = `${joinInvocations(selectOfClaim)} order by run_no`;
 /** Starts from the few lost runners, so its cost does not grow with the number of runs. */
 const selectOfLost = `
   select ${endingColumns} from runners indexed by runners_lost cross join runs indexed by runs_by_runner

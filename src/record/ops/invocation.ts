@@ -13,7 +13,7 @@ export const invocationColumns = `run_id, attempt, mode, session_id, project_dir
     tool_call_id, worktree_id, repo_sha, forked_from, fork_at_turn, agent_rev_id, asked, continues`;
 
 /** Extends a query of `invocationColumns` with everything else a runner needs. The inner query runs first, so that only its rows are joined. */
-export function withInvocations(runs: string): string {
+export function joinInvocations(runs: string): string {
   return `
   select found.*, run_bodies.parameters, run_bodies.prompt, run_bodies.sealed, agent_revs.body as agent, sessions.executor_session_id, sessions.granted_tools,
     origin.executor_session_id as origin_session_id,
@@ -25,9 +25,9 @@ export function withInvocations(runs: string): string {
     left join sessions origin on origin.session_id = found.forked_from`;
 }
 
-export const selectInvocation = withInvocations(`select run_no, ${invocationColumns} from runs where run_no = ?`);
+export const selectInvocation = joinInvocations(`select run_no, ${invocationColumns} from runs where run_no = ?`);
 
-/** Builds the claimed run from a row of `withInvocations`. */
+/** Builds the claimed run from a row of `joinInvocations`. */
 export function* buildClaimedRun(runner: StoredRunner, row: Row, attempt: number): Work<ClaimedRun> {
   const timeout_seconds = row["timeout_seconds"] === null ? null : Number(row["timeout_seconds"]);
   // create_run wrote both values from the model's types.

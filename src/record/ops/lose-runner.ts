@@ -19,14 +19,14 @@ export function* markLost(tx: Transaction, storedId: string): Work<void> {
   yield* deleteRunnerRows(tx, storedId);
 }
 
-export function lostMessage(storedId: string): string {
+export function formatLostMessage(storedId: string): string {
   return `Its runner ${fromColumn(storedId)} was lost.`;
 }
 
 /** Marks a runner as lost and releases all its runs, because another process replaces it. */
 export function* loseRunner(tx: Transaction, { storedId }: StoredRunner): Work<void> {
   yield* markLost(tx, storedId);
-  for (const run of yield* findHeldRuns(storedId)) yield* loseRun(tx, run, lostMessage(storedId));
+  for (const run of yield* findHeldRuns(storedId)) yield* loseRun(tx, run, formatLostMessage(storedId));
 }
 
 export function* leaveRunner(tx: Transaction, op: LeaveRunner): Work<DispatchResult> {

@@ -4,11 +4,11 @@ import type { RunStatus } from "../../model/states.ts";
 import type { FinishRun } from "../../model/store.ts";
 import { readAgentSnapshot } from "../moves/agent-snapshot.ts";
 import { continueRun, park } from "../moves/park.ts";
-import { summarizeDecisions, stopMessage } from "../moves/questions.ts";
+import { summarizeDecisions, formatStopMessage } from "../moves/questions.ts";
 import type { EndingRun } from "../moves/stored-run.ts";
 import type { SqlValue, Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
-import { nextDay, shareLimit, findSpentBudget } from "./spending.ts";
+import { getNextDay, shareLimit, findSpentBudget } from "./spending.ts";
 
 type Parking = NonNullable<FinishRun["parked"]>;
 
@@ -23,7 +23,7 @@ export function* parkRun(
   tx: Transaction,
   run: EndingRun,
   { parked, result }: FinishRun,
-  { via, columns: columnsBefore }: { via: RunStatus; columns: Record<string, SqlValue> },
+  { fromStatus, columns: columnsBefore }: { fromStatus: RunStatus; columns: Record<string, SqlValue> },
 ): Work<FinishRun["result"] | null> {
   const agent = yield* readAgentSnapshot(run);
   if (parked === undefined || agent === null || failsOn(parked.why, agent)) return result;
@@ -32,10 +32,10 @@ export function* parkRun(
   if (parked.why === "approval") {
     const { open, decided, stopped } = yield* summarizeDecisions(run);
     if (stopped !== null)
-      return { ...result, status: "failed", reason: "permission_denied", error: stopMessage(stopped) };
+      return { ...result, status: "failed", reason: "permission_denied", error: formatStopMessage(stopped) };
     // A person answered before the run was parked.
     if (!open && decided) {
-      yield* continueRun(tx, startedRun, "Answered.", { atOnce: true, via, columns });
+      yield* continueRun(tx, startedRun, "Answered.", { ignoresLimits: true, fromStatus, columns });
       return null;
     }
   }
@@ -45,7 +45,7 @@ export function* parkRun(
     reason: parked.why,
     until,
     message: parked.message ?? messages[parked.why],
-    via,
+    fromStatus,
     columns,
   });
   return null;
@@ -58,5 +58,5 @@ function failsOn(why: ParkReason, { budget, on_usage_limit }: Agent): boolean {
 /** The executor does not know when the record's day ends, so the store decides. */
 function* findResumeTime(tx: Transaction, run: EndingRun, { why, until }: Parking): Work<string | null> {
   if (until !== undefined) return new Date(until).toISOString();
-  return why === "budget" && (yield* findSpentBudget(tx, run)) !== null ? nextDay(tx.now) : null;
+  return why === "budget" && (yield* findSpentBudget(tx, run)) !== null ? getNextDay(tx.now) : null;
 }

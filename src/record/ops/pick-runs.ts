@@ -1,7 +1,7 @@
 import { all, first, type Row, type Work } from "../query.ts";
 import { isClaimable, isResumed, statusIn } from "../moves/statuses.ts";
 import { storedColumns, type StoredRun } from "../moves/stored-run.ts";
-import { invocationColumns, withInvocations } from "./invocation.ts";
+import { invocationColumns, joinInvocations } from "./invocation.ts";
 import type { StoredRunner } from "./runner-row.ts";
 
 /** A pending run at the head of a demand's queue. Texts are encoded. */
@@ -22,20 +22,20 @@ const selectDemands = `
   where runner_id = ? and exists (
     select 1 from runs indexed by runs_to_claim
     where runs.demand_id = demand_matches.demand_id and ${isClaimable})`;
-const selectHeads = headStatements("runs_to_claim", "");
+const selectHeads = buildHeadStatements("runs_to_claim", "");
 /** For a runner that takes runs of one agent only. Its index skips all other runs. */
-const selectHeadsOfAgent = headStatements("runs_to_claim_of", "and agent_name = ?");
+const selectHeadsOfAgent = buildHeadStatements("runs_to_claim_of", "and agent_name = ?");
 
 /**
  * `detailed` includes the invocations, which saves one statement per run. `plain` is better for several demands: most heads are
  * then not taken, and their invocations may be large.
  */
-function headStatements(index: string, agent: string): { plain: string; detailed: string } {
+function buildHeadStatements(index: string, agent: string): { plain: string; detailed: string } {
   const plain = `
     select ${headColumns} from runs indexed by ${index}
     where demand_id = ? and ${isClaimable} ${agent}
     order by priority desc, run_id limit ?`;
-  return { plain, detailed: `${withInvocations(plain)} order by priority desc, run_id` };
+  return { plain, detailed: `${joinInvocations(plain)} order by priority desc, run_id` };
 }
 
 /** Whether a resumed run matches the runner. There are few resumed runs. The outer statement provides `runners`. */

@@ -142,7 +142,7 @@ export function* findSessionHost(run_no: number): Work<string | null> {
   return isPinned ? fromColumn(String(row["hostname"])) : null;
 }
 
-export function pinnedSessionMessage(hostname: string): string {
+export function formatPinnedSessionMessage(hostname: string): string {
   return `Its session exists only on ${hostname}: it works in a project there, or its files were not saved. Start its runner there again, or start a new session.`;
 }
 

@@ -3,7 +3,7 @@ import { createAgent } from "../../../test/fixtures/dispatch/drive.ts";
 import { eachEngine, captureQueries } from "../../../test/fixtures/record/each-engine.ts";
 import type { Query } from "../query.ts";
 import { claimRuns } from "./claim-runs.ts";
-import { heartbeat } from "./heartbeat.ts";
+import { applyHeartbeat } from "./heartbeat.ts";
 import { stopRuns } from "./stop-runs.ts";
 
 eachEngine("one operation", (record) => {
@@ -50,7 +50,7 @@ eachEngine("one operation", (record) => {
       expect(claimed.claims).toHaveLength(runs);
       const held = claimed.claims.map(({ run_id, attempt }): [string, number] => [run_id, attempt]);
       const beat = { op: "heartbeat", ...runner, held, as_of_claim: null, lease_ms: 10_000 } as const;
-      await store.engine.write(() => captureQueries(heartbeat(tx(), beat), heartbeatQueries!));
+      await store.engine.write(() => captureQueries(applyHeartbeat(tx(), beat), heartbeatQueries!));
       return [claimQueries!, heartbeatQueries!].map(
         (queries) => queries.filter(({ returns }) => returns !== "none").length,
       );

@@ -9,12 +9,12 @@ const op = { op: "rescue", unmatched_ms: 300_000, limit: 500 } as const;
 eachEngine("rescue", (record) => {
   it("needs no more queries for many lost runners than for one, and finds their runs by index", async () => {
     await loseRunners(record, 1);
-    const few = await recordQueries(record);
+    const fewQueries = await recordQueries(record);
     await loseRunners(record, 30);
-    const many = await recordQueries(record);
-    expect(many.length).toBe(few.length);
-    const held = many.find(({ text }) => text.includes("runs_by_runner"));
-    const plan = await record.plan(held?.text ?? "no such statement", ...(held?.values ?? []));
+    const manyQueries = await recordQueries(record);
+    expect(manyQueries.length).toBe(fewQueries.length);
+    const heldQuery = manyQueries.find(({ text }) => text.includes("runs_by_runner"));
+    const plan = await record.plan(heldQuery?.text ?? "no such statement", ...(heldQuery?.values ?? []));
     expect(plan).toMatch(/runners_lost[^]*runs_by_runner/);
     expect(plan).not.toMatch(/Seq Scan|SCAN runs/);
   });
@@ -61,7 +61,7 @@ async function loseRunners({ d, store, advance }: EachRecord, count: number): Pr
   await store.apply([op]);
 }
 
-/** The queries of one more rescue. */
+/** Records the queries of one more rescue. */
 async function recordQueries({ store, now }: EachRecord): Promise<Query[]> {
   const queries: Query[] = [];
   const tx = {

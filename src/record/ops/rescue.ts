@@ -4,9 +4,9 @@ import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { endRun, loseRun } from "../moves/lose-run.ts";
 import { findRunsOfLostRunners, toStoredRun } from "./held-runs.ts";
-import { lostMessage, markLost } from "./lose-runner.ts";
+import { formatLostMessage, markLost } from "./lose-runner.ts";
 import { isClaimable } from "../moves/statuses.ts";
-import { findSessionHost, pinnedSessionMessage, widenDemands } from "./place-run.ts";
+import { findSessionHost, formatPinnedSessionMessage, widenDemands } from "./place-run.ts";
 import { expireQuestions, resumeDueRuns } from "./due-runs.ts";
 import { selectStored } from "../moves/stored-run.ts";
 
@@ -36,7 +36,7 @@ const maxRuns = 100;
 
 export function* rescue(tx: Transaction, op: Rescue): Work<DispatchResult> {
   const now = tx.now.getTime();
-  const since = listeningSince(now, op);
+  const since = findListeningStart(now, op);
   const canExpireLeases = op.listening === undefined || now - since >= op.listening.lease_ms;
   const expired = canExpireLeases
     ? (yield all(selectExpired, now, op.limit)).map((row) => String(row["runner_id"]))
@@ -61,7 +61,7 @@ export function* rescue(tx: Transaction, op: Rescue): Work<DispatchResult> {
   };
 }
 
-function listeningSince(now: number, { listening }: Rescue): number {
+function findListeningStart(now: number, { listening }: Rescue): number {
   if (listening === undefined) return 0;
   const { lease_ms, previous } = listening;
   return previous !== undefined && now - previous.at <= lease_ms / 2 ? previous.since : now;
@@ -76,7 +76,7 @@ interface Progress {
 
 function* releaseLost(tx: Transaction, progress: Progress): Work<void> {
   for (const run of yield* findRunsOfLostRunners(progress.remaining)) {
-    const outcome = yield* loseRun(tx, run, lostMessage(String(run.runner_id)));
+    const outcome = yield* loseRun(tx, run, formatLostMessage(String(run.runner_id)));
     if (outcome === "requeued") progress.requeued.push(run.run_id);
     if (outcome === "failed") progress.failed.push(run.run_id);
     progress.remaining -= 1;
@@ -116,7 +116,7 @@ function* failUnmatched(tx: Transaction, { unmatched_ms }: Rescue, progress: Pro
       const message = `No runner could take it within ${unmatched_ms / 1000} s. It demands ${String(row["body"])}.`;
       const hostname = yield* findSessionHost(run.run_no);
       if (hostname === null) yield* endRun(tx, run, "failed", "no_matching_runner", message);
-      else yield* endRun(tx, run, "failed", "session_not_found", `${message} ${pinnedSessionMessage(hostname)}`);
+      else yield* endRun(tx, run, "failed", "session_not_found", `${message} ${formatPinnedSessionMessage(hostname)}`);
       progress.failed.push(run.run_id);
     }
     progress.remaining -= rows.length;

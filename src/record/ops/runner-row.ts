@@ -49,7 +49,7 @@ export function checkRunner(row: Row | undefined, { epoch, owner }: RunnerIdenti
   return runner.status === "lost" ? "unknown_runner" : runner;
 }
 
-export function factsFromRow(row: Row): RunnerFacts {
+export function toRunnerFacts(row: Row): RunnerFacts {
   return {
     runner_id: getText(row, "runner_id"),
     hostname: getText(row, "hostname"),

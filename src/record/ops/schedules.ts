@@ -1,7 +1,7 @@
 import type { NewSchedule } from "../../model/schedule.ts";
 import type { DeleteSchedule, PutSchedule, ScheduleResult, SyncSchedules } from "../../model/schedule-ops.ts";
 import { all, first, type Row, type SqlValue, write, type Work } from "../query.ts";
-import { scheduleFromRow } from "../reads/schedules.ts";
+import { toStoredSchedule } from "../reads/schedules.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { canonicalJson } from "./canonical-json.ts";
@@ -30,7 +30,7 @@ export function* putSchedule(tx: Transaction, { schedule, rev }: PutSchedule): W
   if (schedule.source === "api" && (yield* isNameTaken(schedule))) return { ok: false, conflict: "name_taken" };
   yield* storeSchedule(
     tx,
-    row === undefined ? schedule : keepTiming(scheduleFromRow(row), schedule),
+    row === undefined ? schedule : keepTiming(toStoredSchedule(row), schedule),
     schedule.enabled,
     row,
   );
@@ -44,7 +44,7 @@ export function* syncSchedules(tx: Transaction, op: SyncSchedules): Work<Schedul
     if (row !== undefined && canonicalJson(JSON.parse(String(row["body"]))) === canonicalJson(schedule.definition))
       continue;
     changed += 1;
-    const before = row === undefined ? null : scheduleFromRow(row);
+    const before = row === undefined ? null : toStoredSchedule(row);
     if (before === null) {
       yield* storeSchedule(tx, schedule, schedule.definition.enabled, undefined);
       continue;

@@ -39,7 +39,7 @@ export function* findSpentBudget(tx: Transaction, run: StoredRun): Work<{ messag
   return null;
 }
 
-export function nextDay(now: Date): string {
+export function getNextDay(now: Date): string {
   return new Date(Date.parse(`${toDay(now)}T00:00:00.000Z`) + 24 * 60 * 60 * 1000).toISOString();
 }
 
@@ -52,7 +52,7 @@ export function* parkIfLimited(tx: Transaction, runner: StoredRunner, head: Queu
   const spent = yield* findSpentBudget(tx, run);
   if (spent !== null) {
     if (spent.agent.budget?.when_spent === "fail") yield* endRun(tx, run, "failed", "budget_exceeded", spent.message);
-    else yield* park(tx, run, { reason: "budget", until: nextDay(tx.now), message: spent.message });
+    else yield* park(tx, run, { reason: "budget", until: getNextDay(tx.now), message: spent.message });
     return true;
   }
   const limit = isLimited ? yield* findLimit(tx, runner.row, yield* readAgentSnapshot(run)) : null;
@@ -71,7 +71,7 @@ function* findLimit(
   const [row] = yield first(selectLimit, provider, getLimitKey(runner), tx.now.getTime());
   if (row === undefined) return null;
   const until = new Date(Number(row["until"])).toISOString();
-  return { until, message: limitMessage(fromColumn(provider), until) };
+  return { until, message: formatLimitMessage(fromColumn(provider), until) };
 }
 
 /** Records a usage limit for all runs that use the same provider from the same state directory. */
@@ -81,7 +81,7 @@ export function* shareLimit(tx: Transaction, run: StoredRun, agent: Agent, until
   if (runner !== undefined) yield write(setLimit, findProvider(agent, runner), getLimitKey(runner), Date.parse(until));
 }
 
-export function limitMessage(provider: string, until: string): string {
+export function formatLimitMessage(provider: string, until: string): string {
   return `The usage limit of ${provider} is reached until ${until}.`;
 }
 

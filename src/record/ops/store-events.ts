@@ -46,7 +46,7 @@ export function* storeEvent(
   const body = JSON.stringify(event);
   yield write(insertEvent, run.run_no, run.last_seq, run.attempt, n, toColumn(at), body, tx.now.getTime());
   tx.changes.runs.add(run.run_id);
-  const entry = auditEntry(run, at, event);
+  const entry = createAuditEntry(run, at, event);
   if (entry === null) return;
   tx.audit.push(entry);
   const { execution_id, kind } = entry;
@@ -67,7 +67,7 @@ export interface SealedRunFields {
   created_at: string;
 }
 
-function auditEntry(run: RunPosition, at: string, event: RunEvent): AuditEntry | null {
+function createAuditEntry(run: RunPosition, at: string, event: RunEvent): AuditEntry | null {
   if (event.type !== "execution_started" && event.type !== "execution_ended") return null;
   const { execution } = event;
   const isStart = event.type === "execution_started";
@@ -77,11 +77,11 @@ function auditEntry(run: RunPosition, at: string, event: RunEvent): AuditEntry |
     run_id: run.run_id,
     attempt: run.attempt,
     at,
-    body: JSON.stringify(isStart ? { ...execution, run: sealedFields(run) } : execution),
+    body: JSON.stringify(isStart ? { ...execution, run: toSealedFields(run) } : execution),
   };
 }
 
-function sealedFields({ parent_run_id, created_at }: RunPosition): SealedRunFields {
+function toSealedFields({ parent_run_id, created_at }: RunPosition): SealedRunFields {
   return {
     parent_run_id: parent_run_id === null ? null : fromColumn(parent_run_id),
     created_at: fromColumn(created_at),

@@ -16,9 +16,9 @@ export function* storeFiles(run: StoredRun, events: readonly NumberedEvent[]): W
     if (event.type !== "file" || !isSha256(event.sha256) || !isFilePath(event.path)) continue;
     // PostgreSQL would reject the whole transaction for an invalid size.
     if (!Number.isSafeInteger(event.size)) continue;
-    const type = mediaType.test(event.media_type) ? event.media_type : "application/octet-stream";
+    const type = mediaTypePattern.test(event.media_type) ? event.media_type : "application/octet-stream";
     yield write(insertFile, toColumn(event.path), type, run.run_no, run.attempt, event.sha256, event.size);
   }
 }
 
-const mediaType = /^[a-z0-9][\w.+-]{0,60}\/[a-z0-9][\w.+-]{0,60}$/i;
+const mediaTypePattern = /^[a-z0-9][\w.+-]{0,60}\/[a-z0-9][\w.+-]{0,60}$/i;

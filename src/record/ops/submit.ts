@@ -93,12 +93,12 @@ export function buildCap({ run, agent_runner_id }: CreateRun, { max_concurrent }
 
 /** The session may have been deleted since the run was requested. */
 export function* isSessionMissing(run: Run): Work<boolean> {
-  const from = sourceSession(run);
+  const from = getSourceSession(run);
   return from !== null && !(yield* sessionExists(toColumn(from)));
 }
 
 /** The session whose history the run continues, if any. */
-export function sourceSession({ mode, session_id, forked_from }: Run): string | null {
+export function getSourceSession({ mode, session_id, forked_from }: Run): string | null {
   return { start: null, resume: session_id, fork: forked_from }[mode];
 }
 
@@ -131,7 +131,7 @@ function hashAgent(agent: Agent): Uint8Array {
  */
 function* storeSession(run: Run, agent: Agent): Work<"session" | null> {
   if (run.session_id === null) return null;
-  const from = sourceSession(run);
+  const from = getSourceSession(run);
   const isBusy = from !== null && (yield* sessionIsBusy(toColumn(from)));
   yield write(insertSession, ...sessionColumns.map((name) => buildSessionRow(run, agent)[name]));
   return isBusy ? "session" : null;

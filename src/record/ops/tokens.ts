@@ -62,7 +62,7 @@ export function* revokeToken(op: RevokeToken): Work<TokenResult> {
 export function* revokeSubject({ now }: Transaction, op: RevokeSubject): Work<TokenResult> {
   const storeTime = now.toISOString();
   const at = storeTime < op.at ? storeTime : op.at;
-  const tokens = (yield all(selectOfSubject, toColumn(op.subject))).map(tokenFromRow);
+  const tokens = (yield all(selectOfSubject, toColumn(op.subject))).map(toToken);
   const toRevoke = tokens.filter((token) => op.roles.includes(token.role) && getTokenRejection(token, at) === null);
   for (const { token_id } of toRevoke) yield* revokeWithDerived(token_id, at);
   return { ok: true, op: "revoke_subject", token_ids: toRevoke.map(({ token_id }) => token_id) };
@@ -70,7 +70,7 @@ export function* revokeSubject({ now }: Transaction, op: RevokeSubject): Work<To
 
 export function* useEnrolment(tx: Transaction, op: UseEnrolment): Work<TokenResult> {
   const [row] = yield first(selectToken, op.hash);
-  const enrolment = row === undefined ? null : tokenFromRow(row);
+  const enrolment = row === undefined ? null : toToken(row);
   if (enrolment === null || enrolment.kind !== "enrolment") return { ok: false, conflict: "not_found" };
   if (enrolment.used_at !== null) return { ok: false, conflict: "used" };
   const rejection = getTokenRejection(enrolment, pickLater(tx, op.at));
@@ -84,12 +84,12 @@ export function* useEnrolment(tx: Transaction, op: UseEnrolment): Work<TokenResu
 
 export function* useLink(tx: Transaction, op: UseLink): Work<TokenResult> {
   const [row] = yield first(selectToken, op.hash);
-  const link = row === undefined ? null : tokenFromRow(row);
+  const link = row === undefined ? null : toToken(row);
   if (link === null || link.kind !== "link") return { ok: false, conflict: "not_found" };
   if (link.used_at !== null) return { ok: false, conflict: "used" };
   const [rootRow] = yield first(selectById, toColumn(getRootTokenId(link.token_id)));
   if (rootRow === undefined) return { ok: false, conflict: "revoked" };
-  const root = tokenFromRow(rootRow);
+  const root = toToken(rootRow);
   const at = pickLater(tx, op.at);
   const rejection = getTokenRejection(root, at) ?? getTokenRejection(link, at);
   if (rejection !== null) return { ok: false, conflict: rejection };
@@ -109,7 +109,7 @@ export function* useLink(tx: Transaction, op: UseLink): Work<TokenResult> {
 
 export function* rotateToken(tx: Transaction, op: RotateToken): Work<TokenResult> {
   const [row] = yield first(selectById, toColumn(op.token_id));
-  const old = row === undefined ? null : tokenFromRow(row);
+  const old = row === undefined ? null : toToken(row);
   if (old === null || old.kind !== "access") return { ok: false, conflict: "not_found" };
   const rejection = getTokenRejection(old, pickLater(tx, op.at));
   if (rejection !== null) return { ok: false, conflict: rejection };
@@ -138,7 +138,7 @@ function pickLater({ now }: Transaction, at: string): string {
   return storeTime > at ? storeTime : at;
 }
 
-export function tokenFromRow(row: Row): Token {
+export function toToken(row: Row): Token {
   const token: Record<string, string | null> = {};
   for (const name of textColumns) {
     const value = row[name];

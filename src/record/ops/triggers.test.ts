@@ -11,7 +11,7 @@ import { pruneDispatch } from "../retention-dispatch.ts";
 
 const lease_ms = 60_000;
 const claim = { op: "claim_deliveries", limit: 10, lease_ms, max_per_webhook: 10, busy: [] as string[] } as const;
-const result = (status: "completed" | "failed", result_data: unknown = null) => ({
+const createResult = (status: "completed" | "failed", result_data: unknown = null) => ({
   type: "result" as const,
   status,
   reason: status === "failed" ? ("exit_nonzero" as const) : null,
@@ -43,13 +43,13 @@ async function endRun(
   { d }: EachRecord,
   agent: Agent = createAgent("echo"),
   status: "completed" | "failed" = "completed",
-  more: Partial<CreateRun> = {},
+  options: Partial<CreateRun> = {},
   data: unknown = null,
 ): Promise<string> {
-  const run_id = await d.submit({}, agent, more);
+  const run_id = await d.submit({}, agent, options);
   const runner = await d.register("r");
   await d.claim(runner);
-  expect(await d.finish(runner, run_id, 1, { result: result(status, data) })).toMatchObject({ ok: true });
+  expect(await d.finish(runner, run_id, 1, { result: createResult(status, data) })).toMatchObject({ ok: true });
   return run_id;
 }
 
@@ -76,7 +76,7 @@ eachEngine("lists of hooks and webhooks", (record) => {
     };
     return { op: "put_hook", hook, secret: "sealed", create: true } as const;
   };
-  const names = ({ items }: { items: { name: string }[] }) => items.map(({ name }) => name);
+  const listNames = ({ items }: { items: { name: string }[] }) => items.map(({ name }) => name);
 
   it("contain only entries of the owner, however many of other owners come before", async () => {
     await record.store.apply([addHook("a", "ann"), addHook("b", "bob"), addHook("c", "ann"), addHook("d", "bob")]);
@@ -85,23 +85,23 @@ eachEngine("lists of hooks and webhooks", (record) => {
     await addWebhook(record, { name: "c", created_by: "bob", everyones: false });
     const { read } = record.store;
     const page = await read.hooks({ owner: "bob", limit: 1 });
-    expect([names(page), page.more]).toEqual([["b"], true]);
+    expect([listNames(page), page.more]).toEqual([["b"], true]);
     const rest = await read.hooks({ owner: "bob", limit: 1, after: "b" });
-    expect([names(rest), rest.more]).toEqual([["d"], false]);
-    expect(names(await read.hooks({ limit: 9 }))).toEqual(["a", "b", "c", "d"]);
-    expect(names(await read.webhooks({ owner: "bob", limit: 9 }))).toEqual(["c"]);
-    expect(names(await read.webhooks({ limit: 9, after: "a" }))).toEqual(["b", "c"]);
+    expect([listNames(rest), rest.more]).toEqual([["d"], false]);
+    expect(listNames(await read.hooks({ limit: 9 }))).toEqual(["a", "b", "c", "d"]);
+    expect(listNames(await read.webhooks({ owner: "bob", limit: 9 }))).toEqual(["c"]);
+    expect(listNames(await read.webhooks({ limit: 9, after: "a" }))).toEqual(["b", "c"]);
   });
 
   it("end a page before it exceeds half a megabyte", async () => {
     const long = "x".repeat(200_000);
     await record.store.apply(["a", "b", "c"].map((name) => addHook(name, "ann", long)));
     const page = await record.store.read.hooks({ limit: 9 });
-    expect([names(page), page.more]).toEqual([["a", "b"], true]);
+    expect([listNames(page), page.more]).toEqual([["a", "b"], true]);
     const payload = { text: long };
     for (const name of ["a", "b", "c"]) await addWebhook(record, { name, payload });
     const second = await record.store.read.webhooks({ limit: 9 });
-    expect([names(second), second.more]).toEqual([["a", "b"], true]);
+    expect([listNames(second), second.more]).toEqual([["a", "b"], true]);
   });
 
   it("contain at most 1,000 entries of one owner", async () => {
@@ -144,9 +144,9 @@ eachEngine("deliveries", (record) => {
       ].toSorted(),
     );
     expect(sent.filter(([webhook]) => webhook === ownWebhook)).toHaveLength(ownWebhook === undefined ? 0 : 2);
-    const named = await endRun(record, createAgent("echo"), "completed", { webhooks: ["by-name", "gone"] });
+    const namedRun = await endRun(record, createAgent("echo"), "completed", { webhooks: ["by-name", "gone"] });
     expect((await record.store.read.deliveries({ webhook: "by-name" }, { limit: 5 })).items).toMatchObject([
-      { run_id: named },
+      { run_id: namedRun },
     ]);
   });
 
@@ -160,9 +160,11 @@ eachEngine("deliveries", (record) => {
     record.advance(10_001);
     await record.store.apply([{ op: "rescue", unmatched_ms: 300_000, limit: 10 }]);
     const parked = await record.d.submit({}, createAgent("think", { type: "autonomous", command: null }));
-    const again = await record.d.register("r");
-    await record.d.claim(again);
-    await record.d.finish(again, parked, 1, { parked: { why: "usage_limit", until: "2026-03-02T00:00:00.000Z" } });
+    const replacement = await record.d.register("r");
+    await record.d.claim(replacement);
+    await record.d.finish(replacement, parked, 1, {
+      parked: { why: "usage_limit", until: "2026-03-02T00:00:00.000Z" },
+    });
     expect((await listDeliveries()).items.map(({ run_id, event }) => [run_id, event])).toEqual([
       [parked, "parked"],
       [lost, "failed"],
@@ -190,7 +192,7 @@ eachEngine("deliveries", (record) => {
     expect(await record.store.apply([claim])).toMatchObject([{ deliveries: [{ attempt: 2 }] }]);
     const { delivery_id } = claimed[0]!;
     const settle = { op: "settle_delivery", delivery_id, response_status: 200, response: "ok" } as const;
-    // The first holder answers after the delivery was handed to the second.
+    // The first holder settles the delivery after it was handed to the second.
     expect(await record.store.apply([{ ...settle, attempt: 1, outcome: { delivered: true } }])).toEqual([
       { ok: false, conflict: "stale" },
     ]);
@@ -383,11 +385,11 @@ eachEngine("a chain", (record) => {
   });
 
   it("stops after eight runs", async () => {
-    const looping = createChangeAgent({ agent: "change", parameters: {} });
-    let run_id = await endRun(record, looping);
+    const loopingAgent = createChangeAgent({ agent: "change", parameters: {} });
+    let run_id = await endRun(record, loopingAgent);
     for (let index = 0; index < 8; index += 1) {
       expect(await record.store.read.pending_chains(9)).toMatchObject([{ parent_run_id: run_id, fault: null }]);
-      run_id = await endRun(record, looping, "completed", { settles: { chain_of: run_id } });
+      run_id = await endRun(record, loopingAgent, "completed", { settles: { chain_of: run_id } });
     }
     expect(await record.store.read.pending_chains(9)).toMatchObject([
       { parent_run_id: run_id, fault: expect.stringContaining("8 runs") },

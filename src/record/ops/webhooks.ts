@@ -85,12 +85,12 @@ function* isFull(table: keyof typeof countByOwner, owner: string): Work<boolean>
   return Number(row?.["count"]) >= maxTriggersPerOwner;
 }
 
-export function hookFromRow(row: Row): Hook {
+export function toHook(row: Row): Hook {
   // putHook wrote this value from a Hook.
   return JSON.parse(String(row["body"])) as Hook;
 }
 
-export function webhookFromRow(row: Row): StoredWebhook {
+export function toStoredWebhook(row: Row): StoredWebhook {
   const text = (name: string): string => fromColumn(String(row[name]));
   return {
     name: text("name"),

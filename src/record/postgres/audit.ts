@@ -1,6 +1,6 @@
 import { createHeadCheck } from "../audit/head-checks.ts";
 import { exportFrom, type ExportRange } from "../audit/export.ts";
-import { verifyChain, verifyingMac, type VerifyResult } from "../audit/verify.ts";
+import { verifyChain, createVerifyingMac, type VerifyResult } from "../audit/verify.ts";
 import { openPostgresEngine, type PostgresEngine } from "./engine.ts";
 import { requireRecord } from "./require-record.ts";
 import { walkStatements } from "./walk-statements.ts";
@@ -13,7 +13,7 @@ export function verifyPostgres(
   head: string | undefined,
 ): Promise<VerifyResult> {
   const checks = head === undefined ? [] : [createHeadCheck(head)];
-  return withEngine(url, (engine) => verifyChain(engine, walkStatements, verifyingMac(secret), checks));
+  return withEngine(url, (engine) => verifyChain(engine, walkStatements, createVerifyingMac(secret), checks));
 }
 
 export function exportPostgres(

@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import type { Reads } from "../../model/store.ts";
 import type { Token } from "../../model/token.ts";
 import type { Engine } from "../engine.ts";
-import { tokenFromRow } from "../ops/tokens.ts";
+import { toToken } from "../ops/tokens.ts";
 import { all, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import { toTextArray } from "./text-array.ts";
@@ -36,5 +36,5 @@ export function batchTokenReads(engine: Engine): Reads["token"] {
 
 function* readTokens(hashes: ReadonlySet<string>): Work<ReadonlyMap<string, Token>> {
   const rows = yield all(selectTokens, toTextArray([...hashes]));
-  return new Map(rows.map((row) => [String(row["hash"]), tokenFromRow(row)]));
+  return new Map(rows.map((row) => [String(row["hash"]), toToken(row)]));
 }

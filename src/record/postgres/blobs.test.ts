@@ -38,7 +38,7 @@ const count = async (table: string) =>
 const prune = () => store.pruneBlobs(new Date());
 
 it("removes unreferenced contents after an hour, and partial uploads", async () => {
-  const [used, unused, young] = [randomBytes(10), randomBytes(partSize + 1), randomBytes(10)];
+  const [used, unused, recent] = [randomBytes(10), randomBytes(partSize + 1), randomBytes(10)];
   await runWithFiles(store, [used]);
   await put(unused);
   await client.exec(
@@ -46,9 +46,9 @@ it("removes unreferenced contents after an hour, and partial uploads", async () 
   );
   await makeOld("blobs");
   await makeOld("blob_parts");
-  await put(young);
+  await put(recent);
   expect(await prune()).toEqual({ blobs: 1 });
-  const opened = await Promise.all([used, unused, young].map((bytes) => store.blobs.open(hashBytes(bytes))));
+  const opened = await Promise.all([used, unused, recent].map((bytes) => store.blobs.open(hashBytes(bytes))));
   expect(opened.map((blob) => blob?.size)).toEqual([10, undefined, 10]);
   expect(await count("blob_parts")).toBe(2);
 });
@@ -75,8 +75,8 @@ it("keeps contents that are uploaded again while they are about to be removed", 
   watcher.end();
   await client.exec("commit");
   expect(await pruned).toEqual({ blobs: 0 });
-  const again = await store.blobs.open(hashBytes(bytes));
-  expect(await buffer(again!.stream)).toEqual(bytes);
+  const renewed = await store.blobs.open(hashBytes(bytes));
+  expect(await buffer(renewed!.stream)).toEqual(bytes);
 });
 
 it("fails if contents end before their announced size", async () => {

@@ -9,7 +9,7 @@ import type { PostgresEngine } from "./engine.ts";
 
 /** Writers and readers hold one part in memory. */
 export const partSize = 256 * 1024;
-/** Contents are stored before any row refers to them, so younger contents may still be needed. */
+/** Contents are stored before any row refers to them, so more recent contents may still be needed. */
 const minAgeMs = 60 * 60 * 1000;
 
 /** The given time or, without one, the time of the database's clock, the only clock that all coordinators share. */
@@ -35,7 +35,7 @@ const unusedBlobs: PruneTarget = {
     and not exists (select 1 from uploads where uploads.sha256 = blobs.sha256)`,
   returning: "upload_id",
 };
-/** Does not match a slow upload: its last part is young. */
+/** Does not match a slow upload: its last part is recent. */
 const orphanedParts: PruneTarget = {
   table: "blob_parts",
   key: "upload_id",
@@ -46,7 +46,7 @@ const orphanedParts: PruneTarget = {
 };
 
 /** Stores contents in the database itself, so that any coordinator can serve what another has received. */
-export function postgresBlobs(engine: PostgresEngine, clock?: () => Date): Blobs {
+export function createPostgresBlobs(engine: PostgresEngine, clock?: () => Date): Blobs {
   const timeOverride = (): number | null => clock?.().getTime() ?? null;
   return {
     async put(content, { sha256, size }, signal) {
@@ -115,7 +115,7 @@ export function postgresBlobs(engine: PostgresEngine, clock?: () => Date): Blobs
   async function* readParts(upload_id: string, sha256: string, size: number): AsyncGenerator<Uint8Array> {
     for (let [part, read] = [0, 0]; read < size; part += 1) {
       const [row] = await engine.read(() => readFirst(selectPart, upload_id, part));
-      if (row === undefined) throw incompleteBlob(engine, sha256, { read, size });
+      if (row === undefined) throw createIncompleteBlobError(engine, sha256, { read, size });
       if (!(row["bytes"] instanceof Uint8Array)) throw new BugError("a part of a file is not bytes");
       read += row["bytes"].length;
       yield row["bytes"];
@@ -123,7 +123,7 @@ export function postgresBlobs(engine: PostgresEngine, clock?: () => Date): Blobs
   }
 }
 
-function incompleteBlob(
+function createIncompleteBlobError(
   { name }: PostgresEngine,
   sha256: string,
   { read, size }: { read: number; size: number },

@@ -4,12 +4,12 @@ import { sampleId, sampleRun } from "../../../test/fixtures/record/sample.ts";
 import type { Change } from "../../model/store.ts";
 import { write } from "../query.ts";
 import type { RecordStore } from "../record-store.ts";
-import { emptyNotice, openChanges } from "./changes.ts";
+import { createEmptyNotice, openChanges } from "./changes.ts";
 import { connect } from "./connection.ts";
 
 const database = ownDatabase();
 
-/** Collects the changes from here on. The first one a new store reports is that anything may have changed. */
+/** Collects the changes from now on. The first change that a new store reports is that anything may have changed. */
 async function collectChanges(store: RecordStore): Promise<Change[]> {
   const received: Change[] = [];
   store.changes((change) => received.push(change));
@@ -84,7 +84,7 @@ test("orders cursors by commit even with several writers, so that a follower mis
   expect(all).toHaveLength(180);
 });
 
-test("tolerates foreign notifications on its channel", async () => {
+test("tolerates notifications of other programs on its channel", async () => {
   const store = await database.open();
   const received = await collectChanges(store);
   const other = await connect(database.url);
@@ -121,7 +121,7 @@ test("notices lost notifications, even if it received none or was behind before"
   database.afterwards(() => other.end());
   const notifyAndWait = async (no: number): Promise<void> => {
     const before = received.length;
-    await other.exec(`select pg_notify('drover', '${emptyNotice("other", no)}')`);
+    await other.exec(`select pg_notify('drover', '${createEmptyNotice("other", no)}')`);
     await expect.poll(() => received.length).toBe(before + 1);
   };
   changes.compare(6);

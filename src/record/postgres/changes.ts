@@ -7,9 +7,9 @@ export interface Changes {
   listen(listener: (change: Change) => void): () => void;
   publish(changes: ChangeSet): void;
   /** Builds the notification that tells other coordinators about a commit of this one. */
-  notice(no: number, changes: ChangeSet): string;
+  createNotice(no: number, changes: ChangeSet): string;
   /** Builds the notification for a message. Returns null if it is too long. */
-  broadcastNotice(text: string): string | null;
+  createBroadcastNotice(text: string): string | null;
   onBroadcast(listener: (text: string) => void): () => void;
   /** Compares the number of commits in the database with the notifications received, to find lost ones. */
   compare(commits: number): void;
@@ -60,7 +60,7 @@ export function openChanges(url: string, instanceId: string, onError: (error: un
       return () => listeners.delete(listener);
     },
     publish: (changes) => notifyListeners({ ...changes, fromOtherProcess: false }),
-    notice(no, { runs, claimable, resumed, runnersWithOrders, schedules }) {
+    createNotice(no, { runs, claimable, resumed, runnersWithOrders, schedules }) {
       const base: Notice = {
         from: instanceId,
         no,
@@ -76,7 +76,7 @@ export function openChanges(url: string, instanceId: string, onError: (error: un
       }
       return JSON.stringify({ from: instanceId, no, runs: null, claimable: null, ordered: [] } satisfies Notice);
     },
-    broadcastNotice(text) {
+    createBroadcastNotice(text) {
       const notice = JSON.stringify({ from: instanceId, text } satisfies Broadcast);
       return Buffer.byteLength(notice) <= maxNoticeBytes ? notice : null;
     },
@@ -121,16 +121,16 @@ export function openChanges(url: string, instanceId: string, onError: (error: un
 
   function handle(channel: string, text: string): void {
     if (channel === liveChannel) {
-      // `broadcastNotice` wrote this value.
+      // `createBroadcastNotice` wrote this text.
       const { from, text: message } = JSON.parse(text) as Broadcast;
-      if (typeof message !== "string") throw new Error("received a notification that no Drover has sent");
+      if (typeof message !== "string") throw new Error("received a notification that Drover did not send");
       if (from !== instanceId) for (const listener of broadcastListeners) listener(message);
       return;
     }
-    // `notice` wrote this value, here or in another coordinator.
+    // `createNotice` wrote this text, here or in another coordinator.
     const { from, no, runs, claimable, resumed = [], ordered, schedules } = JSON.parse(text) as Notice;
     if (!Number.isInteger(no) || !Array.isArray(ordered))
-      throw new Error("received a notification that no Drover has sent");
+      throw new Error("received a notification that Drover did not send");
     const gap = lastNo !== null && no !== lastNo + 1;
     lastNo = no;
     if (gap || (from !== instanceId && claimable === null)) notifyListeners(unknownChange);
@@ -183,7 +183,7 @@ export function openChanges(url: string, instanceId: string, onError: (error: un
 }
 
 /** For a commit that no listener cares about. It still has to be numbered. */
-export function emptyNotice(from: string, no: number): string {
+export function createEmptyNotice(from: string, no: number): string {
   return JSON.stringify({ from, no, runs: [], claimable: [], ordered: [] } satisfies Notice);
 }
 

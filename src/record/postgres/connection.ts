@@ -46,7 +46,7 @@ const { types } = pg;
 const { BOOL, INT8, NUMERIC } = types.builtins;
 
 type TypeId = Parameters<typeof types.getTypeParser>[0];
-/** Parse values as SQLite returns them: booleans are 1 or 0, and all our integers fit into a number. */
+/** Parse values as SQLite returns them: booleans are 1 or 0, and all integers that Drover stores fit into a number. */
 const parsers = new Map<TypeId, (text: string) => number>([
   [BOOL, (text) => (text === "t" ? 1 : 0)],
   [INT8, Number],
@@ -80,7 +80,7 @@ export async function connect(url: string, options: ConnectionOptions = {}): Pro
   client.on("error", markBroken);
   client.on("end", () => markBroken(new Error("the connection was closed")));
   await client.connect();
-  await client.query(settings(options));
+  await client.query(buildSettings(options));
   return {
     get broken() {
       return broken;
@@ -148,7 +148,7 @@ export async function connect(url: string, options: ConnectionOptions = {}): Pro
 const noRows: Promise<Row[]> = Promise.resolve([]);
 
 /** The settings of a connection. `synchronous_commit` must not be off: an acknowledged write is on disk, whatever the server's default. */
-function settings({ idleInTransactionMs = 0, lockMs = 0, byIndexOnly }: ConnectionOptions): string {
+function buildSettings({ idleInTransactionMs = 0, lockMs = 0, byIndexOnly }: ConnectionOptions): string {
   // JIT compilation is off too: it would delay statements that look expensive.
   const disabledPlans = ["enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "jit"];
   const planning = byIndexOnly

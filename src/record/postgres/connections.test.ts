@@ -119,16 +119,16 @@ test("identifies a commit by its mark, not by its number or its slot", async () 
   await (await database.open()).close();
   const client = await connect(database.url);
   database.afterwards(() => client.end());
-  const { no } = await lockForWriting(client, "ours");
-  expect(await wasCommitted(client, no, "ours")).toBe(true);
+  const { no } = await lockForWriting(client, "first");
+  expect(await wasCommitted(client, no, "first")).toBe(true);
   await client.exec("rollback");
-  expect(await wasCommitted(client, no, "ours")).toBe(false);
-  await lockForWriting(client, "theirs");
+  expect(await wasCommitted(client, no, "first")).toBe(false);
+  await lockForWriting(client, "second");
   await commit(client);
-  expect(await wasCommitted(client, no, "ours")).toBe(false);
-  expect(await wasCommitted(client, no, "theirs")).toBe(true);
+  expect(await wasCommitted(client, no, "first")).toBe(false);
+  expect(await wasCommitted(client, no, "second")).toBe(true);
   await client.exec("update turns set no = no + 65536");
-  await expect(wasCommitted(client, no, "theirs")).rejects.toThrow("too many commits have happened since");
+  await expect(wasCommitted(client, no, "second")).rejects.toThrow("too many commits have happened since");
 });
 
 test("retries work that took longer than the wait before its connection broke", async () => {

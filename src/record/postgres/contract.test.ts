@@ -23,7 +23,7 @@ storeContract("PostgreSQL", async () => {
   const store = await reopen();
   return {
     store,
-    again: reopen,
+    reopen,
     async dispose() {
       await store.close();
       await database.drop();

@@ -4,7 +4,7 @@ import type { CreateRun, Op, OpResult } from "../../model/store.ts";
 import { toBodyColumns } from "../ops/create-run.ts";
 import { findOrCreateClaimableDemand } from "../ops/demands.ts";
 import { submittedEvent } from "../moves/move.ts";
-import { runColumns, runFields, runValues } from "../moves/run-columns.ts";
+import { runColumns, runFields, toRunValues } from "../moves/run-columns.ts";
 import { buildCap, storeAgentRev, sessionColumns, worksInPlace } from "../ops/submit.ts";
 import { all, type Row, type Work, write } from "../query.ts";
 import { isLargeValue } from "../../model/large-value.ts";
@@ -24,7 +24,7 @@ export function isNewRun(op: Op): op is NewRun {
     op.webhooks === undefined &&
     op.settles === undefined &&
     op.sealed === undefined &&
-    op.inside === undefined &&
+    op.parent_attempt === undefined &&
     op.run.mode === "start" &&
     op.run.status === submittedEvent.status &&
     op.events.length === 0 &&
@@ -98,28 +98,28 @@ export async function createRuns(
   tx: Transaction,
   ops: readonly NewRun[],
 ): Promise<(OpResult | null)[]> {
-  const distinct = withoutDuplicates(ops);
-  const agentKey = createAgentKeys();
-  // Pipelined to save round trips.
+  const distinctOps = removeDuplicates(ops);
+  const getAgentNumber = createAgentNumbering();
+  // These queries are pipelined to save round trips.
   const [taken, demandIds, getRev] = await waitForAll([
-    runWork(connection, findTaken(distinct)),
-    runWork(connection, findDemands(tx, distinct, agentKey)),
-    runWork(connection, findRevs(distinct, agentKey)),
+    runWork(connection, findTaken(distinctOps)),
+    runWork(connection, findDemands(tx, distinctOps, getAgentNumber)),
+    runWork(connection, findRevs(distinctOps, getAgentNumber)),
   ]);
-  const isTaken = (op: NewRun): boolean => uniqueKeys(op).some((key) => taken.names.has(key));
-  const fresh = taken.names.size === 0 ? distinct : distinct.filter((op) => !isTaken(op));
+  const isTaken = (op: NewRun): boolean => listUniqueKeys(op).some((key) => taken.names.has(key));
+  const creatableOps = taken.names.size === 0 ? distinctOps : distinctOps.filter((op) => !isTaken(op));
   const getRefs = (op: NewRun): RunRefs => ({ demandId: demandIds.get(op)!, agentRevId: getRev(op.agent) });
   let inserted = 0;
-  for (const batch of splitIntoBatches(fresh)) {
+  for (const batch of splitIntoBatches(creatableOps)) {
     await runWork(connection, insertAll(tx, groupSimilar(batch, getRefs), taken.firstNumber + inserted));
     inserted += batch.length;
   }
-  await runWork(connection, insertKeys(tx, fresh));
-  for (const { run } of fresh) {
+  await runWork(connection, insertKeys(tx, creatableOps));
+  for (const { run } of creatableOps) {
     tx.changes.claimable.push(run.demands);
     tx.changes.runs.add(run.run_id);
   }
-  const created = new Set(fresh);
+  const created = new Set(creatableOps);
   return ops.map((op) => (created.has(op) ? { ok: true, last_n: 0 } : null));
 }
 
@@ -155,13 +155,13 @@ function* findTaken(ops: readonly NewRun[]): Work<{ names: ReadonlySet<string>; 
 function* findDemands(
   tx: Transaction,
   ops: readonly NewRun[],
-  agentKey: (agent: Agent) => number,
+  getAgentNumber: (agent: Agent) => number,
 ): Work<ReadonlyMap<NewRun, number>> {
   const demandIds = new Map<string, number>();
   const demandIdByOp = new Map<NewRun, number>();
   for (const op of ops) {
     const { run, agent, agent_runner_id } = op;
-    const key = JSON.stringify([run.demands, run.agent_name, agent_runner_id, agentKey(agent)]);
+    const key = JSON.stringify([run.demands, run.agent_name, agent_runner_id, getAgentNumber(agent)]);
     const demandId = demandIds.get(key) ?? (yield* findOrCreateClaimableDemand(tx, run.demands, buildCap(op, agent)));
     demandIds.set(key, demandId);
     demandIdByOp.set(op, demandId);
@@ -169,13 +169,13 @@ function* findDemands(
   return demandIdByOp;
 }
 
-function* findRevs(ops: readonly NewRun[], agentKey: (agent: Agent) => number): Work<(agent: Agent) => number> {
+function* findRevs(ops: readonly NewRun[], getAgentNumber: (agent: Agent) => number): Work<(agent: Agent) => number> {
   const revIds = new Map<number, number>();
   for (const { agent } of ops) {
-    const key = agentKey(agent);
+    const key = getAgentNumber(agent);
     if (!revIds.has(key)) revIds.set(key, yield* storeAgentRev(agent));
   }
-  return (agent) => revIds.get(agentKey(agent))!;
+  return (agent) => revIds.get(getAgentNumber(agent))!;
 }
 
 function groupSimilar(ops: readonly NewRun[], getRefs: (op: NewRun) => RunRefs): SimilarRuns[] {
@@ -209,7 +209,7 @@ function* insertAll(tx: Transaction, groups: readonly SimilarRuns[], firstNumber
       toTextArray(runs.map(({ created_at }) => toColumn(created_at))),
       toTextArray(bodies.map(([parameters = null]) => parameters)),
       toTextArray(bodies.map(([, prompt = null]) => prompt)),
-      JSON.stringify(sharedRow(first, refs)),
+      JSON.stringify(buildSharedRow(first, refs)),
       JSON.stringify(submittedEvent),
       first.agent.type === "procedural" ? 1 : 0,
       tx.now.getTime(),
@@ -219,8 +219,8 @@ function* insertAll(tx: Transaction, groups: readonly SimilarRuns[], firstNumber
 }
 
 /** Omits nulls, which are most columns of a new run. */
-function sharedRow({ run, agent, timeout_seconds }: NewRun, refs: RunRefs): Row {
-  const values = runValues(run, {
+function buildSharedRow({ run, agent, timeout_seconds }: NewRun, refs: RunRefs): Row {
+  const values = toRunValues(run, {
     ...refs,
     last: { n: 0, seq: 1 },
     timeoutSeconds: timeout_seconds ?? null,
@@ -246,7 +246,7 @@ function* insertKeys(tx: Transaction, ops: readonly NewRun[]): Work<void> {
 }
 
 /** Returns a function that numbers agents. Equal agents get the same number. */
-function createAgentKeys(): (agent: Agent) => number {
+function createAgentNumbering(): (agent: Agent) => number {
   const byText = new Map<string, number>();
   const byAgent = new Map<Agent, number>();
   return (agent) => {
@@ -284,31 +284,31 @@ function toIdempotencyRows(ops: readonly NewRun[]): IdempotencyRow[] {
 }
 
 /** Keeps only the first of several operations with the same run, session or idempotency key. */
-function withoutDuplicates(ops: readonly NewRun[]): NewRun[] {
+function removeDuplicates(ops: readonly NewRun[]): NewRun[] {
   const seen = new Set<string>();
   return ops.filter((op) => {
-    const keys = uniqueKeys(op);
+    const keys = listUniqueKeys(op);
     if (keys.some((key) => seen.has(key))) return false;
     for (const key of keys) seen.add(key);
     return true;
   });
 }
 
-function uniqueKeys({ run, idempotency }: NewRun): string[] {
-  const keys = [runKey(toColumn(run.run_id))];
+function listUniqueKeys({ run, idempotency }: NewRun): string[] {
+  const keys = [toRunKey(toColumn(run.run_id))];
   if (run.session_id !== null) keys.push(`session ${toColumn(run.session_id)}`);
-  if (idempotency !== undefined) keys.push(idempotencyKey(toColumn(idempotency.subject), toColumn(idempotency.key)));
+  if (idempotency !== undefined) keys.push(toIdempotencyKey(toColumn(idempotency.subject), toColumn(idempotency.key)));
   return keys;
 }
 
 function toTakenKey({ run_id = null, subject = null, key = null }: Row): string {
-  return run_id === null ? idempotencyKey(String(subject), String(key)) : runKey(String(run_id));
+  return run_id === null ? toIdempotencyKey(String(subject), String(key)) : toRunKey(String(run_id));
 }
 
-function runKey(run_id: string): string {
+function toRunKey(run_id: string): string {
   return `run ${run_id}`;
 }
 
-function idempotencyKey(subject: string, key: string): string {
+function toIdempotencyKey(subject: string, key: string): string {
   return JSON.stringify([subject, key]);
 }

@@ -6,12 +6,15 @@ export interface PreparedStatement {
   name?: string;
 }
 
-/** Enough for our own statements. Limited, because filters combine freely and the server keeps a prepared statement as long as its connection. */
+/**
+ * Enough for the statements in the source code. Limited, because each combination of filters is another statement, and the
+ * server keeps a prepared statement as long as its connection.
+ */
 const maxStatements = 1000;
 
 /**
- * Translates a statement for PostgreSQL: placeholders become $1, $2, ..., and index hints are removed. Our statements
- * contain no other question marks.
+ * Translates a statement for PostgreSQL: placeholders become $1, $2, ..., and index hints are removed. Drover's
+ * statements contain no other question marks.
  */
 export function translateStatement(text: string): PreparedStatement {
   let statement = statements.get(text);

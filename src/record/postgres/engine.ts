@@ -1,8 +1,8 @@
 import type { Engine } from "../engine.ts";
 import { runWork } from "./run-work.ts";
-import { emptyNotice } from "./changes.ts";
+import { createEmptyNotice } from "./changes.ts";
 import { type Connection, connect } from "./connection.ts";
-import { toHostError, publicName } from "./errors.ts";
+import { toHostError, getPublicName } from "./errors.ts";
 import { idleTransactionMs, maintenanceTimeoutMs } from "./limits.ts";
 import { openLink } from "./link.ts";
 import { searchStatements } from "./search-statements.ts";
@@ -35,7 +35,7 @@ export function openPostgresEngine(url: string, outageWaitMs: number, instanceId
   };
   return {
     kind: "postgres",
-    name: publicName(url),
+    name: getPublicName(url),
     url,
     search: searchStatements,
     useReader,
@@ -52,7 +52,7 @@ export function openPostgresEngine(url: string, outageWaitMs: number, instanceId
         try {
           const { no } = await lockForWriting(connection);
           const result = await runWork(connection, work());
-          await commit(connection, emptyNotice(instanceId, no));
+          await commit(connection, createEmptyNotice(instanceId, no));
           return result;
         } catch (error) {
           throw await rollBackAfter(connection, error);

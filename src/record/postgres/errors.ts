@@ -1,7 +1,7 @@
 import { HostError } from "../../model/errors.ts";
 
 /** The address without user and password. */
-export function publicName(url: string): string {
+export function getPublicName(url: string): string {
   try {
     const { protocol, hostname, port, pathname } = new URL(url);
     return `${protocol}//${hostname}${port === "" ? "" : `:${port}`}${pathname}`;
@@ -12,7 +12,7 @@ export function publicName(url: string): string {
 
 /** Whether the connection was lost, or the server is starting up or shutting down, so that a retry on a new connection may succeed. */
 export function isUnavailable(error: unknown): boolean {
-  const code = errorCode(error);
+  const code = getErrorCode(error);
   if (code === null) return error instanceof Error && /connection|terminat|timeout/i.test(error.message);
   return unavailableCodes.has(code) || code.startsWith("08") || code.startsWith("57P");
 }
@@ -28,7 +28,7 @@ const unavailableCodes = new Set([
   "EAI_AGAIN",
   "ENOTFOUND",
   "53300", // too many connections
-  "25P03", // our transaction was idle for too long
+  "25P03", // a transaction of Drover was idle for too long
   "25006", // now a standby: the next connection may reach the primary
   "0A000", // a newer Drover changed the table after the statement was prepared
   "40001",
@@ -38,8 +38,8 @@ const unavailableCodes = new Set([
 /** Turns PostgreSQL's errors about the host into HostErrors. Anything else is returned unchanged. */
 export function toHostError(error: unknown, url: string): unknown {
   if (error instanceof HostError) return error;
-  const code = errorCode(error) ?? "";
-  const name = publicName(url);
+  const code = getErrorCode(error) ?? "";
+  const name = getPublicName(url);
   if (code === "53100") {
     return new HostError({
       code: "DROVER-STA-002",
@@ -52,7 +52,7 @@ export function toHostError(error: unknown, url: string): unknown {
   if (code === "55P03") {
     return new HostError({
       code: "DROVER-STA-003",
-      message: `${name} is locked by another session: ${errorMessage(error)}.`,
+      message: `${name} is locked by another session: ${getErrorMessage(error)}.`,
       field: "DATABASE_URL",
       next: "Check pg_stat_activity for the session that holds a lock on Drover's tables. The request can be repeated.",
       cause: error,
@@ -61,7 +61,7 @@ export function toHostError(error: unknown, url: string): unknown {
   if (code.startsWith("28") || code === "3D000" || code === "42501" || isPasswordMissing(error)) {
     return new HostError({
       code: "DROVER-STA-006",
-      message: `${name} cannot be used: ${errorMessage(error)}.`,
+      message: `${name} cannot be used: ${getErrorMessage(error)}.`,
       field: "DATABASE_URL",
       next: "Check user, password (in the address, PGPASSWORD or ~/.pgpass) and database; the user must be allowed to create a schema.",
       cause: error,
@@ -70,45 +70,45 @@ export function toHostError(error: unknown, url: string): unknown {
   if (code.startsWith("XX")) {
     return new HostError({
       code: "DROVER-STA-004",
-      message: `${name} reports damage: ${errorMessage(error)}.`,
+      message: `${name} reports damage: ${getErrorMessage(error)}.`,
       field: "DATABASE_URL",
       next: "Check the server's log, and restore a backup if it reports data loss.",
       cause: error,
     });
   }
-  if (isUnavailable(error)) return unavailable(url, error);
+  if (isUnavailable(error)) return createUnavailableError(url, error);
   return error;
 }
 
 /** The driver itself rejects a missing password, without a code. */
 function isPasswordMissing(error: unknown): boolean {
-  return errorCode(error) === null && errorMessage(error).startsWith("SASL: ");
+  return getErrorCode(error) === null && getErrorMessage(error).startsWith("SASL: ");
 }
 
-export function unavailable(url: string, cause: unknown): HostError {
+export function createUnavailableError(url: string, cause: unknown): HostError {
   return new HostError({
     code: "DROVER-STA-008",
-    message: `${publicName(url)} cannot be reached: ${errorMessage(cause)}.`,
+    message: `${getPublicName(url)} cannot be reached: ${getErrorMessage(cause)}.`,
     field: "DATABASE_URL",
     next: "Check that the server is running, accepts connections and is not a read-only standby. The request can be repeated.",
     cause,
   });
 }
 
-export function wrongSecret(url: string): HostError {
+export function createWrongSecretError(url: string): HostError {
   return new HostError({
     code: "DROVER-AUD-001",
-    message: `The secret does not match: the record in ${publicName(url)} is sealed with another one.`,
+    message: `The secret does not match: the record in ${getPublicName(url)} is sealed with another one.`,
     field: "DROVER_SECRET",
     next: "Set DROVER_SECRET to the secret of its other coordinators, or DROVER_SECRET_FILE to a file that contains it.",
   });
 }
 
-function errorCode(error: unknown): string | null {
+function getErrorCode(error: unknown): string | null {
   const code: unknown = error instanceof Error ? Reflect.get(error, "code") : null;
   return typeof code === "string" ? code : null;
 }
 
-function errorMessage(error: unknown): string {
+function getErrorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -17,7 +17,7 @@ interface Options extends CommitWork {
   /** Replaces the database's clock. */
   now?: () => Date;
   /** Builds the notification that tells other coordinators about a commit. */
-  notice(no: number, changes: ChangeSet): string;
+  createNotice(no: number, changes: ChangeSet): string;
 }
 
 interface Caller {
@@ -36,42 +36,42 @@ interface CommitResult {
 const maxOps = 1000;
 
 /** Runs one transaction for all waiting callers. While it runs, the next callers queue up. */
-export function groupCommit(options: Options): GroupCommit {
-  let waiting: Caller[] = [];
+export function createGroupCommit(options: Options): GroupCommit {
+  let waitingCallers: Caller[] = [];
   let idleWaiters: (() => void)[] = [];
-  let working = false;
+  let isWorking = false;
   return {
     apply(ops) {
       return new Promise((resolve, reject) => {
-        waiting.push({ ops, resolve, reject });
-        if (working) return;
-        working = true;
+        waitingCallers.push({ ops, resolve, reject });
+        if (isWorking) return;
+        isWorking = true;
         queueMicrotask(() => void drain());
       });
     },
     idle() {
-      return working ? new Promise((resolve) => idleWaiters.push(resolve)) : Promise.resolve();
+      return isWorking ? new Promise((resolve) => idleWaiters.push(resolve)) : Promise.resolve();
     },
   };
 
   async function drain(): Promise<void> {
-    while (waiting.length > 0) await commitBatch(takeBatch());
-    working = false;
+    while (waitingCallers.length > 0) await commitBatch(takeBatch());
+    isWorking = false;
     for (const waiter of idleWaiters.splice(0)) waiter();
   }
 
   function takeBatch(): Caller[] {
     let ops = 0;
-    const end = waiting.findIndex((caller, index) => (ops += caller.ops.length) > maxOps && index > 0);
-    const batch = end < 0 ? waiting : waiting.slice(0, end);
-    waiting = end < 0 ? [] : waiting.slice(end);
+    const end = waitingCallers.findIndex((caller, index) => (ops += caller.ops.length) > maxOps && index > 0);
+    const batch = end < 0 ? waitingCallers : waitingCallers.slice(0, end);
+    waitingCallers = end < 0 ? [] : waitingCallers.slice(end);
     return batch;
   }
 
   /** Callers that arrived during an outage have already waited, so they fail with it instead of waiting twice as long. */
   function takeWaiting(): Caller[] {
-    const callers = waiting;
-    waiting = [];
+    const callers = waitingCallers;
+    waitingCallers = [];
     return callers;
   }
 
@@ -106,7 +106,7 @@ export function groupCommit(options: Options): GroupCommit {
         }
         const result = await applyAll(connection, callers, options.now?.() ?? now);
         lastAttempt = { no, mark, done: result };
-        await commit(connection, options.notice(no, result.changes));
+        await commit(connection, options.createNotice(no, result.changes));
         return result;
       } catch (error) {
         throw await rollBackAfter(connection, error);

@@ -1,5 +1,5 @@
 import { type Connection, connect } from "./connection.ts";
-import { unavailable, toHostError, isUnavailable } from "./errors.ts";
+import { createUnavailableError, toHostError, isUnavailable } from "./errors.ts";
 import { responseTimeoutMs, lockTimeoutMs } from "./limits.ts";
 
 /** A connection that is opened on demand, and reopened after it breaks. */
@@ -38,7 +38,7 @@ export function openLink({ url, outageWaitMs, responseMs = responseTimeoutMs, ..
         } catch (error) {
           if (!isUnavailable(error)) throw toHostError(error, url);
           if (connecting === current) drop();
-          if (closed || hasTimedOut(startedAt)) throw unavailable(url, error);
+          if (closed || hasTimedOut(startedAt)) throw createUnavailableError(url, error);
         }
         await delay();
       }

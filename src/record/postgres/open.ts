@@ -4,14 +4,14 @@ import { createMac } from "../../model/hmac.ts";
 import { isSealedWith } from "../audit/is-sealed-with.ts";
 import { first, type Work } from "../query.ts";
 import type { RecordStore } from "../record-store.ts";
-import { abortableEngine } from "../abortable.ts";
+import { createAbortableEngine } from "../abortable.ts";
 import { createApply, createReads, createStoreIdReader } from "../store-parts.ts";
 import { openWriter } from "../writer.ts";
-import { postgresBlobs, prunePostgresBlobs } from "./blobs.ts";
+import { createPostgresBlobs, prunePostgresBlobs } from "./blobs.ts";
 import { liveChannel, openChanges } from "./changes.ts";
 import { openPostgresEngine } from "./engine.ts";
-import { wrongSecret, toHostError } from "./errors.ts";
-import { groupCommit } from "./group-commit.ts";
+import { createWrongSecretError, toHostError } from "./errors.ts";
+import { createGroupCommit } from "./group-commit.ts";
 import { openLink } from "./link.ts";
 import { migrate } from "./migrations/migrate.ts";
 import { idleTransactionMs } from "./limits.ts";
@@ -40,15 +40,20 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
   const now = options.now ?? (() => new Date());
   const instanceId = randomBytes(8).toString("hex");
   const engine = openPostgresEngine(url, outageWaitMs, instanceId);
-  const seal = { mac: createMac(secret), openHead: () => null };
-  if (!(await engine.read(() => isSealedWith(seal.mac)))) {
+  const seal = { computeMac: createMac(secret), openHead: () => null };
+  if (!(await engine.read(() => isSealedWith(seal.computeMac)))) {
     engine.close();
-    throw wrongSecret(url);
+    throw createWrongSecretError(url);
   }
   const link = openLink({ url, outageWaitMs, idleInTransactionMs: idleTransactionMs, byIndexOnly: true });
   const changes = openChanges(url, instanceId, onError);
   const writer = openWriter(seal, changes.publish, (work) =>
-    groupCommit({ ...work, link, notice: changes.notice, ...(options.now ? { now: options.now } : {}) }),
+    createGroupCommit({
+      ...work,
+      link,
+      createNotice: changes.createNotice,
+      ...(options.now ? { now: options.now } : {}),
+    }),
   );
   let checkedAt = 0;
   return {
@@ -59,7 +64,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
     storeId: createStoreIdReader(engine),
     restoredAt: async () => engine.read((await import("../revoke-restored-tokens.ts")).readRestoredAt),
     read: { ...createReads(engine, true), token: batchTokenReads(engine) },
-    blobs: postgresBlobs(engine, options.now),
+    blobs: createPostgresBlobs(engine, options.now),
     changes: changes.listen,
     // A database server looks after its own files.
     storageError: async () => null,
@@ -69,7 +74,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
       engine.read(readCommitCount).then(changes.compare, onError);
     },
     broadcast(text) {
-      const notice = changes.broadcastNotice(text);
+      const notice = changes.createBroadcastNotice(text);
       if (notice === null) return;
       engine
         .useReader((connection) => connection.exec(`select pg_notify('${liveChannel}', ${connection.quote(notice)})`))
@@ -78,7 +83,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
     onBroadcast: changes.onBroadcast,
     removeOutput: async () => undefined,
     pruneBlobs: (at, signal) =>
-      prunePostgresBlobs(abortableEngine(engine, signal), options.now === undefined ? null : at),
+      prunePostgresBlobs(createAbortableEngine(engine, signal), options.now === undefined ? null : at),
     async close() {
       await writer.close();
       changes.stop();

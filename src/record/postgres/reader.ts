@@ -1,6 +1,6 @@
 import type { Store } from "../../model/store.ts";
 import { createApply, createReads } from "../store-parts.ts";
-import { postgresBlobs } from "./blobs.ts";
+import { createPostgresBlobs } from "./blobs.ts";
 import { openPostgresEngine } from "./engine.ts";
 import { requireRecord } from "./require-record.ts";
 
@@ -16,7 +16,7 @@ export async function openPostgresReader(url: string): Promise<RecordReader> {
   const engine = openPostgresEngine(url, outageWaitMs);
   return {
     read: createReads(engine, false),
-    blobs: postgresBlobs(engine),
+    blobs: createPostgresBlobs(engine),
     apply: createApply(null, undefined),
     close: engine.close,
   };

@@ -1,12 +1,12 @@
 import { HostError } from "../../model/errors.ts";
 import { connect, schema } from "./connection.ts";
-import { toHostError, publicName } from "./errors.ts";
+import { toHostError, getPublicName } from "./errors.ts";
 import { migrate, schemaVersion } from "./migrations/migrate.ts";
 
 /** Requires an existing record, and migrates it if it is older. For commands that only read: they never create one. */
 export async function requireRecord(url: string): Promise<void> {
   const version = await readVersion(url);
-  if (version === null) throw missingRecord(url);
+  if (version === null) throw createMissingRecordError(url);
   if (version !== schemaVersion) await migrate(url);
 }
 
@@ -14,8 +14,8 @@ async function readVersion(url: string): Promise<number | null> {
   try {
     const connection = await connect(url);
     try {
-      const [found] = await connection.exec(`select to_regclass('${schema}.schema_version') is not null as there`);
-      if (found?.["there"] !== 1) return null;
+      const [schemaRow] = await connection.exec(`select to_regclass('${schema}.schema_version') is not null as there`);
+      if (schemaRow?.["there"] !== 1) return null;
       const [row] = await connection.exec("select version from schema_version");
       return row === undefined ? null : Number(row["version"]);
     } finally {
@@ -26,10 +26,10 @@ async function readVersion(url: string): Promise<number | null> {
   }
 }
 
-function missingRecord(url: string): HostError {
+function createMissingRecordError(url: string): HostError {
   return new HostError({
     code: "DROVER-STA-006",
-    message: `There is no record in ${publicName(url)}.`,
+    message: `There is no record in ${getPublicName(url)}.`,
     field: "DATABASE_URL",
     next: "Nothing has been recorded there yet: start a coordinator on it, or set DATABASE_URL to another address.",
   });

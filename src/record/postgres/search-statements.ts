@@ -17,7 +17,7 @@ export const searchStatements: SearchStatements = {
       words.map((word, index) => `'${word}':${index + 1}`).join(" "),
     ),
   remove: `delete from run_search where run_no = ?`,
-  removeOfEvents: `delete from run_search where run_no = ? and seq > 0`,
+  removeEvents: `delete from run_search where run_no = ? and seq > 0`,
   // Materialized: otherwise a search for a rare word would scan the newest rows one by one until enough of them match.
   find: (terms, before, limit) =>
     all(

@@ -5,7 +5,7 @@ import type { ListedAgent, RunnerRow } from "../../model/dispatch-ops.ts";
 import { getText } from "../ops/runner-row.ts";
 import { all, type Row, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
-import { countThatFits } from "./events.ts";
+import { countFittingRows } from "./events.ts";
 
 const fromApi = `from agents`;
 const fromRunners = `from runner_agents a join runners using (runner_id)`;
@@ -43,8 +43,8 @@ export function* readAgentPage(page: {
   const measured = [
     ...(yield all(apiSizes, toColumn(name), includesApi, page.limit + 1)),
     ...(yield all(runnerSizes, toColumn(name), toColumn(afterRunner), page.limit + 1)),
-  ].sort((a, b) => compareAgentPositions(positionFromRow(a), positionFromRow(b)));
-  const fitting = measured.slice(0, Math.min(countThatFits(measured), page.limit));
+  ].sort((a, b) => compareAgentPositions(toPosition(a), toPosition(b)));
+  const fitting = measured.slice(0, Math.min(countFittingRows(measured), page.limit));
   const runnerCount = fitting.filter((row) => "runner_id" in row).length;
   const api = yield all(`${apiColumns} ${apiAfter}`, toColumn(name), includesApi, fitting.length - runnerCount);
   const runners = yield all(`${runnerColumns} ${runnersAfter}`, toColumn(name), toColumn(afterRunner), runnerCount);
@@ -53,7 +53,7 @@ export function* readAgentPage(page: {
   return { items, more: measured.length > fitting.length };
 }
 
-function positionFromRow(row: Row): AgentPosition {
+function toPosition(row: Row): AgentPosition {
   const fromRunner = "runner_id" in row;
   return {
     name: getText(row, "name"),

@@ -91,8 +91,8 @@ eachEngine("among many runs", (record) => {
 
   it("pending runs of one agent are found by an index, past all others", async () => {
     const { d } = record;
-    for (const name of ["other", "mine", "other", "mine"]) await d.submit({}, createAgent(name));
-    await d.register("r", { only_agent: "mine" });
+    for (const name of ["other", "wanted", "other", "wanted"]) await d.submit({}, createAgent(name));
+    await d.register("r", { only_agent: "wanted" });
     const plan = await explainQueries(function* () {
       return yield* pickRuns((yield* findRunner("r"))!, 5);
     }, /agent_name = \?/);

@@ -1,7 +1,7 @@
 import type { Agent } from "../../model/agent.ts";
 import type { Demands } from "../../model/run.ts";
 import type { Token } from "../../model/token.ts";
-import { selectToken, tokenFromRow } from "../ops/tokens.ts";
+import { selectToken, toToken } from "../ops/tokens.ts";
 import { all, first, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 
@@ -34,7 +34,7 @@ const selectAgent = `
 
 export function* readToken(hash: string): Work<Token | null> {
   const [row] = yield first(selectToken, toColumn(hash));
-  return row === undefined ? null : tokenFromRow(row);
+  return row === undefined ? null : toToken(row);
 }
 
 export function* readTokenHash(prefix: string): Work<string | null> {
@@ -43,7 +43,7 @@ export function* readTokenHash(prefix: string): Work<string | null> {
 }
 
 export function* readTokens(page: { before?: string; limit: number }): Work<Token[]> {
-  return (yield all(selectTokens, toColumn(page.before ?? null), page.limit)).map(tokenFromRow);
+  return (yield all(selectTokens, toColumn(page.before ?? null), page.limit)).map(toToken);
 }
 
 export function* readSubmittedAgent(

@@ -19,24 +19,24 @@ const defaultPageBytes = 512 * 1024;
 
 export function* readEvents(run_id: string, after: number, limit: number, maxBytes?: number): Work<StoredEvent[]> {
   const run = toColumn(run_id);
-  const last = lastThatFits(yield all(sizesOfRun, run, after, limit), maxBytes);
-  return last === null ? [] : (yield all(pageOfRun, run, after, last)).map(eventFromRow);
+  const last = findLastFitting(yield all(sizesOfRun, run, after, limit), maxBytes);
+  return last === null ? [] : (yield all(pageOfRun, run, after, last)).map(toStoredEvent);
 }
 
 export function* readFeed(after: number, limit: number, maxBytes?: number): Work<StoredEvent[]> {
-  const last = lastThatFits(yield all(sizesOfAll, after, limit), maxBytes);
-  return last === null ? [] : (yield all(pageOfAll, after, last)).map(eventFromRow);
+  const last = findLastFitting(yield all(sizesOfAll, after, limit), maxBytes);
+  return last === null ? [] : (yield all(pageOfAll, after, last)).map(toStoredEvent);
 }
 
 /** How many rows fit on a page by their `size`. A row larger than a page gets a page of its own. */
-export function countThatFits(rows: readonly Row[]): number {
+export function countFittingRows(rows: readonly Row[]): number {
   let remainingBytes = defaultPageBytes;
   const firstTooLarge = rows.findIndex(({ size }, index) => (remainingBytes -= Number(size)) < 0 && index > 0);
   return firstTooLarge < 0 ? rows.length : firstTooLarge;
 }
 
 /** Position of the last event on a page. An event larger than a page gets a page of its own. */
-function lastThatFits(rows: readonly Row[], maxBytes = defaultPageBytes): number | null {
+function findLastFitting(rows: readonly Row[], maxBytes = defaultPageBytes): number | null {
   let last: number | null = null;
   let remainingBytes = maxBytes;
   for (const row of rows) {
@@ -53,7 +53,7 @@ export function* readLastPosition(run_id: string | null): Work<number> {
   return Number(row?.["position"] ?? 0);
 }
 
-function eventFromRow(row: Row): StoredEvent {
+function toStoredEvent(row: Row): StoredEvent {
   return {
     run_id: fromColumn(String(row["run_id"])),
     seq: Number(row["seq"]),

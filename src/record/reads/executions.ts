@@ -1,7 +1,7 @@
 import type { Execution, Page } from "../../model/store.ts";
 import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
-import { countThatFits } from "./events.ts";
+import { countFittingRows } from "./events.ts";
 import type { SealedRunFields } from "../ops/store-events.ts";
 
 export interface ExecutionFilter {
@@ -15,7 +15,7 @@ const selectEnd = (column: string): string => `(
     where ended.execution_id = started.execution_id and ended.kind = 'end'
       and ended.run_id = started.run_id and ended.attempt = started.attempt
     order by ended.no limit 1)`;
-/** The columns that `executionFromRow` needs, for the row `started`. */
+/** The columns that `toExecution` needs, for the row `started`. */
 export const executionColumns = `
     started.run_id, started.attempt, started.body as start_body,
     (select beginning.at from audit_batches beginning where beginning.batch_no = started.batch_no) as received_at,
@@ -30,7 +30,7 @@ const selectStartNo = `
 
 export function* readExecution(execution_id: string): Work<Execution | null> {
   const [row] = yield first(selectExecution, toColumn(execution_id));
-  return row === undefined ? null : executionFromRow(row);
+  return row === undefined ? null : toExecution(row);
 }
 
 export function* readExecutions(filter: ExecutionFilter, page: Page): Work<Execution[]> {
@@ -50,14 +50,14 @@ export function* readExecutions(filter: ExecutionFilter, page: Page): Work<Execu
   const pageClause = `where ${conditions.join(" and ")} order by started.no desc limit ?`;
   const limit =
     page.limitBytes === true
-      ? countThatFits(yield all(`${selectSizes} ${pageClause}`, ...values, page.limit))
+      ? countFittingRows(yield all(`${selectSizes} ${pageClause}`, ...values, page.limit))
       : page.limit;
-  return (yield all(`${selectExecutions} ${pageClause}`, ...values, limit)).map(executionFromRow);
+  return (yield all(`${selectExecutions} ${pageClause}`, ...values, limit)).map(toExecution);
 }
 
-export function executionFromRow(row: Row): Execution {
+export function toExecution(row: Row): Execution {
   // storeEvent wrote both values from the model's types.
-  const { run: _run, ...start } = startBodyOf(row);
+  const { run: _run, ...start } = parseStartBody(row);
   return {
     run_id: fromColumn(String(row["run_id"])),
     attempt: Number(row["attempt"]),
@@ -69,6 +69,6 @@ export function executionFromRow(row: Row): Execution {
 }
 
 /** The body of the row `started`, which includes what it seals about the run. */
-export function startBodyOf(row: Row): Execution["start"] & { run?: SealedRunFields } {
+export function parseStartBody(row: Row): Execution["start"] & { run?: SealedRunFields } {
   return JSON.parse(String(row["start_body"])) as Execution["start"];
 }

@@ -9,15 +9,15 @@ const selectFiles = `${ofLastAttempt} order by path limit 10000`;
 const selectFile = `${ofLastAttempt} and path = ?`;
 
 export function* readFiles(run_id: string): Work<StoredFile[]> {
-  return (yield all(selectFiles, toColumn(run_id))).map(fileFromRow);
+  return (yield all(selectFiles, toColumn(run_id))).map(toStoredFile);
 }
 
 export function* readFile(run_id: string, path: string): Work<StoredFile | null> {
   const [row] = yield first(selectFile, toColumn(run_id), toColumn(path));
-  return row === undefined ? null : fileFromRow(row);
+  return row === undefined ? null : toStoredFile(row);
 }
 
-function fileFromRow(row: Row): StoredFile {
+function toStoredFile(row: Row): StoredFile {
   return {
     path: fromColumn(String(row["path"])),
     size: Number(row["size"]),

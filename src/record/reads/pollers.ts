@@ -1,6 +1,6 @@
 import type { Poll, Poller } from "../../model/dispatch-reads.ts";
 import { hasResumed, pickRuns } from "../ops/pick-runs.ts";
-import { factsFromRow, checkRunner, getText } from "../ops/runner-row.ts";
+import { toRunnerFacts, checkRunner, getText } from "../ops/runner-row.ts";
 import { isAssignedToRunner, isClaimable, statusIn } from "../moves/statuses.ts";
 import { all, first, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
@@ -44,7 +44,7 @@ export function* readPoller(poll: Poll): Work<Poller | { conflict: "unknown_runn
   // There may be runs that this runner cannot take, because of a cap or because it takes only one agent's runs.
   if (has_resumed === 1 && !draining && poll.shortage === undefined) idle = false;
   if (idle && has_runs === 1 && want > 0 && !draining) idle = (yield* pickRuns(runner, 1)).length === 0;
-  const { tags, ...facts } = factsFromRow(runner.row);
+  const { tags, ...facts } = toRunnerFacts(runner.row);
   return {
     ...facts,
     tags: [...tags],

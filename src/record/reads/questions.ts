@@ -1,5 +1,5 @@
 import type { Question, QuestionReads, UsageRow } from "../../model/question.ts";
-import { countThatFits } from "./events.ts";
+import { countFittingRows } from "./events.ts";
 import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
 
@@ -26,7 +26,7 @@ const maxParents = 20;
 
 export function* readQuestion(run_id: string, request_id: string): Work<Question | null> {
   const [row] = yield first(selectNewest, toColumn(run_id), toColumn(request_id));
-  return row === undefined ? null : yield* questionFromRow(row, new Map());
+  return row === undefined ? null : yield* toQuestion(row, new Map());
 }
 
 export function* readQuestions(
@@ -35,7 +35,7 @@ export function* readQuestions(
 ): Work<{ items: Question[]; next: string | null; count: number }> {
   const conditions: string[] = [];
   const values: SqlValue[] = [];
-  // Repeats the condition of the partial indexes word for word, otherwise SQLite would not use them.
+  // Repeats the condition of the partial indexes word for word. Otherwise SQLite would not use them.
   if (filter.open !== undefined) conditions.push(`questions.decision is ${filter.open ? "" : "not "}null`);
   if (filter.created_by !== undefined) addCondition("questions.created_by = ?", toColumn(filter.created_by));
   if (filter.run_id !== undefined) addCondition(runCondition, toColumn(filter.run_id));
@@ -44,11 +44,11 @@ export function* readQuestions(
   if (page.after !== undefined) addCondition("questions.question_no > ?", Number(page.after));
   const pageClause = `${toWhereClause(conditions)} order by questions.question_no limit ?`;
   const measured = yield all(`${selectSizes} ${pageClause}`, ...values, page.limit);
-  const fitting = countThatFits(measured);
+  const fitting = countFittingRows(measured);
   const rows = yield all(`${selectQuestions} ${pageClause}`, ...values, fitting);
   const items: Question[] = [];
   const knownParents = new Map<string, Row | undefined>();
-  for (const row of rows) items.push(yield* questionFromRow(row, knownParents));
+  for (const row of rows) items.push(yield* toQuestion(row, knownParents));
   const isLast = fitting === measured.length && fitting < page.limit;
   const next = isLast ? null : String(rows.at(-1)?.["question_no"]);
   return { items, next, count: Number(countRow?.["count"]) };
@@ -63,7 +63,7 @@ function toWhereClause(conditions: readonly string[]): string {
   return conditions.length === 0 ? "" : `where ${conditions.join(" and ")}`;
 }
 
-function* questionFromRow(row: Row, knownParents: Map<string, Row | undefined>): Work<Question> {
+function* toQuestion(row: Row, knownParents: Map<string, Row | undefined>): Work<Question> {
   return {
     run_id: fromColumn(String(row["run_id"])),
     request_id: fromColumn(String(row["request_id"])),

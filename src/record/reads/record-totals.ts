@@ -7,7 +7,7 @@ import { fromColumn } from "../text.ts";
 
 /** How many runs, runners and audit rows a record has. */
 export interface RecordTotals {
-  /** Number of runs per status that is not final. */
+  /** Number of runs for each status in which a run has not ended. */
   runs: { status: RunStatus; runs: number }[];
   oldest_pending: string | null;
   runners: { status: RunnerRow["status"]; runners: number; slots: number }[];
@@ -18,7 +18,7 @@ export interface RecordTotals {
 /** Counting a million pending runs takes a fifth of a second, so count in batches and let others read and write in between. */
 const runsPerBatch = 5000;
 
-// Repeats the condition of the partial index, otherwise SQLite would not use it.
+// Repeats the condition of the partial index. Otherwise SQLite would not use it.
 const countBatch = `
   select count(*) as runs, max(run_id) as last from (
     select run_id from runs where status = ? and status <> 'completed' and run_id > ? order by run_id limit ?) as portion`;

@@ -1,10 +1,10 @@
 import type { RunnerRow } from "../../model/dispatch-ops.ts";
 import type { DispatchReads } from "../../model/dispatch-reads.ts";
-import { parseExecutor, factsFromRow, getText } from "../ops/runner-row.ts";
+import { parseExecutor, toRunnerFacts, getText } from "../ops/runner-row.ts";
 import { isAssignedToRunner, statusIn } from "../moves/statuses.ts";
 import { all, first, type Row, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
-import { countThatFits } from "./events.ts";
+import { countFittingRows } from "./events.ts";
 
 const columns = `runners.*, (
     select count(*) from runs
@@ -24,13 +24,13 @@ const selectSizes = `
 export function* readRunner(runner_id: string): Work<RunnerRow | null> {
   const [row] = yield first(selectRunner, toColumn(runner_id));
   if (row === undefined) return null;
-  return runnerFromRow(row, groupNames(yield all(selectNames, toColumn(runner_id))));
+  return toRunnerRow(row, groupNames(yield all(selectNames, toColumn(runner_id))));
 }
 
 export function* readRunners(): Work<RunnerRow[]> {
   const rows = yield all(selectRunners);
   const names = groupNames(yield all(selectAllNames));
-  return rows.map((row) => runnerFromRow(row, names));
+  return rows.map((row) => toRunnerRow(row, names));
 }
 
 /** Returns as many as fit into a page of bytes, and at least one. */
@@ -42,11 +42,11 @@ export function* readRunnerPage(page: Parameters<DispatchReads["runner_page"]>[0
   const owner = page.owner === undefined ? [] : [toColumn(page.owner)];
   const pageClause = `where runner_id > ? ${page.owner === undefined ? "" : "and owner = ?"} order by runner_id limit ?`;
   const measured = yield all(`${selectSizes} ${pageClause}`, after, ...owner, page.limit + 1);
-  const fitting = Math.min(countThatFits(measured), page.limit);
+  const fitting = Math.min(countFittingRows(measured), page.limit);
   const rows = yield all(`select ${columns} from runners ${pageClause}`, after, ...owner, fitting);
   const last = measured[fitting - 1]?.["runner_id"] ?? after;
   const names = groupNames(yield all(selectNamesBetween, after, last));
-  return { items: rows.map((row) => runnerFromRow(row, names)), more: measured.length > fitting };
+  return { items: rows.map((row) => toRunnerRow(row, names)), more: measured.length > fitting };
 }
 
 function groupNames(rows: readonly Row[]): Map<string, string[]> {
@@ -60,8 +60,8 @@ function groupNames(rows: readonly Row[]): Map<string, string[]> {
   return byRunner;
 }
 
-function runnerFromRow(row: Row, names: ReadonlyMap<string, string[]>): RunnerRow {
-  const { executor_type: _, tags, ...facts } = factsFromRow(row);
+function toRunnerRow(row: Row, names: ReadonlyMap<string, string[]>): RunnerRow {
+  const { executor_type: _, tags, ...facts } = toRunnerFacts(row);
   return {
     ...facts,
     tags: [...tags],

@@ -1,11 +1,11 @@
 import type { Run } from "../../model/run.ts";
 import type { Page, RunFilter, RunRow } from "../../model/store.ts";
-import { runFromRow, selectRuns } from "../moves/run-columns.ts";
+import { toRunRow, selectRuns } from "../moves/run-columns.ts";
 import { all, first, type SqlValue, type Work } from "../query.ts";
 import { textOrNull, toColumn } from "../text.ts";
-import { endsWith } from "./ends-with.ts";
-import { countThatFits } from "./events.ts";
-import { uuidTimeBounds } from "./uuid-time.ts";
+import { buildSuffixCondition } from "./suffix-condition.ts";
+import { countFittingRows } from "./events.ts";
+import { toUuidTimeBounds } from "./uuid-time.ts";
 
 const selectRun = `${selectRuns} where run_id = ?`;
 const selectSizes = `
@@ -32,7 +32,7 @@ export function* readRun(run_id: string): Work<Run | null> {
 /** Reads a run without its parameters, prompt and result, which may be megabytes. */
 export function* readRunRow(run_id: string): Work<RunRow | null> {
   const [row] = yield first(selectRun, toColumn(run_id));
-  return row === undefined ? null : runFromRow(row);
+  return row === undefined ? null : toRunRow(row);
 }
 
 export function* readRuns(filter: RunFilter, page: Page): Work<RunRow[]> {
@@ -41,9 +41,9 @@ export function* readRuns(filter: RunFilter, page: Page): Work<RunRow[]> {
   const pageClause = `${where} order by run_id desc limit ?`;
   const limit =
     page.limitBytes === true
-      ? countThatFits(yield all(`${selectSizes} ${pageClause}`, ...values, page.limit))
+      ? countFittingRows(yield all(`${selectSizes} ${pageClause}`, ...values, page.limit))
       : page.limit;
-  return (yield all(`${selectRuns} ${pageClause}`, ...values, limit)).map(runFromRow);
+  return (yield all(`${selectRuns} ${pageClause}`, ...values, limit)).map(toRunRow);
 }
 
 const exactColumns = [
@@ -74,13 +74,13 @@ export function buildRunConditions(
     // An empty list is not valid SQL, and matches nothing.
     if (statuses.length === 0) conditions.push("1 = 0");
     else addCondition(`status in (${statuses.map(() => "?").join(", ")})`, ...statuses);
-    // Repeats the condition of the partial index word for word, otherwise SQLite would not use it.
+    // Repeats the condition of the partial index word for word. Otherwise SQLite would not use it.
     if (!statuses.includes("completed")) conditions.push("status <> 'completed'");
   }
-  if (filter.id_suffix !== undefined) addCondition(endsWith("runs", "run_id"), `%${filter.id_suffix}`);
+  if (filter.id_suffix !== undefined) addCondition(buildSuffixCondition("runs", "run_id"), `%${filter.id_suffix}`);
   if (filter.since !== undefined) addCondition("created_at >= ?", toColumn(filter.since));
   if (filter.until !== undefined) addCondition("created_at < ?", toColumn(filter.until));
-  const { min, max } = uuidTimeBounds(filter.since, filter.until);
+  const { min, max } = toUuidTimeBounds(filter.since, filter.until);
   if (min !== null) addCondition("run_id >= ?", min);
   if (max !== null) addCondition("run_id <= ?", max);
   if (page.before !== undefined) addCondition("run_id < ?", toColumn(page.before));

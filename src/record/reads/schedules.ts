@@ -1,6 +1,6 @@
 import type { ScheduleDefinition, Slot, StoredSchedule } from "../../model/schedule.ts";
 import type { ScheduleReads } from "../../model/schedule-ops.ts";
-import { countThatFits } from "./events.ts";
+import { countFittingRows } from "./events.ts";
 import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
 
@@ -25,7 +25,7 @@ const selectSlots = `
 
 export function* readSchedule(schedule_id: string): Work<StoredSchedule | null> {
   const [row] = yield first(selectOne, toColumn(schedule_id));
-  return row === undefined ? null : scheduleFromRow(row);
+  return row === undefined ? null : toStoredSchedule(row);
 }
 
 export function* readSchedules(
@@ -42,24 +42,24 @@ export function* readSchedules(
   const where = conditions.length === 0 ? "" : `where ${conditions.map(([condition]) => condition).join(" and ")}`;
   const values: SqlValue[] = conditions.map(([, value]) => toColumn(value));
   const pageClause = `${where} order by schedules.schedule_id limit ?`;
-  const fitting = countThatFits(yield all(`${selectSizes} ${pageClause}`, ...values, page.limit));
+  const fitting = countFittingRows(yield all(`${selectSizes} ${pageClause}`, ...values, page.limit));
   const rows = yield all(`${selectWithLast} ${pageClause}`, ...values, fitting);
-  return rows.map(scheduleFromRow);
+  return rows.map(toStoredSchedule);
 }
 
 export function* readSlots(schedule_id: string, page: { before?: string; limit: number }): Work<Slot[]> {
   const rows = yield all(selectSlots, toColumn(schedule_id), page.before ?? null, page.limit);
-  return rows.flatMap((row) => slotFromRow(row) ?? []);
+  return rows.flatMap((row) => toSlot(row) ?? []);
 }
 
 /** Two index lookups, however many schedules there are. */
 export function* readDueSchedules(by: string, limit: number): Work<{ due: StoredSchedule[]; next: string | null }> {
   const rows = yield all(selectDue, by, limit);
   const [next] = rows.length > 0 ? [] : yield first(selectNext, by);
-  return { due: rows.map(scheduleFromRow), next: textOrNull(next?.["due_at"]) };
+  return { due: rows.map(toStoredSchedule), next: textOrNull(next?.["due_at"]) };
 }
 
-export function scheduleFromRow(row: Row): StoredSchedule {
+export function toStoredSchedule(row: Row): StoredSchedule {
   return {
     schedule_id: fromColumn(String(row["schedule_id"])),
     agent_name: fromColumn(String(row["agent_name"])),
@@ -76,11 +76,11 @@ export function scheduleFromRow(row: Row): StoredSchedule {
     session_id: textOrNull(row["session_id"]),
     created_at: String(row["created_at"]),
     updated_at: String(row["updated_at"]),
-    last: slotFromRow(row),
+    last: toSlot(row),
   };
 }
 
-function slotFromRow(row: Row): Slot | null {
+function toSlot(row: Row): Slot | null {
   const slot = textOrNull(row["slot_slot"]);
   if (slot === null) return null;
   return {

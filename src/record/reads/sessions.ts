@@ -1,7 +1,7 @@
 import type { Session, SessionFilter, SessionVersion } from "../../model/session.ts";
 import { all, first, type Row, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
-import { endsWith } from "./ends-with.ts";
+import { buildSuffixCondition } from "./suffix-condition.ts";
 
 const selectSessions = `
   select sessions.*, (select portable from session_states saved where saved.session_id = sessions.session_id) as portable
@@ -15,7 +15,7 @@ const selectVersions = `
 
 export function* readSession(session_id: string): Work<Session | null> {
   const [row] = yield first(selectSession, toColumn(session_id));
-  return row === undefined ? null : sessionFromRow(row);
+  return row === undefined ? null : toSession(row);
 }
 
 /** Adds a condition only if it is set: no index helps with `or ? is null`. */
@@ -26,17 +26,20 @@ export function* readSessions(
   const conditions = [
     ["agent_name = ?", filter.agent_name],
     ["created_by = ?", filter.created_by],
-    [endsWith("sessions", "session_id"), filter.id_suffix === undefined ? undefined : `%${filter.id_suffix}`],
+    [
+      buildSuffixCondition("sessions", "session_id"),
+      filter.id_suffix === undefined ? undefined : `%${filter.id_suffix}`,
+    ],
     ["session_id < ?", before],
   ].filter((pair): pair is [string, string] => pair[1] !== undefined);
   const where = conditions.length === 0 ? "" : `where ${conditions.map(([condition]) => condition).join(" and ")}`;
   const text = `${selectSessions} ${where} order by session_id desc limit ?`;
-  return (yield all(text, ...conditions.map(([, value]) => toColumn(value)), limit)).map(sessionFromRow);
+  return (yield all(text, ...conditions.map(([, value]) => toColumn(value)), limit)).map(toSession);
 }
 
 export function* readForks(session_id: string, limit: number): Work<Session[]> {
   const text = `${selectSessions} where forked_from = ? and forked_from is not null order by session_id limit ?`;
-  return (yield all(text, toColumn(session_id), limit)).map(sessionFromRow);
+  return (yield all(text, toColumn(session_id), limit)).map(toSession);
 }
 
 export function* readVersions(session_id: string): Work<SessionVersion[]> {
@@ -60,7 +63,7 @@ export function* readGoneSessions(session_ids: readonly string[]): Work<string[]
   return gone;
 }
 
-function sessionFromRow(row: Row): Session {
+function toSession(row: Row): Session {
   return {
     session_id: fromColumn(String(row["session_id"])),
     executor_session_id: textOrNull(row["executor_session_id"]),

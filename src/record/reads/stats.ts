@@ -8,7 +8,7 @@ import { statusIn } from "../moves/statuses.ts";
 import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import { readRunners } from "./runners.ts";
-import { parkedReason, pendingReasons } from "./wait-reasons.ts";
+import { toParkedReason, findPendingReasons } from "./wait-reasons.ts";
 
 type Span = Parameters<StatsReads["stats"]>[0];
 
@@ -64,7 +64,7 @@ function* readEnds({ since, until }: Span, owner: string | null): Work<Omit<Stat
     const runs = Number(count);
     runs_finished += runs;
     const point = throughput[Number(bucket) - firstBucket];
-    // Only final states are counted.
+    // Only ended runs are counted.
     if (point !== undefined) point[status as "completed" | "failed" | "cancelled"] += runs;
     if (status === "failed") failures.set(String(reason), (failures.get(String(reason)) ?? 0) + runs);
   }
@@ -111,7 +111,7 @@ interface Group {
 }
 
 const groupColumns = "demand_id, agent_name, blocked_by, parked_why, prefers";
-// Repeats the condition of the partial index, otherwise SQLite would not use it.
+// Repeats the condition of the partial index. Otherwise SQLite would not use it.
 const selectGroups = `
   select ${groupColumns}, sum(own) as own, count(*) as scanned, max(run_id) as last from (
     select run_id, demand_id, agent_name, blocked_by, parked_why, prefer_until is not null as prefers,
@@ -154,13 +154,13 @@ const selectDemand = `
 
 function* findReason({ status, row }: Group, runners: readonly RunnerRow[]): Work<string> {
   if (status === "waiting") return "approval";
-  if (status === "parked") return parkedReason(row["parked_why"]);
+  if (status === "parked") return toParkedReason(row["parked_why"]);
   const { demand_id = null, agent_name = null, blocked_by = null } = row;
   const [demand] = yield first(selectDemand, demand_id, agent_name);
   if (demand === undefined) return "turn"; // Retention removed the demand with its last run.
   const prefer_until = row["prefers"] === 1 ? 0 : null;
   const facts = { ...demand, agent_name, blocked_by, prefer_until, mode: "start", directory: anyDirectory, host: null };
-  return pendingReasons(facts, runners)[0]?.demand ?? "turn";
+  return findPendingReasons(facts, runners)[0]?.demand ?? "turn";
 }
 
 /** A placeholder: only the kind of reason matters here, not the directory. */

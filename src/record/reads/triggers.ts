@@ -1,10 +1,10 @@
 import type { Hook } from "../../model/hook.ts";
 import type { PendingChain, TriggerPage, TriggerReads } from "../../model/trigger-ops.ts";
 import type { Delivery, StoredWebhook } from "../../model/webhook.ts";
-import { hookFromRow, webhookFromRow } from "../ops/webhooks.ts";
+import { toHook, toStoredWebhook } from "../ops/webhooks.ts";
 import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
-import { countThatFits } from "./events.ts";
+import { countFittingRows } from "./events.ts";
 
 const hookSizes = `select octet_length(body) as size from hooks`;
 const selectHook = `select body, secret from hooks where name = ?`;
@@ -28,18 +28,18 @@ const selectChains = `
 
 export function* readHooks(page: TriggerPage): Work<{ items: Hook[]; more: boolean }> {
   const { rows, more } = yield* readPage(hookSizes, `select body from hooks`, "created_by = ?", page);
-  return { items: rows.map(hookFromRow), more };
+  return { items: rows.map(toHook), more };
 }
 
 export function* readHook(name: string): Work<{ hook: Hook; secret: string } | null> {
   const [row] = yield first(selectHook, toColumn(name));
-  return row === undefined ? null : { hook: hookFromRow(row), secret: String(row["secret"]) };
+  return row === undefined ? null : { hook: toHook(row), secret: String(row["secret"]) };
 }
 
 export function* readWebhooks(page: TriggerPage): Work<{ items: StoredWebhook[]; more: boolean }> {
   const ownerCondition = "created_by = ? and everyones = 0";
   const { rows, more } = yield* readPage(webhookSizes, `select * from webhooks`, ownerCondition, page);
-  return { items: rows.map(webhookFromRow), more };
+  return { items: rows.map(toStoredWebhook), more };
 }
 
 /** Measures the rows first, so that no more than a page of bytes is read. */
@@ -52,20 +52,20 @@ function* readPage(
   const values = [toColumn(after), ...(owner === undefined ? [] : [toColumn(owner)])];
   const pageClause = `where name > ? ${owner === undefined ? "" : `and ${ownerCondition}`} order by name limit ?`;
   const measured = yield all(`${sizes} ${pageClause}`, ...values, limit + 1);
-  const fitting = Math.min(countThatFits(measured), limit);
+  const fitting = Math.min(countFittingRows(measured), limit);
   return { rows: yield all(`${select} ${pageClause}`, ...values, fitting), more: measured.length > fitting };
 }
 
 export function* readWebhook(name: string): Work<{ webhook: StoredWebhook; secret: string } | null> {
   const [row] = yield first(selectWebhook, toColumn(name));
-  return row === undefined ? null : { webhook: webhookFromRow(row), secret: String(row["secret"]) };
+  return row === undefined ? null : { webhook: toStoredWebhook(row), secret: String(row["secret"]) };
 }
 
 export function* readDelivery(
   delivery_id: string,
 ): Work<(Delivery & Pick<StoredWebhook, "created_by" | "everyones">) | null> {
   const [row] = yield first(`${selectDeliveries} where delivery_id = ?`, toColumn(delivery_id));
-  return row === undefined ? null : deliveryWithOwner(row);
+  return row === undefined ? null : toDeliveryWithOwner(row);
 }
 
 export function* readDeliveries(
@@ -88,7 +88,7 @@ export function* readDeliveries(
   );
   const page = rows.slice(0, limit);
   return {
-    items: page.map(deliveryFromRow),
+    items: page.map(toDelivery),
     next: rows.length > limit ? String(page.at(-1)?.["delivery_no"]) : null,
   };
 }
@@ -116,12 +116,12 @@ function isTrue(value: unknown): boolean {
   return value === 1 || value === true || value === "t";
 }
 
-function deliveryWithOwner(row: Row): Delivery & Pick<StoredWebhook, "created_by" | "everyones"> {
+function toDeliveryWithOwner(row: Row): Delivery & Pick<StoredWebhook, "created_by" | "everyones"> {
   const owner = { created_by: fromColumn(String(row["created_by"])), everyones: row["everyones"] === 1 };
-  return { ...deliveryFromRow(row), ...owner };
+  return { ...toDelivery(row), ...owner };
 }
 
-function deliveryFromRow(row: Row): Delivery {
+function toDelivery(row: Row): Delivery {
   const text = (name: string): string => fromColumn(String(row[name]));
   const pending = row["status"] === "pending";
   return {

@@ -5,7 +5,7 @@ const slackMs = 24 * 60 * 60 * 1000;
  * A uuidv7 begins with its time, so a time range is a range of ids and needs no extra index. The range is a day wider on
  * either side, so callers also filter by created_at.
  */
-export function uuidTimeBounds(
+export function toUuidTimeBounds(
   since: string | undefined,
   until: string | undefined,
 ): { min: string | null; max: string | null } {

@@ -1,8 +1,8 @@
 import type { RunnerRow, WaitReason } from "../../model/dispatch-ops.ts";
 import type { Demands } from "../../model/run.ts";
 import { statusIn } from "../moves/statuses.ts";
-import { findSessionHost, pinnedSessionMessage, preferMs } from "../ops/place-run.ts";
-import { unmetDemands } from "../matching.ts";
+import { findSessionHost, formatPinnedSessionMessage, preferMs } from "../ops/place-run.ts";
+import { findUnmetDemands } from "../matching.ts";
 import { first, type Row, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
 import { readRunners } from "./runners.ts";
@@ -16,7 +16,7 @@ const selectPending = `
   from runs join demands using (demand_id) where run_id = ?`;
 
 /** The first reason in the response to /why for a parked run. */
-export const parkedReason = (reason: unknown): WaitReason["demand"] =>
+export const toParkedReason = (reason: unknown): WaitReason["demand"] =>
   reason === "approval" || reason === "budget" ? reason : "usage_limit";
 
 /** Returns everything that keeps the run from being claimed. If no runner meets one of its demands, returns only that demand. */
@@ -30,11 +30,11 @@ export function* readWaitReasons(
   if (row["status"] === "parked") return [yield* describeParked(row)];
   if (row["status"] !== "pending") return [];
   const runners = yield* readRunners();
-  return pendingReasons({ ...row, host: yield* findSessionHost(Number(row["run_no"])) }, runners, shortages);
+  return findPendingReasons({ ...row, host: yield* findSessionHost(Number(row["run_no"])) }, runners, shortages);
 }
 
 /** `row` has the columns of selectPending. `host` is the session's host if the run can only continue there. */
-export function pendingReasons(
+export function findPendingReasons(
   row: Row & { host: string | null },
   runners: readonly RunnerRow[],
   shortages: ReadonlyMap<string, string> = new Map(),
@@ -44,7 +44,7 @@ export function pendingReasons(
   const reasons = findRunnerReasons(demands, runners, fromColumn(String(row["agent_name"])), shortages);
   if (row["prefer_until"] !== null) reasons.unshift(describePreference(demands));
   if (row.host !== null && reasons.length > 0)
-    reasons.push({ demand: "session", detail: pinnedSessionMessage(row.host) });
+    reasons.push({ demand: "session", detail: formatPinnedSessionMessage(row.host) });
   if (row["blocked_by"] === "session") {
     const which = row["mode"] === "fork" ? "the session it was forked from" : "its session";
     reasons.push({ demand: "session", detail: `An earlier run of ${which} has not ended.` });
@@ -77,7 +77,7 @@ function* describeParked(row: Row): Work<WaitReason> {
   const until = textOrNull(row["parked_until"]);
   const when = until === null ? "It continues when somebody resumes it." : `It continues at ${until}.`;
   const message = textOrNull(row["waiting_for"]) ?? "It is parked.";
-  return { demand: parkedReason(reason), detail: `${message} ${when}` };
+  return { demand: toParkedReason(reason), detail: `${message} ${when}` };
 }
 
 function* describeOpenQuestion(run_no: number): Work<WaitReason> {
@@ -128,7 +128,7 @@ function findRunnerReasons(
   }
   if (candidates.length === 0) return [{ demand: "agent", detail: "No runner is online." }];
   for (const demand of demandOrder) {
-    const matching = candidates.filter((runner) => !unmetDemands(demands, toFacts(runner)).includes(demand));
+    const matching = candidates.filter((runner) => !findUnmetDemands(demands, toFacts(runner)).includes(demand));
     if (matching.length === 0) return [{ demand, detail: describeUnmet(demand, demands, candidates) }];
     candidates = matching;
   }

@@ -2,7 +2,7 @@ import { splitSearchWords } from "../../model/search-terms.ts";
 import type { SearchMatch } from "../../model/search.ts";
 import { all, first, type Work } from "../query.ts";
 
-/** A text of a run, cut to its first `maxCharacters`. */
+/** Text of a run, truncated to its first `maxCharacters`. */
 export interface SearchableText {
   where: SearchMatch["where"];
   text: string;
@@ -21,7 +21,7 @@ const selectTexts = `
   from runs left join run_bodies on run_bodies.run_no = runs.run_no where runs.run_no = ?1`;
 const selectTool = `select substr(body, 1, ?3) as body from events where run_no = ?1 and seq = ?2`;
 
-/** The texts of a document. `seq` 0 is the run itself. */
+/** Reads the texts of a document. `seq` 0 is the run itself. */
 export function* readTexts(run_no: number, seq: number): Work<SearchableText[]> {
   if (seq > 0) {
     const [row] = yield first(selectTool, run_no, seq, maxCharacters);
@@ -48,7 +48,7 @@ export function toToolText(body: string): SearchableText {
     return { where: "tool_input", text: toPlainText(`${name} ${JSON.stringify(input)}`, true) };
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    // The JSON is cut off, so use everything after "input".
+    // The JSON is truncated, so use everything after "input".
     return { where: "tool_input", text: toPlainText(body.slice(body.indexOf('"input":') + 8), true) };
   }
 }
@@ -74,7 +74,7 @@ function toPlainText(stored: string, isJson: boolean): string {
   return text.includes("\u001b") ? text.replaceAll(terminalCodes, "") : text;
 }
 
-/** Replaces escapes one by one, because the JSON may be cut off anywhere. */
+/** Replaces escapes one by one, because the JSON may be truncated anywhere. */
 function unescapeJson(json: string): string {
   return json.replaceAll(
     /\\(?:u([0-9a-fA-F]{4})|(.))/gs,

@@ -28,7 +28,7 @@ export type IndexResult = "done" | "behind" | "unavailable";
  *
  * The index follows the event feed in commit order. A run is indexed when it starts and again when it ends, and so is each
  * tool input. This way writing a run costs nothing extra, and anything not indexed yet (an older record, a copy, a command
- * without a coordinator) is simply later in the feed. All texts were redacted when they were stored.
+ * without a coordinator) is simply later in the feed. All text was redacted when it was stored.
  */
 export async function indexEvents(
   engine: Engine,

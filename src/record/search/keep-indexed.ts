@@ -6,28 +6,28 @@ const gatherMs = 2000;
 
 /** Indexes new events in the background. Returns a function that stops it and waits for the current batch. */
 export function keepIndexed(store: RecordStore, onError: (error: unknown) => void): () => Promise<void> {
-  const stopping = new AbortController();
+  const controller = new AbortController();
   let timer: NodeJS.Timeout | null = null;
-  let working: Promise<void> = Promise.resolve();
+  let currentWork: Promise<void> = Promise.resolve();
   const schedule = (): void => {
-    if (timer !== null || stopping.signal.aborted) return;
+    if (timer !== null || controller.signal.aborted) return;
     timer = setTimeout(() => {
       timer = null;
-      working = working.then(index);
+      currentWork = currentWork.then(index);
     }, gatherMs).unref();
   };
   const unlisten = store.changes(schedule);
   schedule();
   return async () => {
-    stopping.abort();
+    controller.abort();
     unlisten();
     if (timer !== null) clearTimeout(timer);
-    await working;
+    await currentWork;
   };
 
   async function index(): Promise<void> {
     try {
-      if ((await indexEvents(store.engine, Number.POSITIVE_INFINITY, stopping.signal)) === "unavailable") unlisten();
+      if ((await indexEvents(store.engine, Number.POSITIVE_INFINITY, controller.signal)) === "unavailable") unlisten();
     } catch (error) {
       onError(error);
     }

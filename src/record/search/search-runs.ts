@@ -1,7 +1,7 @@
 import { type SearchTerm, parseSearchTerms } from "../../model/search-terms.ts";
 import type { FoundRun, Page, RunFilter } from "../../model/store.ts";
 import type { Engine } from "../engine.ts";
-import { runFromRow, selectRuns } from "../moves/run-columns.ts";
+import { toRunRow, selectRuns } from "../moves/run-columns.ts";
 import { all, type Row, type Work } from "../query.ts";
 import { buildRunConditions } from "../reads/runs.ts";
 import { readTexts } from "./documents.ts";
@@ -83,5 +83,5 @@ function* addMatch(row: Row, run_no: number, seq: number, terms: readonly Search
     where: seq === 0 ? "prompt" : "tool_input",
     excerpt: "",
   };
-  return { ...runFromRow(row), match: { ...match, seq: seq === 0 ? null : seq } };
+  return { ...toRunRow(row), match: { ...match, seq: seq === 0 ? null : seq } };
 }

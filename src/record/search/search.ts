@@ -15,11 +15,11 @@ export async function search(
   page: Page,
 ): ReturnType<Reads["search"]> {
   const indexed = canIndex ? await indexEvents(engine, maxBatches) : (await indexIsBehind(engine)) ? "behind" : "done";
-  if (indexed === "unavailable") throw searchUnavailable(engine);
+  if (indexed === "unavailable") throw createUnavailableError(engine);
   return { ...(await searchRuns(engine, text, filter, page)), indexing: indexed === "behind" };
 }
 
-function searchUnavailable({ name }: Engine): HostError {
+function createUnavailableError({ name }: Engine): HostError {
   return new HostError({
     code: "DROVER-STA-007",
     field: name,

@@ -17,7 +17,7 @@ export interface SearchStatements {
   /** Removes all documents of a run. */
   remove: string;
   /** Removes the documents of a run's events. */
-  removeOfEvents: string;
+  removeEvents: string;
   /** Documents (`run_no`, `seq`) that contain all terms, of runs before this one, newest first. */
   find(terms: readonly SearchTerm[], before: number, limit: number): Query;
 }

@@ -2,7 +2,10 @@ import { openDatabase, type Statement } from "./driver.ts";
 
 export interface Connection {
   readonly file: string;
-  /** Prepares a statement once per connection and caches it. Filters combine freely, so the cache is limited and drops the oldest statement. */
+  /**
+   * Prepares a statement once per connection and caches it. A query has a different text for each
+   * combination of filters, so the cache is limited. It drops the oldest statement.
+   */
   sql(text: string): Statement;
   exec(text: string): void;
   close(): void;

@@ -31,10 +31,10 @@ export function trackDatabaseFiles(file: string): DatabaseFiles {
     for (const suffix of suffixes) {
       const [original, current] = [statsBySuffix.get(suffix), tryStat(file + suffix)];
       if (original === undefined) remember(suffix, current);
-      else if (current === undefined) return fileLost(file + suffix, "was deleted or moved");
+      else if (current === undefined) return createFileLostError(file + suffix, "was deleted or moved");
       else if (current.ino !== original.ino || current.dev !== original.dev)
-        return fileLost(file + suffix, "was replaced");
-      else if (suffix === "" && current.size < minBytes) return fileLost(file, "was emptied");
+        return createFileLostError(file + suffix, "was replaced");
+      else if (suffix === "" && current.size < minBytes) return createFileLostError(file, "was emptied");
     }
     return null;
   };
@@ -71,7 +71,7 @@ export function isLost(error: unknown): error is HostError {
   return error instanceof HostError && error.code === "DROVER-STA-012";
 }
 
-function fileLost(path: string, what: string): HostError {
+function createFileLostError(path: string, what: string): HostError {
   return new HostError({
     code: "DROVER-STA-012",
     message: `${path} ${what} while Drover had it open. Nothing can be stored any more.`,

@@ -55,10 +55,10 @@ export async function copyDatabase(path: string, to: string): Promise<void> {
  * `exec`. The package and then Node's own module are the fallbacks.
  */
 function loadSqlite(): SqliteModule {
-  const here = typeof __dirname === "string" ? __dirname : import.meta.dirname;
-  const require = createRequire(join(here, "driver.js"));
+  const ownDirectory = typeof __dirname === "string" ? __dirname : import.meta.dirname;
+  const require = createRequire(join(ownDirectory, "driver.js"));
   const errors: unknown[] = [];
-  for (const source of [...prebuilds(here), packageName, "node:sqlite"]) {
+  for (const source of [...listPrebuilds(ownDirectory), packageName, "node:sqlite"]) {
     try {
       // A native module has no types. The contract tests exercise it.
       return require(source) as SqliteModule;
@@ -75,9 +75,9 @@ function loadSqlite(): SqliteModule {
 }
 
 /** Prebuilt libraries, the likelier C library first. A wrong or missing one fails to load and is skipped. */
-function prebuilds(here: string): string[] {
+function listPrebuilds(ownDirectory: string): string[] {
   const musl = process.platform === "linux" && existsSync("/etc/alpine-release");
-  for (let directory = here; ; directory = dirname(directory)) {
+  for (let directory = ownDirectory; ; directory = dirname(directory)) {
     const base = join(directory, "node_modules", packageName, "prebuilds", `${process.platform}-${process.arch}`);
     if (existsSync(base)) {
       const names = musl ? ["musl", "glibc"] : ["glibc", "musl"];

@@ -1,6 +1,6 @@
 import type { Engine } from "../engine.ts";
 import type { Work } from "../query.ts";
-import { rollBack, underWriteLock } from "./write-lock.ts";
+import { rollBack, runUnderWriteLock } from "./write-lock.ts";
 import { runWork, runWorkYielding } from "./run-work.ts";
 import type { Connection } from "./connection.ts";
 import { toHostError } from "./errors.ts";
@@ -24,7 +24,7 @@ export async function openSqliteEngine(file: string, mode: "read" | "write", wai
     read,
     readPage: read,
     snapshot: (work) => readSnapshot(file, waitMs, work),
-    write: (work) => underWriteLock(connection, waitMs, () => runWork(connection, work())),
+    write: (work) => runUnderWriteLock(connection, waitMs, () => runWork(connection, work())),
     close: connection.close,
   };
 }

@@ -15,28 +15,28 @@ const notADatabase = 26;
 
 /** Whether another connection holds the lock, so that a retry may succeed. */
 export function isBusy(error: unknown): boolean {
-  const code = sqliteCode(error);
+  const code = getSqliteCode(error);
   return code === busy || code === locked || code === protocol;
 }
 
 /** Turns errors of SQLite and the file system into HostErrors. Anything else is returned unchanged. */
 export function toHostError(error: unknown, file: string): unknown {
-  const code = sqliteCode(error);
-  if (isSchemaChanged(error)) return damaged(file, error);
+  const code = getSqliteCode(error);
+  if (isSchemaChanged(error)) return createDamagedError(file, error);
   if (code === null) return toFileError(error, file);
-  if (code === full || (isWriteError(code) && diskIsFull(file))) return noSpace(file, error);
-  if (code === readOnly || (code === cannotOpen && isDenied(systemError(error))))
-    return notWritable(dirname(file), error);
+  if (code === full || (isWriteError(code) && diskIsFull(file))) return createNoSpaceError(file, error);
+  if (code === readOnly || (code === cannotOpen && isDenied(getSystemErrno(error))))
+    return createNotWritableError(dirname(file), error);
   switch (code) {
     case corrupt:
     case badFormat:
     case notADatabase:
-      return damaged(file, error);
+      return createDamagedError(file, error);
     case cannotOpen:
     case ioError:
       return new HostError({
         code: "DROVER-STA-006",
-        message: `The database ${file} cannot be opened: ${errorMessage(error)}.`,
+        message: `The database ${file} cannot be opened: ${getErrorMessage(error)}.`,
         field: file,
         next: `Check that ${dirname(file)} exists, is a directory that you own and is on a healthy disk, or choose another with DROVER_STATE_DIR.`,
         cause: error,
@@ -48,11 +48,11 @@ export function toHostError(error: unknown, file: string): unknown {
 
 /** All statements fit the migrated schema, so a missing table or column means that somebody changed it. */
 function isSchemaChanged(error: unknown): boolean {
-  const isSqlite = property(error, "code") === "ERR_SQLITE_ERROR" || property(error, "errcode") === 1;
-  return isSqlite && /^no such (?:table|column|index): |has no column named /.test(errorMessage(error));
+  const isSqlite = getProperty(error, "code") === "ERR_SQLITE_ERROR" || getProperty(error, "errcode") === 1;
+  return isSqlite && /^no such (?:table|column|index): |has no column named /.test(getErrorMessage(error));
 }
 
-export function databaseLocked(file: string, waitedMs: number, cause: unknown): HostError {
+export function createLockedError(file: string, waitedMs: number, cause: unknown): HostError {
   return new HostError({
     code: "DROVER-STA-003",
     message: `The database ${file} was locked by another process for more than ${waitedMs / 1000} s.`,
@@ -62,10 +62,10 @@ export function databaseLocked(file: string, waitedMs: number, cause: unknown): 
   });
 }
 
-export function damaged(file: string, cause: unknown): HostError {
+export function createDamagedError(file: string, cause: unknown): HostError {
   return new HostError({
     code: "DROVER-STA-004",
-    message: `The database ${file} is damaged: ${errorMessage(cause)}.`,
+    message: `The database ${file} is damaged: ${getErrorMessage(cause)}.`,
     field: file,
     next: `Restore it from a backup, or move ${dirname(file)} aside to start with an empty one. Nothing was changed.`,
     cause,
@@ -73,20 +73,20 @@ export function damaged(file: string, cause: unknown): HostError {
 }
 
 function toFileError(error: unknown, file: string): unknown {
-  const code = errnoCode(error);
-  if (code === "ENOSPC" || code === "EDQUOT") return noSpace(file, error);
-  if (code === "EACCES" || code === "EPERM" || code === "EROFS") return notWritable(dirname(file), error);
+  const code = getErrnoCode(error);
+  if (code === "ENOSPC" || code === "EDQUOT") return createNoSpaceError(file, error);
+  if (code === "EACCES" || code === "EPERM" || code === "EROFS") return createNotWritableError(dirname(file), error);
   if (code === null) return error;
   return new HostError({
     code: "DROVER-STA-006",
-    message: `The state directory ${dirname(file)} cannot be used: ${errorMessage(error)}.`,
+    message: `The state directory ${dirname(file)} cannot be used: ${getErrorMessage(error)}.`,
     field: dirname(file),
     next: "Choose another with DROVER_STATE_DIR.",
     cause: error,
   });
 }
 
-function noSpace(file: string, cause: unknown): HostError {
+function createNoSpaceError(file: string, cause: unknown): HostError {
   return new HostError({
     code: "DROVER-STA-002",
     message: `No space left for the database ${file}.`,
@@ -96,10 +96,10 @@ function noSpace(file: string, cause: unknown): HostError {
   });
 }
 
-function notWritable(directory: string, cause: unknown): HostError {
+function createNotWritableError(directory: string, cause: unknown): HostError {
   return new HostError({
     code: "DROVER-STA-001",
-    message: `The state directory ${directory} cannot be written: ${errorMessage(cause)}.`,
+    message: `Drover cannot write to the state directory ${directory}: ${getErrorMessage(cause)}.`,
     field: directory,
     next: "Make it and the files in it writable for this user, or choose another with DROVER_STATE_DIR.",
     cause,
@@ -126,10 +126,12 @@ function isDenied(errno: number): boolean {
 }
 
 /** The primary result code, without the extension in its upper bits. */
-function sqliteCode(error: unknown): number | null {
-  const code = property(error, "errcode");
+function getSqliteCode(error: unknown): number | null {
+  const code = getProperty(error, "errcode");
   if (typeof code === "number") return code & 0xff;
-  return property(error, "code") === "ERR_SQLITE_ERROR" ? (codesByMessage.get(errorMessage(error)) ?? null) : null;
+  return getProperty(error, "code") === "ERR_SQLITE_ERROR"
+    ? (codesByMessage.get(getErrorMessage(error)) ?? null)
+    : null;
 }
 
 /** The result codes of SQLite's messages, because the driver throws errors of reading statements without a code. */
@@ -145,20 +147,20 @@ const codesByMessage = new Map([
   ["file is not a database", notADatabase],
 ]);
 
-function systemError(error: unknown): number {
-  const errno = property(error, "systemErrno");
+function getSystemErrno(error: unknown): number {
+  const errno = getProperty(error, "systemErrno");
   return typeof errno === "number" ? errno : 0;
 }
 
-function errnoCode(error: unknown): string | null {
-  const code = property(error, "code");
-  return typeof code === "string" && property(error, "syscall") !== undefined ? code : null;
+function getErrnoCode(error: unknown): string | null {
+  const code = getProperty(error, "code");
+  return typeof code === "string" && getProperty(error, "syscall") !== undefined ? code : null;
 }
 
-function property(error: unknown, name: string): unknown {
+function getProperty(error: unknown, name: string): unknown {
   return error instanceof Error ? Reflect.get(error, name) : undefined;
 }
 
-function errorMessage(error: unknown): string {
+function getErrorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

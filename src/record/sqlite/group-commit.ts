@@ -7,7 +7,7 @@ import type { CommitWork, GroupCommit } from "../writer.ts";
 import { rollBack } from "./write-lock.ts";
 import { runWork } from "./run-work.ts";
 import type { Connection } from "./connection.ts";
-import { toHostError, isBusy, databaseLocked } from "./errors.ts";
+import { toHostError, isBusy, createLockedError } from "./errors.ts";
 import type { DatabaseFiles } from "./database-files.ts";
 import { randomDelayMs } from "./with-retries.ts";
 
@@ -38,12 +38,12 @@ const maxMicrotaskFlushesPerTick = 2;
  * by I/O arrive one by one within a tick of the event loop, so after several in one tick, the rest are batched until it
  * ends. Batching also lets timers and I/O run while one caller writes continuously.
  */
-export function groupCommit(options: Options): GroupCommit {
+export function createGroupCommit(options: Options): GroupCommit {
   const { connection, waitMs, files } = options;
-  let waiting: Caller[] = [];
+  let waitingCallers: Caller[] = [];
   let idleWaiters: (() => void)[] = [];
-  let scheduled = false;
-  let batching = false;
+  let isScheduled = false;
+  let isBatching = false;
   let microtaskFlushes = 0;
   let commits = 0;
   let checkedAt = -Infinity;
@@ -51,20 +51,20 @@ export function groupCommit(options: Options): GroupCommit {
   return {
     apply(ops) {
       return new Promise((resolve, reject) => {
-        waiting.push({ ops, resolve, reject });
-        if (!scheduled) schedule();
+        waitingCallers.push({ ops, resolve, reject });
+        if (!isScheduled) schedule();
       });
     },
     idle() {
-      return scheduled ? new Promise((resolve) => idleWaiters.push(resolve)) : Promise.resolve();
+      return isScheduled ? new Promise((resolve) => idleWaiters.push(resolve)) : Promise.resolve();
     },
   };
 
   function schedule(): void {
-    scheduled = true;
-    if (batching || microtaskFlushes >= maxMicrotaskFlushesPerTick) {
+    isScheduled = true;
+    if (isBatching || microtaskFlushes >= maxMicrotaskFlushesPerTick) {
       setImmediate(() => {
-        batching = waiting.length > 1;
+        isBatching = waitingCallers.length > 1;
         flush();
       });
       return;
@@ -90,16 +90,16 @@ export function groupCommit(options: Options): GroupCommit {
         setTimeout(() => flush(deadline), randomDelayMs());
         return;
       }
-      rejectAll(takeWaiting(), isBusy(error) ? databaseLocked(connection.file, waitMs, error) : error);
+      rejectAll(takeWaiting(), isBusy(error) ? createLockedError(connection.file, waitMs, error) : error);
       return;
     }
     commit(takeWaiting());
   }
 
   function takeWaiting(): Caller[] {
-    const callers = waiting;
-    waiting = [];
-    scheduled = false;
+    const callers = waitingCallers;
+    waitingCallers = [];
+    isScheduled = false;
     for (const waiter of idleWaiters.splice(0)) waiter();
     return callers;
   }

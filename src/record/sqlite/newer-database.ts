@@ -1,10 +1,10 @@
 import { HostError } from "../../model/errors.ts";
 import { schemaVersion } from "./migrations/version.ts";
 
-export function newerDatabase(file: string, version: number): HostError {
+export function createNewerDatabaseError(file: string, version: number): HostError {
   return new HostError({
     code: "DROVER-STA-005",
-    message: `The database ${file} has schema version ${version}; this Drover supports versions up to ${schemaVersion}.`,
+    message: `The database ${file} has schema version ${version}; this version of Drover supports schema versions up to ${schemaVersion}.`,
     field: file,
     next: "Update Drover on this machine. Nothing was changed.",
   });

@@ -4,7 +4,7 @@ import { HostError } from "../../model/errors.ts";
 import { schemaVersion } from "./migrations/version.ts";
 import { connect, type Connection, type ConnectionMode } from "./connection.ts";
 import { toHostError } from "./errors.ts";
-import { newerDatabase } from "./newer-database.ts";
+import { createNewerDatabaseError } from "./newer-database.ts";
 import { withRetries } from "./with-retries.ts";
 
 /**
@@ -13,15 +13,15 @@ import { withRetries } from "./with-retries.ts";
  */
 const walPages = 250;
 
-/** Opens a database and migrates it to this Drover's schema. Refuses a newer one. */
+/** Opens a database and migrates it to the current schema. Refuses a newer one. */
 export async function openConnection(file: string, mode: "read" | "write", waitMs: number): Promise<Connection> {
-  if (!existsSync(file)) throw missingDatabase(file);
+  if (!existsSync(file)) throw createMissingDatabaseError(file);
   let connection: Connection | null = null;
   try {
-    connection = connect(file, mode === "write" ? "write" : readingMode(file));
+    connection = connect(file, mode === "write" ? "write" : chooseReadingMode(file));
     const opened = connection;
     const version = await withRetries(() => readVersion(opened), file, waitMs);
-    if (version > schemaVersion) throw newerDatabase(file, version);
+    if (version > schemaVersion) throw createNewerDatabaseError(file, version);
     if (version < schemaVersion) {
       connection.close();
       connection = await openMigrated(file, mode, waitMs);
@@ -53,7 +53,7 @@ async function openMigrated(file: string, mode: "read" | "write", waitMs: number
   return openConnection(file, mode, waitMs);
 }
 
-function readingMode(file: string): ConnectionMode {
+function chooseReadingMode(file: string): ConnectionMode {
   if (existsSync(`${file}-wal`)) return "read";
   try {
     accessSync(dirname(file), constants.W_OK);
@@ -64,7 +64,7 @@ function readingMode(file: string): ConnectionMode {
   }
 }
 
-function missingDatabase(file: string): HostError {
+function createMissingDatabaseError(file: string): HostError {
   return new HostError({
     code: "DROVER-STA-006",
     message: `There is no database at ${file}.`,

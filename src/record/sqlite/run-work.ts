@@ -2,7 +2,7 @@ import { monotonicMs } from "../../model/clock.ts";
 import type { Query, Row, Work } from "../query.ts";
 import type { Connection } from "./connection.ts";
 
-/** Runs synchronously: nothing else in this process happens between its statements. */
+/** Runs the work synchronously, so no other code in this process runs between its statements. */
 export function runWork<T>(connection: Connection, work: Work<T>): T {
   let step = work.next();
   while (!step.done) step = work.next(runQuery(connection, step.value));
@@ -12,7 +12,10 @@ export function runWork<T>(connection: Connection, work: Work<T>): T {
 /** How long to block the event loop at a time. */
 const maxBlockMs = 8;
 
-/** For long work over a connection that nobody else uses. */
+/**
+ * Lets other code run between statements. Use it only for a connection that no other code uses, because its statements could
+ * come in between.
+ */
 export async function runWorkYielding<T>(connection: Connection, work: Work<T>): Promise<T> {
   let since = monotonicMs();
   let step = work.next();

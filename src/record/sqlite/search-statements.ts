@@ -5,7 +5,7 @@ import type { SearchStatements } from "../search/statements.ts";
 const seqsPerRun = 8_388_608;
 const rowid = `cast(?1 as integer) * ${seqsPerRun}`;
 
-/** A contentless index stores no copy of the texts. */
+/** A contentless index stores no copy of the text. */
 export const searchStatements: SearchStatements = {
   available: `select 1 as yes from pragma_module_list where name = 'fts5'`,
   exists: `select 1 as yes from sqlite_master where type = 'table' and name = 'run_search'`,
@@ -21,7 +21,7 @@ export const searchStatements: SearchStatements = {
       words.join(" "),
     ),
   remove: `delete from run_search where rowid >= ${rowid} and rowid < ${rowid} + ${seqsPerRun}`,
-  removeOfEvents: `delete from run_search where rowid > ${rowid} and rowid < ${rowid} + ${seqsPerRun}`,
+  removeEvents: `delete from run_search where rowid > ${rowid} and rowid < ${rowid} + ${seqsPerRun}`,
   find: (terms, before, limit) =>
     all(
       `select rowid >> 23 as run_no, rowid & ${seqsPerRun - 1} as seq from run_search

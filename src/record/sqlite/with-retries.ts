@@ -1,5 +1,5 @@
 import { monotonicMs } from "../../model/clock.ts";
-import { isBusy, databaseLocked } from "./errors.ts";
+import { isBusy, createLockedError } from "./errors.ts";
 
 /**
  * Retries while the database is locked. SQLite's own busy_timeout sleeps inside the call, which blocks the whole process and
@@ -12,7 +12,7 @@ export async function withRetries<T>(attempt: () => T, file: string, waitMs: num
       return attempt();
     } catch (error) {
       if (!isBusy(error)) throw error;
-      if (monotonicMs() >= deadline) throw databaseLocked(file, waitMs, error);
+      if (monotonicMs() >= deadline) throw createLockedError(file, waitMs, error);
     }
     await shortDelay();
   }

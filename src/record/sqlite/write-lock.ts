@@ -3,7 +3,7 @@ import { toHostError } from "./errors.ts";
 import { withRetries } from "./with-retries.ts";
 
 /** Runs one transaction under the write lock, for work that is not a store operation. It commits completely or not at all. */
-export async function underWriteLock<T>(connection: Connection, waitMs: number, work: () => T): Promise<T> {
+export async function runUnderWriteLock<T>(connection: Connection, waitMs: number, work: () => T): Promise<T> {
   try {
     return await withRetries(() => transact(connection, work), connection.file, waitMs);
   } catch (error) {

@@ -1,6 +1,6 @@
 import { HostError } from "../../../model/errors.ts";
 import { connect, schema } from "../connection.ts";
-import { toHostError, publicName } from "../errors.ts";
+import { toHostError, getPublicName } from "../errors.ts";
 import { first } from "./0001_first.ts";
 import { agentsByName } from "./0002_agents_by_name.ts";
 import { judgedAt } from "./0003_judged_at.ts";
@@ -36,7 +36,7 @@ const migrations = [
   webhooksByOwner,
 ];
 
-/** The schema version that this Drover writes. */
+/** The schema version that this version of Drover writes. */
 export const schemaVersion = migrations.length;
 
 /** An arbitrary key for the advisory lock that serializes coordinators starting at the same time. */
@@ -48,14 +48,14 @@ export async function migrate(url: string): Promise<void> {
     const connection = await connect(url);
     try {
       const [{ server_encoding: encoding = null } = {}] = await connection.exec("show server_encoding");
-      if (encoding !== "UTF8") throw wrongEncoding(url, String(encoding));
+      if (encoding !== "UTF8") throw createEncodingError(url, String(encoding));
       await connection.exec(`begin; select pg_advisory_xact_lock(${lock})`);
       await connection.exec(
         `create schema if not exists ${schema}; create table if not exists schema_version (version integer not null)`,
       );
       const [row] = await connection.exec("select version from schema_version");
       const version = Number(row?.["version"] ?? 0);
-      if (version > migrations.length) throw newerDatabase(url, version);
+      if (version > migrations.length) throw createNewerDatabaseError(url, version);
       for (const text of migrations.slice(version)) await connection.exec(text);
       await connection.exec(
         `delete from schema_version; insert into schema_version values (${migrations.length}); commit`,
@@ -68,19 +68,19 @@ export async function migrate(url: string): Promise<void> {
   }
 }
 
-function wrongEncoding(url: string, encoding: string): HostError {
+function createEncodingError(url: string, encoding: string): HostError {
   return new HostError({
     code: "DROVER-STA-006",
-    message: `${publicName(url)} uses the encoding ${encoding}, which cannot store every text.`,
+    message: `${getPublicName(url)} uses the encoding ${encoding}, which cannot store every text.`,
     field: "DATABASE_URL",
     next: "Create another one with: create database NAME encoding 'UTF8' template template0. Nothing was changed.",
   });
 }
 
-function newerDatabase(url: string, version: number): HostError {
+function createNewerDatabaseError(url: string, version: number): HostError {
   return new HostError({
     code: "DROVER-STA-005",
-    message: `${publicName(url)} has schema version ${version}; this Drover supports versions up to ${migrations.length}.`,
+    message: `${getPublicName(url)} has schema version ${version}; this version of Drover supports schema versions up to ${migrations.length}.`,
     field: "DATABASE_URL",
     next: "Update Drover on this machine. Nothing was changed.",
   });

@@ -5,9 +5,9 @@ import { schemaVersion } from "./version.ts";
 
 const scratch = scratchStores();
 
-it("refuses a database that a newer Drover has migrated meanwhile, and does not change it", async () => {
+it("refuses a database that a newer version of Drover has migrated meanwhile, and does not change it", async () => {
   const { connection } = await scratch.open(scratch.newDirectory());
-  // Found under the lock, after an older version was seen before.
+  // The newer version is found under the lock, after an older version was read before.
   connection.exec(`pragma user_version = ${schemaVersion + 1}`);
   await expect(migrate(connection, 0)).rejects.toThrow(expect.objectContaining({ code: "DROVER-STA-005" }));
   expect(connection.sql("pragma user_version").get()).toEqual({ user_version: schemaVersion + 1 });

@@ -1,7 +1,7 @@
 import { BugError } from "../../../model/errors.ts";
 import type { Connection } from "../connection.ts";
 import { toHostError } from "../errors.ts";
-import { newerDatabase } from "../newer-database.ts";
+import { createNewerDatabaseError } from "../newer-database.ts";
 import { withRetries } from "../with-retries.ts";
 import { rollBack } from "../write-lock.ts";
 import { first } from "./0001_first.ts";
@@ -53,7 +53,7 @@ export async function migrate(connection: Connection, waitMs: number): Promise<v
   try {
     // Read again under the lock: another process may have migrated it meanwhile, perhaps to a newer version.
     const version = readVersion(connection);
-    if (version > schemaVersion) throw newerDatabase(connection.file, version);
+    if (version > schemaVersion) throw createNewerDatabaseError(connection.file, version);
     for (const text of migrations.slice(version)) connection.exec(text);
     connection.exec(`pragma user_version = ${schemaVersion}`);
     connection.exec("commit");
