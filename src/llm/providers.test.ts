@@ -99,7 +99,7 @@ describeContract("the scripted provider", providerContract, async () => {
 describeContract("the example provider in docs/writing-providers.md", providerContract, async () => {
   const { server, ...scripted } = await startScriptedService();
   cleanups.push(server.stop);
-  const { open } = await documented();
+  const { open } = await compileDocumentedProvider();
   const model = await open({ base_url: `${server.url}/v1` }, { ...host, env: {} });
   return {
     provider: createProvider("example", model, memory(), newId),
@@ -111,7 +111,7 @@ describeContract("the example provider in docs/writing-providers.md", providerCo
 });
 
 /** Compiles the example provider of the page as if it were in this directory. */
-async function documented(): Promise<ProviderDefinition> {
+async function compileDocumentedProvider(): Promise<ProviderDefinition> {
   const page = readFileSync(join(import.meta.dirname, "../../docs/writing-providers.md"), "utf8");
   const contents = /```ts \[src\/llm\/example\.ts\]\n(.*?)```/s.exec(page)?.[1] ?? "";
   const { outputFiles } = await build({
@@ -186,12 +186,12 @@ describe("choosing a provider", () => {
     // The Agent SDK accepts the same key, and comes first if it is installed.
     expect(await chooseProvider({}, { ...host, env: set })).toBe("claude-code");
     const directory = import.meta.dirname;
-    const chosen: string[] = [];
+    const chosenNames: string[] = [];
     for (const without of ["", ...Object.keys(set)]) {
       if (without !== "") Reflect.set(set, without, "");
-      if (without !== "OLLAMA_HOST") chosen.push(await chooseProvider({}, { directory, env: set }));
+      if (without !== "OLLAMA_HOST") chosenNames.push(await chooseProvider({}, { directory, env: set }));
     }
-    expect(chosen).toEqual(["anthropic", "openai", "google", "ollama"]);
+    expect(chosenNames).toEqual(["anthropic", "openai", "google", "ollama"]);
     // Nothing listens on this port any longer.
     await service.stop();
     await expect(chooseProvider({}, { directory, env: { OLLAMA_HOST: service.url } })).rejects.toMatchObject({

@@ -35,12 +35,13 @@ beforeEach(async () => {
   root = join(outside, "work");
   mkdirSync(root);
   const tools = createFileTools(await openWorkspace(root));
-  call = (given) => callTool(tools, given, context);
+  call = (toolCall) => callTool(tools, toolCall, context);
 });
 afterEach(() => rmSync(outside, { recursive: true, force: true }));
 
-const put = (path: string, content: string | Uint8Array): void => writeFileSync(join(root, path), content);
-const content = (path: string): string => readFileSync(join(root, path), "utf8");
+const writeWorkspaceFile = (path: string, readWorkspaceFile: string | Uint8Array): void =>
+  writeFileSync(join(root, path), readWorkspaceFile);
+const readWorkspaceFile = (path: string): string => readFileSync(join(root, path), "utf8");
 
 describe("the tools as a model sees them", () => {
   it("have the names and inputs of the published contract", async () => {
@@ -75,8 +76,8 @@ describe("the tools as a model sees them", () => {
     [{ tool: "file.write", path: "a" }, "invalid_input"],
     [{ tool: "file.patch", path: "a", patches: [] }, "invalid_input"],
     [{ tool: "file.search", pattern: "(" }, "invalid_input"],
-  ])("answer the invalid call %j with %s", async (given, code) => {
-    expect(await call(given)).toMatchObject({ ok: false, error: { code } });
+  ])("answer the invalid call %j with %s", async (toolCall, code) => {
+    expect(await call(toolCall)).toMatchObject({ ok: false, error: { code } });
   });
 
   it("suggest the tool that was meant", async () => {
@@ -88,7 +89,7 @@ describe("the tools as a model sees them", () => {
 
 describe("file.read", () => {
   it("returns the whole text and how many lines it has", async () => {
-    put("a.txt", "one\ntwo\nthrée");
+    writeWorkspaceFile("a.txt", "one\ntwo\nthrée");
     expect(await call({ tool: "file.read", path: "a.txt" })).toEqual({
       ok: true,
       content: "one\ntwo\nthrée",
@@ -99,7 +100,7 @@ describe("file.read", () => {
   });
 
   it("returns the requested lines and where to continue", async () => {
-    put("a.txt", "1\n2\n3\n4\n5\n");
+    writeWorkspaceFile("a.txt", "1\n2\n3\n4\n5\n");
     expect(await call({ tool: "file.read", path: "a.txt", offset: 2, limit: 2 })).toMatchObject({
       content: "2\n3\n",
       lines: 2,
@@ -119,7 +120,7 @@ describe("file.read", () => {
   it("pages through a file that is larger than one answer without losing a character", async () => {
     const line = `${"é".repeat(400)}\n`;
     const text = line.repeat(4000);
-    put("large.txt", text);
+    writeWorkspaceFile("large.txt", text);
     let read = "";
     for (let offset = 1; ;) {
       const answer = await call({ tool: "file.read", path: "large.txt", offset });
@@ -134,7 +135,7 @@ describe("file.read", () => {
   });
 
   it("reads the beginning of a file of 1 GB without reading all of it", async () => {
-    put("huge", "first\n");
+    writeWorkspaceFile("huge", "first\n");
     truncateSync(join(root, "huge"), 1024 ** 3);
     expect(await call({ tool: "file.read", path: "huge", limit: 1 })).toMatchObject({ ok: true, content: "first\n" });
     expect(await call({ tool: "file.read", path: "huge", offset: 2 })).toMatchObject({ error: { code: "binary" } });
@@ -143,8 +144,8 @@ describe("file.read", () => {
   });
 
   it("refuses a path that is not text, not a file or missing", async () => {
-    put("image", Buffer.from([0x89, 0x50, 0xff, 0x00]));
-    put("latin1", Buffer.from("caf\xe9", "latin1"));
+    writeWorkspaceFile("image", Buffer.from([0x89, 0x50, 0xff, 0x00]));
+    writeWorkspaceFile("latin1", Buffer.from("caf\xe9", "latin1"));
     mkdirSync(join(root, "folder"));
     execFileSync("mkfifo", [join(root, "pipe")]);
     const code = async (path: string) => {
@@ -175,7 +176,7 @@ describe("file.write", () => {
       size: 4,
       created: false,
     });
-    expect(content("a/b/c.sh")).toBe("two!");
+    expect(readWorkspaceFile("a/b/c.sh")).toBe("two!");
     expect(statSync(join(root, "a/b/c.sh")).mode & 0o777).toBe(0o755);
     expect(readdirSync(join(root, "a/b"))).toEqual(["c.sh"]);
   });
@@ -198,24 +199,24 @@ describe("file.write", () => {
     linkSync(join(outside, "secret"), join(root, "a"));
     expect(await call({ tool: "file.read", path: "a" })).toMatchObject({ ok: false, error: { code: "not_a_file" } });
     await call({ tool: "file.write", path: "a", content: "mine" });
-    expect(content("a")).toBe("mine");
+    expect(readWorkspaceFile("a")).toBe("mine");
     expect(readFileSync(join(outside, "secret"), "utf8")).toBe("outside");
   });
 });
 
 describe("file.patch", () => {
   it("applies the patches in order, each to the result of the previous one", async () => {
-    put("a.txt", "one\ntwo\nthree\n");
+    writeWorkspaceFile("a.txt", "one\ntwo\nthree\n");
     const patches = [
       { find: "two", replace: "2" },
       { find: "2\nthree", replace: "end" },
     ];
     expect(await call({ tool: "file.patch", path: "a.txt", patches })).toMatchObject({ ok: true, patches: 2 });
-    expect(content("a.txt")).toBe("one\nend\n");
+    expect(readWorkspaceFile("a.txt")).toBe("one\nend\n");
   });
 
   it("changes nothing if one patch does not match, and names the closest lines", async () => {
-    put("a.txt", "function add(a, b) {\n  return a + b;\n}\n");
+    writeWorkspaceFile("a.txt", "function add(a, b) {\n  return a + b;\n}\n");
     const patches = [
       { find: "return a + b", replace: "return b + a" },
       { find: "function add(a,b) {", replace: "" },
@@ -224,11 +225,11 @@ describe("file.patch", () => {
     expect(answer).toMatchObject({ ok: false, error: { code: "no_match" } });
     expect(JSON.stringify(answer)).toContain("1: function add(a, b) {");
     expect(JSON.stringify(answer)).toContain("patches[1]");
-    expect(content("a.txt")).toContain("return a + b");
+    expect(readWorkspaceFile("a.txt")).toContain("return a + b");
   });
 
   it("refuses an ambiguous match, and accepts startLine to choose one", async () => {
-    put("a.txt", "x = 1\nx = 1\nx = 1\n");
+    writeWorkspaceFile("a.txt", "x = 1\nx = 1\nx = 1\n");
     const patch = { find: "x = 1", replace: "x = 2" };
     expect(await call({ tool: "file.patch", path: "a.txt", patches: [patch] })).toMatchObject({
       error: { code: "ambiguous_match", message: expect.stringContaining("lines 1 and 2") },
@@ -236,22 +237,22 @@ describe("file.patch", () => {
     expect(await call({ tool: "file.patch", path: "a.txt", patches: [{ ...patch, startLine: 2 }] })).toMatchObject({
       ok: true,
     });
-    expect(content("a.txt")).toBe("x = 1\nx = 2\nx = 1\n");
+    expect(readWorkspaceFile("a.txt")).toBe("x = 1\nx = 2\nx = 1\n");
     expect(await call({ tool: "file.patch", path: "a.txt", patches: [{ ...patch, startLine: 9 }] })).toMatchObject({
       error: { code: "no_match" },
     });
   });
 
   it("keeps Windows line endings", async () => {
-    put("a.txt", "one\r\ntwo\r\nthree\r\n");
+    writeWorkspaceFile("a.txt", "one\r\ntwo\r\nthree\r\n");
     await call({ tool: "file.patch", path: "a.txt", patches: [{ find: "one\ntwo", replace: "1\n2" }] });
-    expect(content("a.txt")).toBe("1\r\n2\r\nthree\r\n");
+    expect(readWorkspaceFile("a.txt")).toBe("1\r\n2\r\nthree\r\n");
   });
 });
 
 describe("file.delete", () => {
   it("deletes a file or a link, but never a directory", async () => {
-    put("a", "");
+    writeWorkspaceFile("a", "");
     mkdirSync(join(root, "folder"));
     symlinkSync(join(outside, "secret"), join(root, "link"));
     writeFileSync(join(outside, "secret"), "");
@@ -268,7 +269,8 @@ describe("file.list", () => {
   it("lists the direct entries of a directory, or with a pattern the matching files below it", async () => {
     mkdirSync(join(root, "src/deep"), { recursive: true });
     mkdirSync(join(root, "node_modules/x"), { recursive: true });
-    for (const path of ["a.ts", "src/b.ts", "src/deep/c.ts", "src/d.md", "node_modules/x/e.ts"]) put(path, "");
+    for (const path of ["a.ts", "src/b.ts", "src/deep/c.ts", "src/d.md", "node_modules/x/e.ts"])
+      writeWorkspaceFile(path, "");
     expect(await call({ tool: "file.list" })).toEqual({
       ok: true,
       entries: [
@@ -291,14 +293,14 @@ describe("file.list", () => {
 describe("file.search", () => {
   it("finds lines with their context, in file order", async () => {
     mkdirSync(join(root, "src"));
-    put("src/a.ts", "one\nneedle 1\nthree\nNeedle 2\n");
-    put("b.md", "needle\r\n");
+    writeWorkspaceFile("src/a.ts", "one\nneedle 1\nthree\nNeedle 2\n");
+    writeWorkspaceFile("b.md", "needle\r\n");
     expect(await call({ tool: "file.search", pattern: "needle \\d", contextLines: 1 })).toEqual({
       ok: true,
       matches: [{ path: "src/a.ts", line: 2, text: "needle 1", before: ["one"], after: ["three"] }],
     });
-    const found = await call({ tool: "file.search", pattern: "needle", caseSensitive: false, glob: "*.ts" });
-    expect(found).toMatchObject({ matches: [{ line: 2 }, { line: 4 }] });
+    const searchResult = await call({ tool: "file.search", pattern: "needle", caseSensitive: false, glob: "*.ts" });
+    expect(searchResult).toMatchObject({ matches: [{ line: 2 }, { line: 4 }] });
     expect(await call({ tool: "file.search", pattern: "needle", path: "src" })).toMatchObject({
       matches: [{ line: 2 }],
     });
@@ -309,14 +311,14 @@ describe("file.search", () => {
   });
 
   it("stops at maxResults and reports that there are more", async () => {
-    put("a.txt", "x\n".repeat(1000));
+    writeWorkspaceFile("a.txt", "x\n".repeat(1000));
     const answer = await call({ tool: "file.search", pattern: "x", maxResults: 3 });
     expect(answer).toMatchObject({ ok: true, truncated: true });
     expect((answer as { matches?: unknown[] }).matches).toHaveLength(3);
   });
 
   it("treats a pattern that looks like an option as a pattern", async () => {
-    put("a.txt", "--files\n--pre=sh\n");
+    writeWorkspaceFile("a.txt", "--files\n--pre=sh\n");
     expect(await call({ tool: "file.search", pattern: "--pre=sh" })).toMatchObject({ matches: [{ line: 2 }] });
     expect(await call({ tool: "file.search", pattern: "--files", path: "--pre=sh" })).toMatchObject({
       error: { code: "not_found" },
@@ -327,7 +329,7 @@ describe("file.search", () => {
 describe("links", () => {
   it("are followed inside the workspace and refused outside it", async () => {
     mkdirSync(join(root, "real"));
-    put("real/a.txt", "inside");
+    writeWorkspaceFile("real/a.txt", "inside");
     symlinkSync("real", join(root, "there"));
     symlinkSync("../../work/real/a.txt", join(root, "real/round"));
     symlinkSync(join(root, "real/a.txt"), join(root, "absolute"));
@@ -348,6 +350,6 @@ describe("links", () => {
     expect(await read("up/secret")).toBe("outside_workspace");
     expect(await read("real/round")).toBe("outside_workspace");
     await call({ tool: "file.write", path: "there/new", content: "x" });
-    expect(content("real/new")).toBe("x");
+    expect(readWorkspaceFile("real/new")).toBe("x");
   });
 });

@@ -14,9 +14,16 @@ async function open(servers: Record<string, unknown>, startTimeoutMs = 60_000) {
   const opened = await openContext();
   cleanups.push(opened.close);
   const { start, signal, dirs } = opened.context;
-  const used = { start, signal, workingDirectory: dirs.work, version: "0", startTimeoutMs, callTimeoutMs: 60_000 };
-  const found = await openMcpServers(servers, used);
-  return { ...found, alive: opened.alive };
+  const serverOptions = {
+    start,
+    signal,
+    workingDirectory: dirs.work,
+    version: "0",
+    startTimeoutMs,
+    callTimeoutMs: 60_000,
+  };
+  const openedServers = await openMcpServers(servers, serverOptions);
+  return { ...openedServers, alive: opened.alive };
 }
 
 const program = (code: string) => ({ command: process.execPath, args: ["-e", code] });
@@ -38,21 +45,21 @@ it.each([
 });
 
 it("sends the headers to a server over HTTP, and reports one that refuses them or is unreachable", async () => {
-  const sent: unknown[] = [];
-  const refusing = createServer((request, response) => {
-    sent.push(request.headers["x-team"]);
+  const sentHeaders: unknown[] = [];
+  const refusingServer = createServer((request, response) => {
+    sentHeaders.push(request.headers["x-team"]);
     response.writeHead(401).end("no");
   });
-  refusing.listen(0, "127.0.0.1");
-  cleanups.push(() => refusing.close());
-  await once(refusing, "listening");
-  const { port } = refusing.address() as AddressInfo;
+  refusingServer.listen(0, "127.0.0.1");
+  cleanups.push(() => refusingServer.close());
+  await once(refusingServer, "listening");
+  const { port } = refusingServer.address() as AddressInfo;
   const { failures } = await open({
     refusing: { url: `http://127.0.0.1:${port}/mcp`, headers: { "x-team": "a b" } },
     absent: { url: "http://127.0.0.1:1/mcp" },
   });
   expect(failures.map(({ server }) => server)).toEqual(["refusing", "absent"]);
-  expect(sent).toContain("a b");
+  expect(sentHeaders).toContain("a b");
 });
 
 it("answers a call to a server that has exited", async () => {

@@ -17,13 +17,13 @@ function delayedPort(
     arrived.push(name);
     return call();
   };
-  const slow: RunnerPort = {
+  const isSlow: RunnerPort = {
     ...port,
     register: (registration) => delayCall("register", () => port.register(registration)),
     report: (report) => delayCall("report", () => port.report(report)),
     deregister: (request) => delayCall("deregister", () => port.deregister(request)),
   };
-  return { port: slow, arrived };
+  return { port: isSlow, arrived };
 }
 
 const afterMs = (ms: number) => () => new Promise((resolve) => setTimeout(resolve, ms));
@@ -101,19 +101,19 @@ test("deregisters after a while although a report is never answered, and does no
 
 test("does not register again when agents change while the runner shuts down", async () => {
   const coordinator = createMemoryCoordinator();
-  let slow = false;
+  let isSlow = false;
   const { port, arrived } = delayedPort(coordinator, {
-    register: () => (slow ? afterMs(150)() : Promise.resolve()),
+    register: () => (isSlow ? afterMs(150)() : Promise.resolve()),
     deregister: afterMs(20),
   });
   const { open, notices } = await setUp(coordinator, { port });
   const runner = await open();
   await poll(() => arrived).toEqual(["register", "report"]);
-  slow = true;
-  const replacing = runner.replaceAgents([]);
-  const stopping = runner.stop();
-  const late = runner.replaceAgents([]);
-  await Promise.all([replacing, stopping, late]);
+  isSlow = true;
+  const replacement = runner.replaceAgents([]);
+  const stopResult = runner.stop();
+  const lateReplacement = runner.replaceAgents([]);
+  await Promise.all([replacement, stopResult, lateReplacement]);
   expect(arrived.filter((name) => name !== "report")).toEqual(["register", "register", "deregister"]);
   expect([...coordinator.runners.values()]).toMatchObject([{ gone: true }]);
   expect(notices).toEqual([]);
@@ -121,12 +121,12 @@ test("does not register again when agents change while the runner shuts down", a
 
 test("shuts down although a registration never succeeds", async () => {
   const coordinator = createMemoryCoordinator();
-  let stuck = false;
-  const { port, arrived } = delayedPort(coordinator, { register: () => (stuck ? never() : Promise.resolve()) });
+  let isStuck = false;
+  const { port, arrived } = delayedPort(coordinator, { register: () => (isStuck ? never() : Promise.resolve()) });
   const { open } = await setUp(coordinator, { port, times: { shutdownMs: 100 } });
   const runner = await open();
   await poll(() => arrived).toEqual(["register", "report"]);
-  stuck = true;
+  isStuck = true;
   void runner.replaceAgents([]);
   await runner.drain();
   expect(arrived.at(-1)).toBe("deregister");

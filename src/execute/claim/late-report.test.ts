@@ -38,34 +38,34 @@ async function setUp() {
   cleanups.push(fixture.remove);
   const runner = await fixture.open();
   cleanups.push(runner.stop);
-  const empty = () => polls.filter(({ response }) => response?.claims.length === 0);
-  return { ...host, runner, polls, empty, reports };
+  const listEmptyPolls = () => polls.filter(({ response }) => response?.claims.length === 0);
+  return { ...host, runner, polls, listEmptyPolls, reports };
 }
 
 test("polls with the same claim id until it returns runs, then with a new one", async () => {
-  const { polls, empty, submit, run, runner } = await setUp();
-  await poll(() => empty().length).toBeGreaterThan(3);
+  const { polls, listEmptyPolls, submit, run, runner } = await setUp();
+  await poll(() => listEmptyPolls().length).toBeGreaterThan(3);
   const [first] = polls;
   expect(new Set(polls.map(({ claim_id }) => claim_id))).toEqual(new Set([first?.claim_id]));
   const id = await submit();
   await poll(async () => (await run(id)).status).toBe("completed");
   const pollsBefore = polls.length;
-  await poll(() => empty().length).toBeGreaterThan(pollsBefore + 3);
+  await poll(() => listEmptyPolls().length).toBeGreaterThan(pollsBefore + 3);
   expect(new Set(polls.map(({ claim_id }) => claim_id)).size).toBe(2);
   await runner.replaceAgents([]);
   await poll(() => new Set(polls.map(({ claim_id }) => claim_id)).size).toBe(3);
 });
 
 test("a delayed report of an idle runner does not take back a run that it claimed later", async () => {
-  const { polls, empty, reports, submit, run, events, runner, port } = await setUp();
-  await poll(() => empty().length).toBeGreaterThan(2);
+  const { polls, listEmptyPolls, reports, submit, run, events, runner, port } = await setUp();
+  await poll(() => listEmptyPolls().length).toBeGreaterThan(2);
   // The runner registers again and reports that it has no runs.
   await runner.replaceAgents([]);
-  const now = () => polls.at(-1)!;
+  const getLastPoll = () => polls.at(-1)!;
   await poll(
-    () => empty().filter(({ epoch }) => epoch === now().epoch && epoch !== polls[0]!.epoch).length,
+    () => listEmptyPolls().filter(({ epoch }) => epoch === getLastPoll().epoch && epoch !== polls[0]!.epoch).length,
   ).toBeGreaterThan(1);
-  const { claim_id, epoch } = now();
+  const { claim_id, epoch } = getLastPoll();
   await poll(() => reports.filter((report) => report.epoch === epoch).length).toBeGreaterThan(0);
   const pollsBefore = polls.length;
 
@@ -75,9 +75,9 @@ test("a delayed report of an idle runner does not take back a run that it claime
   await poll(() =>
     polls.slice(pollsBefore).some((request) => request.claim_id !== claim_id && request.response !== null),
   ).toBe(true);
-  const late = reports.filter((report) => report.epoch === epoch && report.held.length === 0);
-  expect(late.length).toBeGreaterThan(0);
-  for (const report of late) await port.report(report);
+  const lateReports = reports.filter((report) => report.epoch === epoch && report.held.length === 0);
+  expect(lateReports.length).toBeGreaterThan(0);
+  for (const report of lateReports) await port.report(report);
   expect(await run(id)).toMatchObject({ status: "running", attempt: 1, failures: 0 });
   expect((await events(id)).filter(({ event }) => event.type === "status")).toHaveLength(3);
 });

@@ -100,8 +100,10 @@ test("refuses a number that JavaScript cannot represent exactly: drops the event
 test("decides by the exit code without a result event", async () => {
   const { outcome } = await run('console.error("why it failed"); process.exit(9);');
   expect(outcome).toMatchObject({ status: "failed", reason: "exit_nonzero", exit_code: 9, message: "why it failed" });
-  const long = await run('console.error("first\\n" + "noise\\n".repeat(9999) + "the cause"); process.exit(9);');
-  expect(long.outcome).toMatchObject({ message: expect.stringMatching(/^first\n[^]*\[\.\.\.\][^]*\nthe cause$/) });
+  const longOutput = await run('console.error("first\\n" + "noise\\n".repeat(9999) + "the cause"); process.exit(9);');
+  expect(longOutput.outcome).toMatchObject({
+    message: expect.stringMatching(/^first\n[^]*\[\.\.\.\][^]*\nthe cause$/),
+  });
 });
 
 test("passes answers and input to the program as lines", async () => {
@@ -172,20 +174,20 @@ test("reports a missing program as an outcome", async () => {
 });
 
 const autonomous = { type: "autonomous", command: null } as const;
-const print = (result: object) =>
+const toPrintScript = (result: object) =>
   `console.log(JSON.stringify({ type: "result", status: "completed", reason: null, error: null, exit_code: 0, result_text: null, result_data: null, ...${JSON.stringify(result)} }));`;
 
 test("collects the files of an autonomous agent's program", async () => {
   const withFile = await run(
-    `require("node:fs").writeFileSync("made.txt", "made"); ${print({ result_text: "t" })}`,
+    `require("node:fs").writeFileSync("made.txt", "made"); ${toPrintScript({ result_text: "t" })}`,
     {},
     createInvocation("r1", autonomous),
   );
   expect(withFile).toMatchObject({ outcome: { status: "completed", text: "t" }, kept: ["made.txt"] });
-  const textOnly = await run(print({ result_text: "only said" }), {}, createInvocation("r1", autonomous));
+  const textOnly = await run(toPrintScript({ result_text: "only said" }), {}, createInvocation("r1", autonomous));
   expect(textOnly).toMatchObject({ outcome: { status: "completed" }, kept: ["response.txt"] });
-  const silent = await run(print({}), {}, createInvocation("r1", autonomous));
-  expect(silent).toMatchObject({ outcome: { status: "failed", reason: "no_output" }, kept: [] });
+  const withoutResult = await run(toPrintScript({}), {}, createInvocation("r1", autonomous));
+  expect(withoutResult).toMatchObject({ outcome: { status: "failed", reason: "no_output" }, kept: [] });
   const procedural = await run('require("node:fs").writeFileSync("made.txt", "made");');
   expect(procedural).toMatchObject({ outcome: { status: "completed" }, kept: [] });
 });

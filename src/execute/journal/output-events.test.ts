@@ -101,9 +101,9 @@ test("keeps head and tail of output beyond the limit, and records how much is mi
   for (let offset = 0; offset < total; offset += 7) push("abcdefg");
   end();
   const skipped = events.find((event) => event.skipped)!.skipped!;
-  const kept = events.map((event) => event.text!.length).reduce((sum, length) => sum + length, 0);
-  expect(skipped + kept).toBe(Math.ceil(total / 7) * 7);
-  expect(kept).toBe(1000);
+  const keptBytes = events.map((event) => event.text!.length).reduce((sum, length) => sum + length, 0);
+  expect(skipped + keptBytes).toBe(Math.ceil(total / 7) * 7);
+  expect(keptBytes).toBe(1000);
   expect(text()).toMatch(/^abcdefg.*\n\[\.\.\. \d+ bytes not kept \.\.\.\]\n.*abcdefg$/s);
 });
 

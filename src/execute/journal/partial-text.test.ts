@@ -13,12 +13,12 @@ afterEach(async () => {
 });
 
 function setUp() {
-  const sent: Delta[] = [];
+  const sentDeltas: Delta[] = [];
   const partialText = createPartialText(createRedactor({ variables: { TEST_API_KEY: canary } }), (delta) =>
-    sent.push(delta),
+    sentDeltas.push(delta),
   );
   const pushText = (text: string) => partialText.push({ kind: "assistant", text });
-  return { partialText, pushText, text: () => sent.map(({ text }) => text).join("") };
+  return { partialText, pushText, text: () => sentDeltas.map(({ text }) => text).join("") };
 }
 
 test("redacts partial text before it leaves the runner", async () => {

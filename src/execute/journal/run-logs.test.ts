@@ -18,9 +18,9 @@ it("finds its own logs among those that other runners are creating or have just 
   // This entry is listed, but gone when it is opened.
   symlinkSync(join(directory, "nowhere"), join(directory, "removed.1.jsonl"));
 
-  const found = findRunLogs(logOptions(directory, "own"));
-  expect(found.map(({ journal }) => journal.run_id)).toEqual(["of-own"]);
-  for (const { journal } of found) journal.close();
+  const foundLogs = findRunLogs(logOptions(directory, "own"));
+  expect(foundLogs.map(({ journal }) => journal.run_id)).toEqual(["of-own"]);
+  for (const { journal } of foundLogs) journal.close();
   expect(existsSync(created)).toBe(true);
 });
 
@@ -39,9 +39,9 @@ it("does not ship a kept log again, and removes it when it is old", async () => 
   await createFinishedLog("procedural", false).markShipped();
   createFinishedLog("unshipped", true).close();
   // As if the runner died before it marked the log as shipped.
-  const found = findRunLogs(logs);
-  expect(found.map(({ journal }) => journal.run_id)).toEqual(["unshipped"]);
-  const { journal } = found[0]!;
+  const foundLogs = findRunLogs(logs);
+  expect(foundLogs.map(({ journal }) => journal.run_id)).toEqual(["unshipped"]);
+  const { journal } = foundLogs[0]!;
   journal.close();
 
   for (const name of ["kept", "unshipped"]) utimesSync(join(directory, `${name}.1.jsonl`), 1, 1);

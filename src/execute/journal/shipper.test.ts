@@ -111,13 +111,13 @@ test("reports the start of a run with its end, and does not postpone it for furt
   const { shipper, requests, createJournal } = setUp(acknowledgeAll, 2 ** 30);
   await poll(() => requests.length).toBe(1);
   const short = createJournal("short");
-  let finished = false;
-  shipper.add({ journal: short, onLost: () => undefined, onFinished: () => (finished = true) });
+  let finishedRuns = false;
+  shipper.add({ journal: short, onLost: () => undefined, onFinished: () => (finishedRuns = true) });
   short.append({ type: "status", status: "running" });
   shipper.notifyLater();
   short.finish(completed);
   shipper.flush();
-  await poll(() => finished).toBe(true);
+  await poll(() => finishedRuns).toBe(true);
   expect(requests).toHaveLength(2);
   const long = createJournal("long");
   shipper.add({ journal: long, onLost: () => undefined, onFinished: () => undefined });
@@ -127,11 +127,11 @@ test("reports the start of a run with its end, and does not postpone it for furt
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
   expect(requests[2]!.held).toEqual([["long", 1]]);
-  const sent = requests.length;
+  const requestsBefore = requests.length;
   long.append(output("x"));
   shipper.notifyLater();
   shipper.notify();
-  await poll(() => requests.length).toBeGreaterThan(sent);
+  await poll(() => requests.length).toBeGreaterThan(requestsBefore);
 });
 
 test("sends heartbeats without events that list the runs in progress", async () => {
@@ -142,15 +142,15 @@ test("sends heartbeats without events that list the runs in progress", async () 
 
 test("limits the size of a report, and sends large results one by one", async () => {
   const { shipper, requests, createJournal } = setUp(acknowledgeAll);
-  let finished = 0;
+  let finishedRuns = 0;
   for (const id of ["a", "b", "c"]) {
     const journal = createJournal(id);
     for (let i = 0; i < 10; i++) journal.append(output("x".repeat(150)));
     journal.finish({ ...completed, text: "y".repeat(900) });
-    shipper.add({ journal, onLost: () => undefined, onFinished: () => finished++ });
+    shipper.add({ journal, onLost: () => undefined, onFinished: () => finishedRuns++ });
   }
   shipper.notify();
-  await poll(() => finished).toBe(3);
+  await poll(() => finishedRuns).toBe(3);
   for (const { events, finishes } of requests) {
     expect(JSON.stringify(events).length).toBeLessThan(1500);
     expect(finishes.length).toBeLessThanOrEqual(1);
@@ -204,7 +204,7 @@ test("does not consider the lease expired when a coordinator comes back after a 
 test("drops an event that the coordinator always refuses, and ships everything else", async () => {
   const stored: unknown[] = [];
   const isBad = (value: unknown): boolean => JSON.stringify(value).includes("poison");
-  const finished: string[] = [];
+  const finishedRuns: string[] = [];
   const { shipper, requests, createJournal } = setUp((request) => {
     if (isBad(request.events) || isBad(request.finishes)) throw new PortError("refused", "body.events: not so");
     for (const { run_id, events } of request.events)
@@ -217,8 +217,8 @@ test("drops an event that the coordinator always refuses, and ships everything e
   good.append(output("fine"));
   good.finish(completed);
   for (const journal of [good, bad])
-    shipper.add({ journal, onLost: () => undefined, onFinished: () => finished.push(journal.run_id) });
-  await poll(() => [...finished].sort()).toEqual(["bad", "good"]);
+    shipper.add({ journal, onLost: () => undefined, onFinished: () => finishedRuns.push(journal.run_id) });
+  await poll(() => [...finishedRuns].sort()).toEqual(["bad", "good"]);
   const refused = { type: "error", code: "event_refused" };
   expect(stored.filter((entry) => (entry as unknown[])[0] === "bad")).toMatchObject([
     ["bad", 1, "one"],

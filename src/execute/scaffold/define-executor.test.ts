@@ -18,10 +18,10 @@ async function open() {
   return fixture;
 }
 
-const autonomous = (overrides: Partial<Invocation> = {}, agent: Partial<Agent> = {}): Invocation =>
+const createAutonomousInvocation = (overrides: Partial<Invocation> = {}, agent: Partial<Agent> = {}): Invocation =>
   createInvocation("r1", { type: "autonomous", ...agent }, overrides);
 
-async function run(definition: Partial<ExecutorDefinition>, invocation = autonomous()) {
+async function run(definition: Partial<ExecutorDefinition>, invocation = createAutonomousInvocation()) {
   const { context, events, kept, directory, alive } = await open();
   const executor = defineExecutor({ name: "test", execute: async () => undefined, ...definition });
   const outcome = await executor.run(invocation, context);
@@ -87,7 +87,7 @@ test("ignores files from before the run, from setup and from writeInput", async 
       await writeFile(join(workDir, "result.md"), await readFile(join(workDir, "prompt.md")));
     },
   });
-  expect(await executor.run(autonomous(), context)).toMatchObject({ status: "completed" });
+  expect(await executor.run(createAutonomousInvocation(), context)).toMatchObject({ status: "completed" });
   expect(kept).toEqual(["old.txt", "result.md"]);
 });
 
@@ -99,7 +99,10 @@ test("never overwrites a user's file with an input, and removes inputs from thei
     await writeInput("free.md", "x");
     await writeInput("mine.md", "x");
   };
-  const outcome = await defineExecutor({ name: "test", execute }).run(autonomous({ project_dir: work }), context);
+  const outcome = await defineExecutor({ name: "test", execute }).run(
+    createAutonomousInvocation({ project_dir: work }),
+    context,
+  );
   expect(outcome).toMatchObject({ status: "failed", reason: "refused" });
   expect(await readdir(work)).toEqual(["mine.md"]);
   expect(await readFile(join(work, "mine.md"), "utf8")).toBe("mine");
@@ -126,7 +129,7 @@ test("keeps the first files by path and names the others with a reason", async (
         });
       },
     },
-    autonomous({ executor_config: { max_files: 2, max_file_mb: 2 } }),
+    createAutonomousInvocation({ executor_config: { max_files: 2, max_file_mb: 2 } }),
   );
   expect(kept).toEqual(["f1", "f2"]);
   expect(events).toContainEqual({
@@ -147,7 +150,7 @@ test("keeps the first files by path and names the others with a reason", async (
 test("builds the prompt from the agent's first message, the run's prompt and the parameters", async () => {
   let prompt = "";
   let system: string | null = null;
-  const invocation = autonomous(
+  const invocation = createAutonomousInvocation(
     { prompt: "Look at this.", parameters: { language: "en", deep: true, code: "a\nb" } },
     { first_message: "Hello.", system_prompt: "Be brief." },
   );
@@ -219,7 +222,10 @@ test("finds a program that comes with the executor in runnerDir", async () => {
     name: "test",
     execute: async ({ runCli, runnerDir }) => (await runCli({ command: [join(runnerDir, "bin/parrot"), "hi"] })).stdout,
   });
-  expect(await executor.run(autonomous(), context)).toMatchObject({ status: "completed", text: "hi\n" });
+  expect(await executor.run(createAutonomousInvocation(), context)).toMatchObject({
+    status: "completed",
+    text: "hi\n",
+  });
 });
 
 test("reports a program's own time limit as a timeout of the run", async () => {
@@ -278,13 +284,15 @@ test("stops the program if onLine throws", async () => {
       });
     },
   });
-  expect(await executor.run(autonomous(), context)).toMatchObject({ reason: "provider_invalid_response" });
+  expect(await executor.run(createAutonomousInvocation(), context)).toMatchObject({
+    reason: "provider_invalid_response",
+  });
   expect(await alive()).toBe(0);
 });
 
 test("fails the run with the reason of a RunFailure, and rethrows any other error", async () => {
-  const failing = await run({ execute: () => Promise.reject(new RunFailure("provider_auth", "log in first")) });
-  expect(failing.outcome).toEqual({
+  const failedRun = await run({ execute: () => Promise.reject(new RunFailure("provider_auth", "log in first")) });
+  expect(failedRun.outcome).toEqual({
     status: "failed",
     reason: "provider_auth",
     message: "log in first",
@@ -315,7 +323,7 @@ test("keeps no files of a cancelled run, but keeps those of a run that timed out
         await runCli({ command: sh("echo made > made.txt; sleep 1000 & wait"), onLine: () => undefined });
       },
     });
-    const outcome = executor.run(autonomous(), context);
+    const outcome = executor.run(createAutonomousInvocation(), context);
     await expect.poll(() => readdir(context.dirs.work)).toEqual(["made.txt"]);
     abort(reason);
     expect(await outcome).toMatchObject(

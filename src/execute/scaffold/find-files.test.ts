@@ -24,7 +24,7 @@ afterEach(() => rm(directory, { recursive: true, force: true }));
 const { signal } = new AbortController();
 const find = (since = 0n, maxEntries = 1000) => findFiles({ root, since, inputs: new Set(), maxEntries, signal });
 const paths = async () => (await find()).files.map(({ path }) => path).sort();
-const raw = (name: string | Buffer) => Buffer.concat([Buffer.from(`${root}/`), Buffer.from(name)]);
+const toRawPath = (name: string | Buffer) => Buffer.concat([Buffer.from(`${root}/`), Buffer.from(name)]);
 
 test("finds files that were written or renamed since the mark", async () => {
   for (const name of ["same", "written", "renamed"]) await writeFile(join(root, name), "1");
@@ -76,8 +76,8 @@ const links: [string, () => Promise<unknown>][] = [
     async () => (mkdirSync(join(root, ".git")), writeFileSync(join(root, ".git", "x"), "")),
   ],
 ];
-test.each(links)("ignores %s", async (_title, make) => {
-  await make();
+test.each(links)("ignores %s", async (_title, createEntry) => {
+  await createEntry();
   expect(await paths()).toEqual([]);
 });
 
@@ -156,7 +156,7 @@ const harmless = [
 ];
 
 test(`skips ${harmful.length} harmful names and keeps ${harmless.length} harmless ones unchanged`, async () => {
-  for (const name of [...harmful, ...harmless]) await writeFile(raw(name), "x");
+  for (const name of [...harmful, ...harmless]) await writeFile(toRawPath(name), "x");
   const { files, skipped } = await find();
   expect(harmful.length + harmless.length).toBeGreaterThanOrEqual(100);
   expect(files.map(({ path }) => path).sort()).toEqual([...harmless].sort());
@@ -205,7 +205,7 @@ test("never reads outside the root while links are swapped in and out", async ()
   const aside = mkdtempSync(join(directory, "aside-"));
   symlinkSync(outside, join(aside, "a"));
   symlinkSync(join(outside, "secret.txt"), join(aside, "f"));
-  const swapper = new Worker(swapping, { eval: true, workerData: { root, aside } });
+  const swapper = new Worker(swapScript, { eval: true, workerData: { root, aside } });
   await new Promise((resolve) => swapper.once("message", resolve));
   let read = 0;
   try {
@@ -228,7 +228,7 @@ test("never reads outside the root while links are swapped in and out", async ()
 });
 
 /** Swaps the real files with the links and back, as fast as it can. */
-const swapping = `
+const swapScript = `
   const { renameSync } = require("node:fs");
   const { parentPort, workerData: { root, aside } } = require("node:worker_threads");
   parentPort.postMessage("started");
@@ -247,13 +247,13 @@ test("finds shallow files before deep ones, and installed packages last", async 
     writeFileSync(join(root, "node_modules", `f${index}`), "");
   }
   for (const path of ["top", "a/one", "z/one", "z/deep/two"]) writeFileSync(join(root, path), "");
-  const found = async (count: number) => (await find(0n, count)).files.map(({ path }) => path);
+  const findPaths = async (count: number) => (await find(0n, count)).files.map(({ path }) => path);
   // 4 in the root, then 2 in each of a and z
-  expect((await found(8)).sort()).toEqual(["a/one", "top", "z/one"]);
+  expect((await findPaths(8)).sort()).toEqual(["a/one", "top", "z/one"]);
   // Then their subdirectories.
-  expect((await found(8 + 31)).filter((path) => path.startsWith("node_modules"))).toEqual([]);
-  expect(await found(8 + 31)).toContain("z/deep/two");
-  expect(await found(1000)).toHaveLength(64);
+  expect((await findPaths(8 + 31)).filter((path) => path.startsWith("node_modules"))).toEqual([]);
+  expect(await findPaths(8 + 31)).toContain("z/deep/two");
+  expect(await findPaths(1000)).toHaveLength(64);
 });
 
 test("finds thousands of files, and stops once the signal aborts", async () => {
@@ -263,7 +263,7 @@ test("finds thousands of files, and stops once the signal aborts", async () => {
   }
   expect((await find(0n, 100_000)).files).toHaveLength(5000);
   const stop = new AbortController();
-  const finding = findFiles({ root, since: 0n, inputs: new Set(), maxEntries: 100_000, signal: stop.signal });
+  const search = findFiles({ root, since: 0n, inputs: new Set(), maxEntries: 100_000, signal: stop.signal });
   setImmediate(() => stop.abort());
-  expect((await finding).files.length).toBeLessThan(5000);
+  expect((await search).files.length).toBeLessThan(5000);
 });

@@ -54,22 +54,23 @@ test("saves a state of 20 MiB in redacted parts, and later only the new ones", a
   const { run, waitForEnd, saves, loaded, coordinator } = await setUp();
   const session_id = run("save");
   expect(await waitForEnd(session_id)).toMatchObject({ status: "completed" });
-  const redacted = createRedactor({ variables: { TEST_API_KEY: secret } }).exactBytes(state);
-  expect(Buffer.from(redacted).includes(secret)).toBe(false);
-  const sent = () => saves.splice(0).flatMap(({ files }) => files.flatMap(({ type, path }) => (type ? [path] : [])));
-  const first = sent();
-  expect(first).toHaveLength(Math.ceil(redacted.length / mib));
+  const redactedState = createRedactor({ variables: { TEST_API_KEY: secret } }).exactBytes(state);
+  expect(Buffer.from(redactedState).includes(secret)).toBe(false);
+  const takeSentPaths = () =>
+    saves.splice(0).flatMap(({ files }) => files.flatMap(({ type, path }) => (type ? [path] : [])));
+  const first = takeSentPaths();
+  expect(first).toHaveLength(Math.ceil(redactedState.length / mib));
 
   expect(await waitForEnd(run("grow", { mode: "resume", session_id }))).toMatchObject({ status: "completed" });
-  expect(loaded).toEqual([{ format: "large-1", hash: hashBytes(redacted), bytes: redacted.length }]);
-  expect(sent()).toHaveLength(1);
+  expect(loaded).toEqual([{ format: "large-1", hash: hashBytes(redactedState), bytes: redactedState.length }]);
+  expect(takeSentPaths()).toHaveLength(1);
   expect([...coordinator.states.get(session_id)!.files.keys()]).toHaveLength(first.length);
 
   const fork = run("save", { mode: "fork", session_id: "copy", forked_from: session_id });
   expect(await waitForEnd(fork)).toMatchObject({ status: "completed" });
-  expect(sent()).toHaveLength(first.length);
+  expect(takeSentPaths()).toHaveLength(first.length);
   expect(await waitForEnd(run("look", { mode: "resume", session_id: "copy" }))).toMatchObject({ status: "completed" });
-  expect(loaded.at(-1)).toEqual({ format: "large-1", hash: hashBytes(redacted), bytes: redacted.length });
+  expect(loaded.at(-1)).toEqual({ format: "large-1", hash: hashBytes(redactedState), bytes: redactedState.length });
 });
 
 test("refuses to continue from a state with a missing or damaged part", async () => {

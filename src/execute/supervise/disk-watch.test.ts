@@ -14,7 +14,7 @@ const fillDisk = (directory: string): string =>
   `echo started; cd "${directory}"; while :; do i=$((i+1)); head -c 100000 /dev/zero > f$i; done`;
 const makeFiles = (directory: string): string =>
   `echo started; cd "${directory}"; while :; do i=$((i+1)); : > n$i; sleep 0.001; done`;
-const overLimit = (words: string) => ({
+const limitFailure = (words: string) => ({
   status: "failed",
   reason: "limit_exceeded",
   message: expect.stringMatching(
@@ -25,7 +25,7 @@ const overLimit = (words: string) => ({
 test("stops a run that fills its work directory, and its execution", async () => {
   const { coordinator, directory, submit, waitForEnd } = await setUp();
   const run = submit(fillDisk("."), {}, { limits: { disk_bytes: 2_000_000 } });
-  expect(await waitForEnd(run)).toMatchObject({ ...overLimit("disk space \\(2000000 bytes\\)"), text: "started\n" });
+  expect(await waitForEnd(run)).toMatchObject({ ...limitFailure("disk space \\(2000000 bytes\\)"), text: "started\n" });
   expect(
     coordinator.events(run).flatMap((event) => (event.type === "execution_ended" ? [event.execution] : [])),
   ).toEqual([
@@ -42,7 +42,7 @@ test.each([
 ])("counts files in %s too", async (_, directory) => {
   const { submit, waitForEnd } = await setUp({}, true);
   expect(await waitForEnd(submit(makeFiles(directory), {}, { limits: { files: 50 } }))).toMatchObject(
-    overLimit("files \\(50\\)"),
+    limitFailure("files \\(50\\)"),
   );
 });
 
@@ -56,33 +56,35 @@ test("counts only the growth of a shared directory, without Drover's own files i
     status: "completed",
     text: "63\n",
   });
-  expect(await waitForEnd(submit(makeFiles("."), { project_dir }, agent))).toMatchObject(overLimit("files \\(20\\)"));
+  expect(await waitForEnd(submit(makeFiles("."), { project_dir }, agent))).toMatchObject(
+    limitFailure("files \\(20\\)"),
+  );
   expect(readdirSync(project_dir).length).toBeGreaterThan(80);
 });
 
 test("fails a run that exceeded its limit faster than the watch checks", async () => {
   const { submit, waitForEnd } = await setUp();
   expect(await waitForEnd(submit("exec touch 1 2 3 4", {}, { limits: { files: 3 } }))).toMatchObject(
-    overLimit("files \\(3\\): it used at least 4"),
+    limitFailure("files \\(3\\): it used at least 4"),
   );
 });
 
 test("keeps the text of a run that the final check finds over its limit", async () => {
   const { directory } = await setUp();
-  const own = join(directory, "watched");
-  mkdirSync(own);
-  const watching = await watchDisk({
+  const watchedDirectory = join(directory, "watched");
+  mkdirSync(watchedDirectory);
+  const watchResult = await watchDisk({
     limits: { files: 3 },
-    written: { owned: [own], shared: [] },
+    written: { owned: [watchedDirectory], shared: [] },
     excluded: [],
     signal: new AbortController().signal,
     onExceeded: () => undefined,
   });
   // The watch cannot run between this and applyLimit(), which stops it.
-  for (const name of ["1", "2", "3", "4"]) writeFileSync(join(own, name), "");
+  for (const name of ["1", "2", "3", "4"]) writeFileSync(join(watchedDirectory, name), "");
   const outcome =
-    watching.ok && (await watching.watch.applyLimit({ status: "completed", exit_code: 0, text: "done\n" }));
-  expect(outcome).toMatchObject({ ...overLimit("files \\(3\\): it used at least 4"), text: "done\n" });
+    watchResult.ok && (await watchResult.watch.applyLimit({ status: "completed", exit_code: 0, text: "done\n" }));
+  expect(outcome).toMatchObject({ ...limitFailure("files \\(3\\): it used at least 4"), text: "done\n" });
 });
 
 test("counts the files of earlier runs when a session is resumed", async () => {
@@ -91,7 +93,7 @@ test("counts the files of earlier runs when a session is resumed", async () => {
   expect(await waitForEnd(first)).toMatchObject({ status: "completed" });
   const resume = { mode: "resume", session_id: first, executor_session_id: "x" } as const;
   expect(await waitForEnd(submit("touch 4; echo done", resume, { limits: { files: 3 } }))).toMatchObject(
-    overLimit("files"),
+    limitFailure("files"),
   );
 });
 
@@ -107,7 +109,9 @@ test("watches an executor that writes files itself, without a process", async ()
     },
   });
   const { submit, waitForEnd } = await setUp({ executor });
-  expect(await waitForEnd(submit("write", {}, { limits: { files: 30 } }))).toMatchObject(overLimit("files \\(30\\)"));
+  expect(await waitForEnd(submit("write", {}, { limits: { files: 30 } }))).toMatchObject(
+    limitFailure("files \\(30\\)"),
+  );
 });
 
 test("keeps a person's stop as the reason", async () => {
@@ -149,5 +153,5 @@ test("watches a command that works in the runner's own directory", async () => {
   await open();
   const limits = { disk_bytes: 2_000_000 };
   const run = coordinator.submit({ ...sh("while :; do head -c 100000 /dev/zero >> grows; done"), limits });
-  expect(await waitForOutcome(coordinator, run)).toMatchObject(overLimit("disk space"));
+  expect(await waitForOutcome(coordinator, run)).toMatchObject(limitFailure("disk space"));
 });

@@ -22,7 +22,7 @@ function createExecutor(work: Work, can: Partial<Executor["can"]> = {}): Executo
   };
 }
 
-const parks = { state: true, park: true };
+const parkCapabilities = { state: true, park: true };
 const save = (context: RunContext): Promise<void> => context.session.save("test-1", Buffer.from("{}"));
 const ask = (context: RunContext, request_id = "q1", tool = "shell"): Promise<Answer> =>
   context.ask({ request_id, tool, input: { a: 1 }, effect: "execute" });
@@ -158,8 +158,8 @@ test("does not ask again for a tool that was allowed for the session", async () 
     { decision: "allow" },
     { decision: "allow" },
   ]);
-  const decided = coordinator.events(id).filter(({ type }) => type === "permission_decision");
-  expect(decided).toEqual([
+  const decisions = coordinator.events(id).filter(({ type }) => type === "permission_decision");
+  expect(decisions).toEqual([
     { type: "permission_decision", request_id: "q2", decision: "allow", by: "session" },
     { type: "permission_decision", request_id: "q3", decision: "allow", by: "session" },
   ]);
@@ -219,7 +219,7 @@ test("stops a waiting run at once", async () => {
 });
 
 test("parks a run that waits too long, and continues it with the answer", async () => {
-  const { coordinator, submit, runner } = await start(createAskingExecutor, parks);
+  const { coordinator, submit, runner } = await start(createAskingExecutor, parkCapabilities);
   const id = submit({ park_after_seconds: 0.05 });
   await expectStatus(coordinator, id, "parked");
   expect(coordinator.runs.get(id)!.parked).toEqual({ status: "parked", why: "approval" });
@@ -248,7 +248,7 @@ test("a parked run does not run on_finish, and keeps its session's directories",
     await save(context);
     await ask(context);
     return { status: "parked", why: "approval" };
-  }, parks);
+  }, parkCapabilities);
   const id = submit({ park_after_seconds: 0.05, on_finish: "true" });
   await expectStatus(coordinator, id, "parked");
   expect(coordinator.events(id).filter(({ type }) => type === "execution_started")).toEqual([]);
@@ -259,7 +259,7 @@ test("a parked run does not run on_finish, and keeps its session's directories",
 });
 
 test.each(["drain", "stop"] as const)("%s parks a waiting run at once", async (how) => {
-  const { coordinator, submit, runner } = await start(createAskingExecutor, parks);
+  const { coordinator, submit, runner } = await start(createAskingExecutor, parkCapabilities);
   const id = submit();
   await expectStatus(coordinator, id, "waiting");
   await runner[how]();
@@ -272,7 +272,7 @@ test("stop aborts a run that does not park in time", async () => {
     await ask(context);
     await new Promise((resolve) => context.signal.addEventListener("abort", resolve));
     return { status: "cancelled", by: "shutdown" };
-  }, parks);
+  }, parkCapabilities);
   const id = submit();
   await expectStatus(coordinator, id, "waiting");
   await runner.stop();
@@ -283,17 +283,17 @@ test("an executor that cannot park keeps waiting", async () => {
   const { coordinator, submit, runner } = await start((context) => ask(context));
   const id = submit({ park_after_seconds: 0.01 });
   await expectStatus(coordinator, id, "waiting");
-  const draining = runner.drain();
+  const drainResult = runner.drain();
   coordinator.answer(id, "q1", { decision: "allow" });
   expect(await readAnswer(coordinator, id)).toEqual({ decision: "allow" });
-  await draining;
+  await drainResult;
 });
 
 test.each([
   ["budget", "budget_exceeded", {}],
   ["usage_limit", "provider_rate_limit", {}],
   ["approval", "approval_expired", {}],
-  ["approval", "approval_expired", parks],
+  ["approval", "approval_expired", parkCapabilities],
 ] as const)(
   "a run that parks for %s without being able to, or without a saved state, fails with %s",
   async (why, reason, can) => {
@@ -307,7 +307,7 @@ test("a stop during parking wins", async () => {
     await save(context);
     await ask(context);
     return { status: "parked", why: "approval" };
-  }, parks);
+  }, parkCapabilities);
   const id = submit();
   await expectStatus(coordinator, id, "waiting");
   coordinator.order(id, { stop: "user" });
@@ -325,7 +325,7 @@ test.each([
     if (!context.overBudget.aborted)
       await new Promise((resolve) => context.overBudget.addEventListener("abort", resolve));
     return { status: "parked", why: "budget" };
-  }, parks);
+  }, parkCapabilities);
   const id = submit();
   await expectStatus(coordinator, id, "waiting");
   coordinator.overBudget.add(id);
@@ -370,8 +370,8 @@ test("accepts an answer to a question whose request_id contains a secret, by the
   const { coordinator, submit } = await start((context) => ask(context, `call-${secret}`));
   const id = submit();
   await expectStatus(coordinator, id, "waiting");
-  const asked = questionEvents(coordinator, id).find(({ type }) => type === "permission_request");
-  const request_id = asked?.type === "permission_request" ? asked.request_id : "";
+  const questionEvent = questionEvents(coordinator, id).find(({ type }) => type === "permission_request");
+  const request_id = questionEvent?.type === "permission_request" ? questionEvent.request_id : "";
   expect(request_id).not.toContain(secret);
   coordinator.answer(id, request_id, { decision: "allow" });
   expect(await readAnswer(coordinator, id)).toEqual({ decision: "allow" });

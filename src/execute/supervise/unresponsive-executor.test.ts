@@ -11,7 +11,7 @@ import { start } from "../../process/start.ts";
 import { loadModuleExecutor } from "../executors/module-executor.ts";
 
 const { setUp, cleanups } = prepareRunners();
-const never = (): Promise<never> => new Promise(() => undefined);
+const neverSettle = (): Promise<never> => new Promise(() => undefined);
 const createExecutor = (run: Executor["run"]): Executor => ({
   name: "stubborn",
   can: { resume: false, fork: false, ask: true, input: false },
@@ -25,7 +25,7 @@ const shortGrace: Partial<FixtureOptions> = {
 test("gives up on an executor that never settles at its time limit, and drops its later events", async () => {
   const coordinator = createMemoryCoordinator();
   let context: RunContext | undefined;
-  const executor = createExecutor((_invocation, given) => ((context = given), never()));
+  const executor = createExecutor((_invocation, given) => ((context = given), neverSettle()));
   const { open, notices } = await setUp(coordinator, { executor, slots: 1, ...shortGrace });
   await open();
   const id = coordinator.submit({ timeout_seconds: 0.05 });
@@ -49,26 +49,26 @@ test("gives up on an executor that never settles at its time limit, and drops it
 
 test("a person's stop ends the run of an executor that never settles", async () => {
   const coordinator = createMemoryCoordinator();
-  let started = false;
+  let hasExecutorStarted = false;
   const { open } = await setUp(coordinator, {
-    executor: createExecutor(() => ((started = true), never())),
+    executor: createExecutor(() => ((hasExecutorStarted = true), neverSettle())),
     ...shortGrace,
   });
   await open();
   const id = coordinator.submit({});
-  await poll(() => started).toBe(true);
+  await poll(() => hasExecutorStarted).toBe(true);
   coordinator.order(id, { stop: "user" });
   expect(await waitForOutcome(coordinator, id)).toEqual({ status: "cancelled", by: "user" });
 });
 
 test.each(["stop", "drain"] as const)("a runner's %s finishes although an executor never settles", async (how) => {
   const coordinator = createMemoryCoordinator();
-  let started = false;
-  const executor = createExecutor(() => ((started = true), never()));
+  let hasExecutorStarted = false;
+  const executor = createExecutor(() => ((hasExecutorStarted = true), neverSettle()));
   const { open } = await setUp(coordinator, { executor, times: { drainMs: 50 }, ...shortGrace });
   const runner = await open();
   const id = coordinator.submit({});
-  await poll(() => started).toBe(true);
+  await poll(() => hasExecutorStarted).toBe(true);
   await runner[how]();
   // The run is given back, as after any shutdown.
   expect(coordinator.runs.get(id)).toMatchObject({ status: "pending" });
@@ -145,7 +145,7 @@ test("kills an executor that ignores the stop on a second signal, without a grac
   const hurry = new AbortController();
   const directory = await mkdtemp(join(tmpdir(), "drover-unresponsive-"));
   cleanups.push(() => rm(directory, { recursive: true, force: true }));
-  const patient = {
+  const patientOptions = {
     isolation: "group",
     environment: { mode: "merge" },
     graceMs: 600_000,
@@ -156,13 +156,13 @@ test("kills an executor that ignores the stop on a second signal, without a grac
     `await context.start({ executable: "/bin/sh", arguments: ["-c", "trap '' TERM; sleep 1000 & wait; wait"] });
      for (;;);`,
   );
-  const { open } = await setUp(coordinator, { executor, supervise: { startOptions: patient } });
+  const { open } = await setUp(coordinator, { executor, supervise: { startOptions: patientOptions } });
   const runner = await open();
   const id = coordinator.submit({});
   await poll(() => executionIds(coordinator, id).length).toBe(2);
-  const stopped = runner.stop();
+  const firstStop = runner.stop();
   hurry.abort();
-  await Promise.all([runner.stop(), stopped]);
+  await Promise.all([runner.stop(), firstStop]);
   expect(findOrphans(executionIds(coordinator, id))).toEqual([]);
   expect(coordinator.runs.get(id)).toMatchObject({ status: "pending" });
 });
@@ -190,8 +190,8 @@ test("a module executor that leaks timers and programs, or dies, affects no othe
 test("stops, counts and records programs that an executor leaves running", async () => {
   const coordinator = createMemoryCoordinator();
   const executor = createExecutor(async (_invocation, context) => {
-    for (const ignoring of ["", "trap '' TERM; "])
-      await context.start({ executable: "/bin/sh", arguments: ["-c", `${ignoring}sleep 1000 & wait; wait`] });
+    for (const trapCommand of ["", "trap '' TERM; "])
+      await context.start({ executable: "/bin/sh", arguments: ["-c", `${trapCommand}sleep 1000 & wait; wait`] });
     void context.start({ executable: "sleep", arguments: ["1000"] });
     return { status: "completed", exit_code: null, text: "done" };
   });
@@ -199,19 +199,19 @@ test("stops, counts and records programs that an executor leaves running", async
   const id = coordinator.submit({});
   expect(await waitForOutcome(coordinator, id)).toMatchObject({ status: "completed", text: "done" });
   const events = coordinator.events(id);
-  const started = events.flatMap((event) => (event.type === "execution_started" ? [event.execution] : []));
+  const hasExecutorStarted = events.flatMap((event) => (event.type === "execution_started" ? [event.execution] : []));
   const ended = events.flatMap((event) => (event.type === "execution_ended" ? [event.execution] : []));
-  expect(started).toHaveLength(3);
+  expect(hasExecutorStarted).toHaveLength(3);
   expect(ended.map(({ execution_id }) => execution_id).sort()).toEqual(
-    started.map(({ execution_id }) => execution_id).sort(),
+    hasExecutorStarted.map(({ execution_id }) => execution_id).sort(),
   );
-  expect(ended.every(({ stopped }) => stopped === "shutdown")).toBe(true);
+  expect(ended.every(({ stopped: firstStop }) => firstStop === "shutdown")).toBe(true);
   expect(events).toContainEqual({
     type: "error",
     code: "left_running",
     message: "The executor stubborn returned while 3 programs it had started were still running; Drover stopped them.",
   });
-  expect(findOrphans(started.map(({ execution_id }) => execution_id))).toEqual([]);
+  expect(findOrphans(hasExecutorStarted.map(({ execution_id }) => execution_id))).toEqual([]);
 });
 
 test("stops an on_finish command that does not end when the runner stops", async () => {
@@ -219,8 +219,8 @@ test("stops an on_finish command that does not end when the runner stops", async
   const { open } = await setUp(coordinator, { supervise: { ...shortGrace.supervise, onFinishTimeoutMs: 600_000 } });
   const runner = await open();
   const id = coordinator.submit({ ...sh("true"), on_finish: "sleep 1000" });
-  const started = () => coordinator.events(id).filter(({ type }) => type === "execution_started").length;
-  await poll(started).toBe(2);
+  const hasExecutorStarted = () => coordinator.events(id).filter(({ type }) => type === "execution_started").length;
+  await poll(hasExecutorStarted).toBe(2);
   await runner.stop();
   expect(await waitForOutcome(coordinator, id)).toMatchObject({ status: "completed" });
   expect(coordinator.events(id).filter(({ type }) => type === "execution_ended")).toHaveLength(2);

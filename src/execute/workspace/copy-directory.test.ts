@@ -33,7 +33,7 @@ async function waitUntil(condition: () => boolean): Promise<void> {
 }
 
 test("skips files that vanish during the copy", async () => {
-  const copying = copyDirectory(
+  const copyResult = copyDirectory(
     directory,
     join(directory, "from"),
     join(directory, "to"),
@@ -41,7 +41,7 @@ test("skips files that vanish during the copy", async () => {
   );
   await waitUntil(() => existsSync(join(directory, "to.copy", "in", names[3]!)));
   for (const name of names.slice(100)) rmSync(join(directory, "from", "in", name));
-  expect(await copying).toBe(true);
+  expect(await copyResult).toBe(true);
   expect(readdirSync(join(directory, "to"))).toEqual(["in", "stays"]);
   const copied = readdirSync(join(directory, "to", "in"));
   expect(copied).toEqual(expect.arrayContaining(names.slice(0, 100)));
@@ -51,17 +51,17 @@ test("skips files that vanish during the copy", async () => {
 
 test("stops copying at once and leaves nothing behind", async () => {
   const abort = new AbortController();
-  const copying = copyDirectory(directory, join(directory, "from"), join(directory, "to"), abort.signal);
+  const copyResult = copyDirectory(directory, join(directory, "from"), join(directory, "to"), abort.signal);
   await waitUntil(() => existsSync(join(directory, "to.copy", "in", names[3]!)));
   abort.abort("user");
-  const ended = { copying: true, whole: false };
-  void copying.finally(() => (ended.copying = false));
+  const progress = { copying: true, whole: false };
+  void copyResult.finally(() => (progress.copying = false));
   await waitUntil(() => {
-    ended.whole ||= existsSync(join(directory, "to.copy", "in", names.at(-1)!));
-    return !ended.copying;
+    progress.whole ||= existsSync(join(directory, "to.copy", "in", names.at(-1)!));
+    return !progress.copying;
   });
-  expect(await copying).toBe(false);
-  expect(ended.whole).toBe(false);
+  expect(await copyResult).toBe(false);
+  expect(progress.whole).toBe(false);
   expect(readdirSync(directory)).toEqual(["from"]);
 });
 

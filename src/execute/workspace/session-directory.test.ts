@@ -36,15 +36,15 @@ test("a resume waits until all copies of its session are done", async () => {
 });
 
 test("a stop ends the wait, and other sessions do not wait", async () => {
-  const forked = fork("one");
+  const forkResult = fork("one");
   const stop = new AbortController();
-  const waiting = resume(stop.signal);
+  const resumeResult = resume(stop.signal);
   stop.abort();
-  expect(await waiting).toEqual({ ok: false, reason: null });
+  expect(await resumeResult).toEqual({ ok: false, reason: null });
   const other = openSessionDirectory(
     createInvocation("run", {}, { mode: "start", session_id: "other" }),
     options(new AbortController().signal),
   );
-  expect(await Promise.race([other.then(() => "other"), forked.then(() => "forked")])).toBe("other");
-  await forked;
+  expect(await Promise.race([other.then(() => "other"), forkResult.then(() => "forked")])).toBe("other");
+  await forkResult;
 });

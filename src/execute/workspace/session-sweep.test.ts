@@ -12,20 +12,20 @@ const { cleanups, setUp } = prepareShellRunners();
 test("removes the directories of deleted sessions, except those in use", async () => {
   const { directory, coordinator, submit, waitForEnd, subtypes } = await setUp({ times: { sweepMs: 50 } }, true);
   const listNames = (root: string) => listDirectories(join(directory, root));
-  const kept = submit("mkdir -p ro/in; chmod 500 ro; touch ~/x; echo ok");
-  const deleted = submit("mkdir -p ro/in; chmod 500 ro; touch ~/x; echo ok");
-  await waitForEnd(kept);
-  await waitForEnd(deleted);
-  const running = submit("sleep 1000");
-  await poll(() => subtypes(running)).toContain("environment");
+  const keptRun = submit("mkdir -p ro/in; chmod 500 ro; touch ~/x; echo ok");
+  const deletedRun = submit("mkdir -p ro/in; chmod 500 ro; touch ~/x; echo ok");
+  await waitForEnd(keptRun);
+  await waitForEnd(deletedRun);
+  const activeRun = submit("sleep 1000");
+  await poll(() => subtypes(activeRun)).toContain("environment");
   await markSession(join(directory, "work"), "s9", { store_id: "store" });
   mkdirSync(join(directory, "work", "s9.copy"));
-  coordinator.goneSessions.add(deleted).add(running);
-  await poll(() => listNames("work")).toEqual([kept, running].sort());
-  await poll(() => listNames("homes")).toEqual([kept, running].sort());
-  coordinator.order(running, { stop: "user" });
-  await waitForEnd(running);
-  await poll(() => listNames("work")).toEqual([kept]);
+  coordinator.goneSessions.add(deletedRun).add(activeRun);
+  await poll(() => listNames("work")).toEqual([keptRun, activeRun].sort());
+  await poll(() => listNames("homes")).toEqual([keptRun, activeRun].sort());
+  coordinator.order(activeRun, { stop: "user" });
+  await waitForEnd(activeRun);
+  await poll(() => listNames("work")).toEqual([keptRun]);
 });
 
 test("removes nothing while the coordinator is away", async () => {
@@ -41,8 +41,8 @@ test("removes nothing while the coordinator is away", async () => {
 
 test("does not remove directories that another coordinator or a person made", async () => {
   const { fixture, supervise, runner, directory, submit, waitForEnd } = await setUp({ times: { sweepMs: 20 } }, true);
-  const elsewhere = submit("echo ok");
-  await waitForEnd(elsewhere);
+  const earlierRun = submit("echo ok");
+  await waitForEnd(earlierRun);
   await runner.stop();
 
   const other = createMemoryCoordinator({ storeId: "other" });
@@ -52,7 +52,7 @@ test("does not remove directories that another coordinator or a person made", as
     await markSession(join(directory, root), "own", { store_id: "other" });
     mkdirSync(join(directory, root, "own"));
   }
-  const unrelated = ["0190a0a0-0000-7000-8000-000000000000", elsewhere, "my-notes"].sort();
+  const unrelated = ["0190a0a0-0000-7000-8000-000000000000", earlierRun, "my-notes"].sort();
   const second = await fixture.open({ port: other.port, supervise });
   cleanups.push(second.stop);
   await poll(() => listDirectories(join(directory, "work"))).not.toContain("own");
@@ -68,13 +68,13 @@ test("removes nothing if the response comes from another record than the one tha
   const root = join(fixture.directory, "work");
   await markSession(root, "s1", { store_id: "store" });
   mkdirSync(join(root, "s1"), { recursive: true });
-  const opening = fixture.open({
+  const runnerPromise = fixture.open({
     port: {
       ...port,
       register: async (registration) => ({ ...(await port.register(registration)), store_id: state.storeId }),
       // The record is replaced between request and response, and the runner has registered with the new one.
       async sessions({ session_ids }) {
-        const runner = await opening;
+        const runner = await runnerPromise;
         state.storeId = "other";
         await runner.replaceAgents([]);
         state.answered++;
@@ -82,7 +82,7 @@ test("removes nothing if the response comes from another record than the one tha
       },
     },
   });
-  const runner = await opening;
+  const runner = await runnerPromise;
   cleanups.push(fixture.remove, runner.stop);
   await poll(() => state.answered).toBe(1);
   await runner.stop();

@@ -82,8 +82,8 @@ test("a start does not see files of an earlier attempt", async () => {
   writeFileSync(join(directory, "work", "s1", "left"), "x");
   expect((await waitForEnd(submit("ls; echo done", { session_id: "s1" }))).text).toBe("done\n");
   writeFileSync(join(directory, "work", "s1", "left"), "x");
-  const named = { session_id: "s1", executor_session_id: "x" };
-  expect((await waitForEnd(submit("ls; echo done", named))).text).toBe("done\n");
+  const session = { session_id: "s1", executor_session_id: "x" };
+  expect((await waitForEnd(submit("ls; echo done", session))).text).toBe("done\n");
 });
 
 test("a resume fails with session_not_found if its directory is gone", async () => {
@@ -102,8 +102,10 @@ test("a fork gets a copy of the work directory and HOME, and its parent keeps it
   const parent = submit("echo 1 > note; ln -s note link; mkfifo pipe; echo h > ~/.conf; chmod 500 .");
   await waitForEnd(parent);
   const fork = { mode: "fork", session_id: "s2", forked_from: parent, executor_session_id: "x" } as const;
-  const forked = await waitForEnd(submit("cat link ~/.conf; ls; chmod 700 .; echo 2 > note; echo h2 > ~/.conf", fork));
-  expect(forked.text).toBe("1\nh\nlink\nnote\n");
+  const forkOutcome = await waitForEnd(
+    submit("cat link ~/.conf; ls; chmod 700 .; echo 2 > note; echo h2 > ~/.conf", fork),
+  );
+  expect(forkOutcome.text).toBe("1\nh\nlink\nnote\n");
   expect(readFileSync(join(directory, "work", parent, "note"), "utf8")).toBe("1\n");
   expect(readFileSync(join(directory, "homes", parent, ".conf"), "utf8")).toBe("h\n");
   chmodSync(join(directory, "work", parent), 0o700);
@@ -163,7 +165,7 @@ test("agent.workspace takes precedence over the project directory", async () => 
   expect((await waitForEnd(submit("pwd", {}, { workspace: "in_place" }))).text).toBe(`${directory}\n`);
 });
 
-const waiting = "waiting_for_directory";
+const waitingSubtype = "waiting_for_directory";
 
 test("runs in one directory wait for each other, also through a symlink and above or below it", async () => {
   const { directory, coordinator, submit, waitForEnd, subtypes } = await setUp({ slots: 8 });
@@ -178,7 +180,7 @@ test("runs in one directory wait for each other, also through a symlink and abov
     submit(script + "; echo ok", { project_dir: join(directory, name) }),
   );
   // If they claim at the same moment, the first may have waited too.
-  await poll(() => runs.filter((run_id) => subtypes(run_id).includes(waiting)).length).toBeGreaterThanOrEqual(3);
+  await poll(() => runs.filter((run_id) => subtypes(run_id).includes(waitingSubtype)).length).toBeGreaterThanOrEqual(3);
   writeFileSync(join(directory, "log.go"), "");
   for (const run_id of runs) expect(await waitForEnd(run_id)).toMatchObject({ status: "completed" });
   expect(existsSync(join(directory, "log"))).toBe(false);
@@ -195,8 +197,8 @@ test("runs in sibling directories do not wait, and waiting does not count toward
   const second = submit("echo ok", { project_dir: join(directory, "p") }, { timeout_seconds: 4 });
   expect(await waitForEnd(unrelated)).toMatchObject({ status: "completed" });
   expect(await waitForEnd(second)).toMatchObject({ status: "completed" });
-  expect(subtypes(unrelated)).not.toContain(waiting);
-  expect(subtypes(second)).toContain(waiting);
+  expect(subtypes(unrelated)).not.toContain(waitingSubtype);
+  expect(subtypes(second)).toContain(waitingSubtype);
 });
 
 test("a run does not start in a symlink that replaced its directory while it waited", async () => {
@@ -206,7 +208,7 @@ test("a run does not start in a symlink that replaced its directory while it wai
   const first = submit("while ! [ -e go ]; do sleep 0.02; done; rmdir sub; ln -s /usr sub", { project_dir });
   await poll(() => subtypes(first)).toContain("environment");
   const second = submit("pwd -P", { project_dir: join(project_dir, "sub") });
-  await poll(() => subtypes(second)).toContain(waiting);
+  await poll(() => subtypes(second)).toContain(waitingSubtype);
   writeFileSync(join(project_dir, "go"), "");
   expect(await waitForEnd(second)).toMatchObject({
     status: "failed",
@@ -222,7 +224,7 @@ test("a stop ends the wait for a directory", async () => {
   const first = submit("sleep 1000", { project_dir });
   await poll(() => subtypes(first)).toContain("environment");
   const second = submit("echo never", { project_dir });
-  await poll(() => subtypes(second)).toContain(waiting);
+  await poll(() => subtypes(second)).toContain(waitingSubtype);
   coordinator.order(second, { stop: "user" });
   expect(await waitForEnd(second)).toMatchObject({ status: "cancelled", by: "user" });
   coordinator.order(first, { stop: "user" });

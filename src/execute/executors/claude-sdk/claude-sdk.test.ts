@@ -85,14 +85,14 @@ describe("sessions", () => {
     const file = transcriptPath(first.directory, session_id);
     const storedBytes = readFileSync(file);
 
-    const forked = newSession();
+    const forkSession = newSession();
     const fork = await run("and in a branch?", {
       state: first.state,
-      invocation: { mode: "fork", session_id: forked, forked_from: session_id },
+      invocation: { mode: "fork", session_id: forkSession, forked_from: session_id },
     });
     expect(fork.outcome).toMatchObject({ status: "completed", text: "The same file." });
     expect(conversationText(server.requests.at(-1)!)).toMatch(/write it[^]*hello\.txt is there\.[^]*and in a branch\?/);
-    expect(fork.events).toContainEqual(expect.objectContaining({ subtype: "init", executor_session_id: forked }));
+    expect(fork.events).toContainEqual(expect.objectContaining({ subtype: "init", executor_session_id: forkSession }));
     expect(Buffer.from(first.state!.bytes)).toEqual(original);
     expect(readFileSync(file)).toEqual(storedBytes);
 
@@ -106,7 +106,7 @@ describe("sessions", () => {
 
     const third = await run("what was first?", {
       state: fork.state,
-      invocation: { mode: "resume", session_id: forked },
+      invocation: { mode: "resume", session_id: forkSession },
     });
     expect(third.outcome).toMatchObject({ status: "completed" });
     expect(conversationText(server.requests.at(-1)!)).toContain("and in a branch?");

@@ -34,7 +34,7 @@ const stdio = {
 };
 
 /** A server with one tool that reports where it was called. */
-function serverAt(location: string): McpServer {
+function createServer(location: string): McpServer {
   const server = new McpServer({ name: location, version: "1" });
   const inputSchema = z.object({ word: z.string() });
   server.registerTool("look", { description: "Looks.", inputSchema }, ({ word }) => ({
@@ -45,7 +45,7 @@ function serverAt(location: string): McpServer {
 
 /** Serves MCP over HTTP and requires a header. */
 async function startHttp(): Promise<string> {
-  const handler = createMcpHandler(() => serverAt("over http"));
+  const handler = createMcpHandler(() => createServer("over http"));
   const server = serve({
     port: 0,
     hostname: "127.0.0.1",
@@ -57,18 +57,18 @@ async function startHttp(): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
 }
 
-const results = (events: readonly RunEvent[]): string =>
+const listResults = (events: readonly RunEvent[]): string =>
   JSON.stringify(events.flatMap((event) => (event.type === "tool_result" ? [event.output] : [])));
-const unmatchedPatterns = (events: readonly RunEvent[]): unknown[] =>
+const listUnmatchedPatterns = (events: readonly RunEvent[]): unknown[] =>
   events.flatMap((event) => (event.type === "system" && event.subtype === "unmatched_permission" ? [event.data] : []));
-const serverErrors = (events: readonly RunEvent[]): string[] =>
+const listServerErrors = (events: readonly RunEvent[]): string[] =>
   events.flatMap((event) => (event.type === "error" && event.code === "mcp_server_failed" ? [event.message] : []));
 
 test("calls servers in process, over stdio and over HTTP, and reports those that fail", async () => {
   const result = await (
     await harness
   ).run("call them", {
-    host: { mcpServers: { here: { type: "sdk", name: "here", instance: serverAt("in process") } } },
+    host: { mcpServers: { here: { type: "sdk", name: "here", instance: createServer("in process") } } },
     agent: {
       mcp_servers: {
         here: { type: "sdk" },
@@ -85,13 +85,13 @@ test("calls servers in process, over stdio and over HTTP, and reports those that
     },
   });
   expect(result.outcome).toMatchObject({ status: "completed", text: "I called them." });
-  expect(results(result.events)).toMatch(/sheep in process[^]*looked at sheep[^]*sheep over http/);
-  expect(serverErrors(result.events)).toEqual([
+  expect(listResults(result.events)).toMatch(/sheep in process[^]*looked at sheep[^]*sheep over http/);
+  expect(listServerErrors(result.events)).toEqual([
     expect.stringContaining("The MCP server elsewhere cannot be used: it is an in-process server"),
     expect.stringContaining("The MCP server wrong cannot be used: its configuration is invalid"),
     expect.stringContaining("The MCP server gone cannot be used: "),
   ]);
-  expect(unmatchedPatterns(result.events)).toMatchObject([{ pattern: "mcp__typo__*" }]);
+  expect(listUnmatchedPatterns(result.events)).toMatchObject([{ pattern: "mcp__typo__*" }]);
 });
 
 test("reports servers that hang, send garbage or exit at once, and continues without them", async () => {
@@ -109,7 +109,7 @@ test("reports servers that hang, send garbage or exit at once, and continues wit
     },
   });
   expect(result.outcome).toMatchObject({ status: "completed", text: "I did without." });
-  expect(serverErrors(result.events)).toEqual(
+  expect(listServerErrors(result.events)).toEqual(
     ["hanging", "babbling", "ending"].map((name) => expect.stringContaining(`The MCP server ${name} cannot be used: `)),
   );
 });
@@ -123,8 +123,8 @@ test("denies all tools of a server by a wildcard, and asks about tools that chan
     },
   });
   expect(denied.outcome).toMatchObject({ status: "failed", reason: "permission_denied" });
-  expect(results(denied.events)).not.toContain("changed sheep");
-  expect(unmatchedPatterns(denied.events)).toEqual([]);
+  expect(listResults(denied.events)).not.toContain("changed sheep");
+  expect(listUnmatchedPatterns(denied.events)).toEqual([]);
   const questions: unknown[] = [];
   const ask = (allowed_tools: string[]) =>
     run("change", {
@@ -137,10 +137,10 @@ test("denies all tools of a server by a wildcard, and asks about tools that chan
         },
       },
     });
-  expect(results((await ask([])).events)).toContain("changed sheep");
+  expect(listResults((await ask([])).events)).toContain("changed sheep");
   expect(questions).toEqual([["mcp__notes__change", "execute"]]);
   // The whole server is allowed, so nobody is asked.
-  expect(results((await ask(["mcp__notes"])).events)).toContain("changed sheep");
+  expect(listResults((await ask(["mcp__notes"])).events)).toContain("changed sheep");
   expect(questions).toHaveLength(1);
 });
 

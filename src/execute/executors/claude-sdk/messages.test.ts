@@ -91,20 +91,23 @@ test("treats unknown tools as execute and detects paths outside the work directo
     ),
   ).toEqual(["read", "edit", "execute", "network", "execute", "execute", "execute"]);
   expect(getEffect("mcp__a__b", new Set(["mcp__a__b"]))).toBe("read");
-  const leaves = (input: Record<string, unknown>): boolean => leavesDirectory(input, "/work");
-  expect([{ file_path: "a" }, { path: "/work/b" }, { notebook_path: "..a" }, {}].map(leaves)).toEqual(
+  const leavesWorkDirectory = (input: Record<string, unknown>): boolean => leavesDirectory(input, "/work");
+  expect([{ file_path: "a" }, { path: "/work/b" }, { notebook_path: "..a" }, {}].map(leavesWorkDirectory)).toEqual(
     Array(4).fill(false),
   );
-  expect([{ file_path: "../a" }, { path: "/etc" }, { file_path: "/workshop/x" }].map(leaves)).toEqual(
+  expect([{ file_path: "../a" }, { path: "/etc" }, { file_path: "/workshop/x" }].map(leavesWorkDirectory)).toEqual(
     Array(3).fill(true),
   );
 });
 
 test("shows paths relative to the work directory, so that a question is the same on every runner", () => {
-  const shown = (input: unknown): unknown => withRelativePaths(input, "/work");
-  expect(shown({ file_path: "/work/a/b", content: "/work/c" })).toEqual({ file_path: "a/b", content: "/work/c" });
+  const toShownInput = (input: unknown): unknown => withRelativePaths(input, "/work");
+  expect(toShownInput({ file_path: "/work/a/b", content: "/work/c" })).toEqual({
+    file_path: "a/b",
+    content: "/work/c",
+  });
   for (const input of [{ file_path: "a/b" }, { path: "/etc/x" }, { command: "ls /work/" }, "text", null])
-    expect(shown(input)).toEqual(input);
+    expect(toShownInput(input)).toEqual(input);
 });
 
 test("reports servers that are not connected and wildcards that match nothing", () => {

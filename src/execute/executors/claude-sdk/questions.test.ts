@@ -153,9 +153,9 @@ test("gives the model the person's answer to its question", async () => {
       .messages.flatMap(({ tool_results }) => tool_results)
       .join(),
   ).toContain('"Which?"="B"');
-  const silent = await runAttended("ask me", [{ decision: "allow" }]);
+  const unanswered = await runAttended("ask me", [{ decision: "allow" }]);
   expect(
-    silent.requests
+    unanswered.requests
       .at(-1)!
       .messages.flatMap(({ tool_results }) => tool_results)
       .join(),
@@ -175,10 +175,10 @@ test("asks nobody and changes nothing in plan mode, and leaves rules about a too
   const plan = await runAttended("write it", [], { agent: { permissions: { mode: "plan" } } });
   expect([plan.questions, await plan.read("a.txt")]).toEqual([[], null]);
   expect(plan.outcome).toMatchObject({ status: "failed", reason: "permission_denied" });
-  const named = await runAttended("run it", [], {
+  const listedTool = await runAttended("run it", [], {
     agent: { permissions: { mode: "acceptEdits", allowed_tools: ["Bash(env *)"] } },
   });
-  expect([named.questions, await named.read("ran")]).toEqual([[], ""]);
+  expect([listedTool.questions, await listedTool.read("ran")]).toEqual([[], ""]);
 });
 
 test("asks about a read outside the work directory", async () => {

@@ -13,7 +13,7 @@ import type { ClientHost } from "./definition.ts";
 import { gemini } from "./gemini.ts";
 
 const fixtures = join(import.meta.dirname, "..", "..", "..", "..", "test", "fixtures", "clients");
-const printed = (name: string): string => `cat ${join(fixtures, `claude-${name}.jsonl`)}`;
+const printRecording = (name: string): string => `cat ${join(fixtures, `claude-${name}.jsonl`)}`;
 const session = "9bea4200-91ba-4502-9673-3190517385c0";
 
 const opened: Awaited<ReturnType<typeof openContext>>[] = [];
@@ -76,7 +76,7 @@ test.each(Object.entries({ claude, codex, gemini }))(
 test("completes on a result and reports session, text, tools, partials and usage", async () => {
   const partials: Delta[] = [];
   const usage: Usage[] = [];
-  const { outcome, events } = await run(`cat >/dev/null; ${printed("partial")}`, {
+  const { outcome, events } = await run(`cat >/dev/null; ${printRecording("partial")}`, {
     context: { partial: (delta) => partials.push(delta), usage: (used) => usage.push(used) },
   });
   expect(outcome).toEqual({ status: "completed", exit_code: 0, text: "Done, hello.txt is there." });
@@ -90,7 +90,7 @@ test("completes on a result and reports session, text, tools, partials and usage
 
 test("passes any prompt through stdin and never as an argument", async () => {
   const prompt = "--help\n$(id) `id` \0 '\" 🐑\n".repeat(20_000);
-  const { outcome, read } = await run(`cat > prompt.txt; printf '%s\\n' "$@" > argv.txt; ${printed("text")}`, {
+  const { outcome, read } = await run(`cat > prompt.txt; printf '%s\\n' "$@" > argv.txt; ${printRecording("text")}`, {
     invocation: { prompt },
   });
   expect(outcome.status).toBe("completed");
@@ -100,16 +100,16 @@ test("passes any prompt through stdin and never as an argument", async () => {
 
 test.each([
   ["exit 0", "provider_invalid_response", "exited with 0 but reported no result"],
-  [`${printed("interrupted")}; exit 0`, "provider_invalid_response", "reported no result"],
+  [`${printRecording("interrupted")}; exit 0`, "provider_invalid_response", "reported no result"],
   ["echo 'no such option' >&2; exit 3", "exit_nonzero", "no such option"],
   ["exit 4", "exit_nonzero", "exited with 4"],
   ["kill -KILL $$", "signalled", "SIGKILL"],
   ["exit 143", "signalled", "SIGTERM"],
-  [`${printed("error-401")}; exit 1`, "provider_auth", "Invalid API key"],
-  [`${printed("error-429")}; exit 1`, "provider_rate_limit", "429"],
-  [`${printed("refused-connection")}; exit 1`, "provider_network", "refused"],
-  [`${printed("max-turns")}; exit 1`, "max_turns", "max_turns"],
-  [printed("denied"), "permission_denied", "Write"],
+  [`${printRecording("error-401")}; exit 1`, "provider_auth", "Invalid API key"],
+  [`${printRecording("error-429")}; exit 1`, "provider_rate_limit", "429"],
+  [`${printRecording("refused-connection")}; exit 1`, "provider_network", "refused"],
+  [`${printRecording("max-turns")}; exit 1`, "max_turns", "max_turns"],
+  [printRecording("denied"), "permission_denied", "Write"],
 ])("fails `%s` with %s", async (script, reason, message) => {
   const { outcome } = await run(`cat >/dev/null; ${script}`);
   expect(outcome).toMatchObject({ status: "failed", reason, message: expect.stringContaining(message) as string });
@@ -140,7 +140,7 @@ test("keeps a short excerpt of unknown lines and continues", async () => {
     "echo '[1,2]'",
     "echo null",
   ];
-  const { outcome, events } = await run(`${unknownLines.join("\n")}\n${printed("text")}`);
+  const { outcome, events } = await run(`${unknownLines.join("\n")}\n${printRecording("text")}`);
   expect(outcome).toMatchObject({ status: "completed", text: "Hello there, world of clients." });
   expect(events).toContainEqual({ type: "output", stream: "stdout", text: "plain words\n" });
   expect(events).toContainEqual(expect.objectContaining({ subtype: "client_message" }));
@@ -161,47 +161,49 @@ test("says how to install a missing client", async () => {
 });
 
 test("continues a session by its id and refuses anything that is not one", async () => {
-  const argv = `cat >/dev/null; printf '%s\\n' "$@" > argv.txt; ${printed("text")}`;
+  const argv = `cat >/dev/null; printf '%s\\n' "$@" > argv.txt; ${printRecording("text")}`;
   const resumed = await run(argv, { invocation: { mode: "resume", executor_session_id: session } });
   expect(resumed.read("argv.txt").split("\n")).toContain(`--resume=${session}`);
-  const forked = await run(argv, { invocation: { mode: "fork", executor_session_id: session } });
-  expect(forked.read("argv.txt").split("\n")).toEqual(
-    expect.arrayContaining([`--resume=${session}`, "--fork-session"]),
-  );
+  const fork = await run(argv, { invocation: { mode: "fork", executor_session_id: session } });
+  expect(fork.read("argv.txt").split("\n")).toEqual(expect.arrayContaining([`--resume=${session}`, "--fork-session"]));
   for (const id of [null, "--help", "", "latest", `${session}\n`]) {
     const { outcome } = await run(argv, { invocation: { mode: "resume", executor_session_id: id } });
     expect(outcome).toMatchObject({ status: "failed", reason: "session_not_found" });
   }
-  const gone = await run(`${printed("unknown-session")}; exit 1`, {
+  const unknownSession = await run(`${printRecording("unknown-session")}; exit 1`, {
     invocation: { mode: "resume", executor_session_id: session },
   });
-  expect(gone.outcome).toMatchObject({ reason: "session_not_found" });
+  expect(unknownSession.outcome).toMatchObject({ reason: "session_not_found" });
 });
 
 test("refuses a run without a prompt before it starts anything", async () => {
-  const { outcome } = await run(printed("text"), { invocation: { prompt: " \n" } });
+  const { outcome } = await run(printRecording("text"), { invocation: { prompt: " \n" } });
   expect(outcome).toMatchObject({ reason: "refused", message: expect.stringContaining("prompt") as string });
 });
 
 test("records full auto, and refuses it as root without isolation unless the operator allows it", async () => {
   const agent: Partial<Agent> = { permissions: { mode: "bypassPermissions" } };
-  const script = `cat >/dev/null; echo "[$IS_SANDBOX]" > sandbox.txt; ${printed("text")}`;
-  const bare: Partial<ClientHost> = { isolation: () => Promise.resolve("group") };
-  expect((await run(script, { agent, host: bare })).outcome).toMatchObject({
+  const script = `cat >/dev/null; echo "[$IS_SANDBOX]" > sandbox.txt; ${printRecording("text")}`;
+  const hostWithoutIsolation: Partial<ClientHost> = { isolation: () => Promise.resolve("group") };
+  expect((await run(script, { agent, host: hostWithoutIsolation })).outcome).toMatchObject({
     status: "failed",
     reason: "refused",
     message: expect.stringContaining("allow_full_auto") as string,
   });
-  const fine = [
+  const allowedRuns = [
     await run(script, { agent }),
-    await run(script, { agent, host: bare, invocation: { executor_config: { allow_full_auto: true } } }),
+    await run(script, {
+      agent,
+      host: hostWithoutIsolation,
+      invocation: { executor_config: { allow_full_auto: true } },
+    }),
   ];
-  for (const { outcome, events, read } of fine) {
+  for (const { outcome, events, read } of allowedRuns) {
     expect(outcome.status).toBe("completed");
     expect(events).toContainEqual(expect.objectContaining({ type: "system", subtype: "full_auto" }));
     expect(read("sandbox.txt")).toBe("[1]\n");
   }
-  const user = await run(script, { agent, host: { ...bare, isRoot: false } });
+  const user = await run(script, { agent, host: { ...hostWithoutIsolation, isRoot: false } });
   expect(user.read("sandbox.txt")).toBe("[]\n");
   const edits = await run(script);
   expect(edits.read("sandbox.txt")).toBe("[]\n");

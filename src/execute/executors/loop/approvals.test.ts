@@ -14,10 +14,10 @@ afterEach(async () => {
   for (const clean of cleanups.splice(0).toReversed()) await clean();
 });
 
-let ids = 0;
+let idCount = 0;
 const executor = createModelExecutor({
   env: { ANTHROPIC_API_KEY: "key" },
-  newId: () => `conversation-${++ids}`,
+  newId: () => `conversation-${++idCount}`,
   version: "0",
   checkInput: async (_schema, value) =>
     typeof (value as { command: unknown }).command === "string" ? [] : [{ path: "command", message: "not a string" }],
@@ -37,9 +37,9 @@ async function open(
   const opened = await openContext();
   cleanups.push(server.stop, opened.close);
   const questions: Question[] = [];
-  let saves = 0;
+  let saveCount = 0;
   const logPath = join(opened.directory, "work", "log");
-  const log = (): string[] => (existsSync(logPath) ? readFileSync(logPath, "utf8").trim().split("\n") : []);
+  const readLog = (): string[] => (existsSync(logPath) ? readFileSync(logPath, "utf8").trim().split("\n") : []);
 
   async function attempt(
     answer: Answer | ((question: Question) => Answer | Promise<Answer>),
@@ -47,7 +47,7 @@ async function open(
     diesAtSave: { at: number; stored: boolean } = { at: Infinity, stored: true },
     context: Partial<RunContext> = {},
   ) {
-    saves = 0;
+    saveCount = 0;
     const { session } = opened.context;
     const invocation = createInvocation(
       "r1",
@@ -66,9 +66,9 @@ async function open(
           session: {
             load: session.load,
             async save(...given) {
-              saves += 1;
-              if (saves < diesAtSave.at || diesAtSave.stored) await session.save(...given);
-              if (saves >= diesAtSave.at) throw new Killed();
+              saveCount += 1;
+              if (saveCount < diesAtSave.at || diesAtSave.stored) await session.save(...given);
+              if (saveCount >= diesAtSave.at) throw new Killed();
             },
           },
           ...context,
@@ -79,18 +79,28 @@ async function open(
         throw error;
       });
   }
-  const outputs = () =>
+  const listOutputs = () =>
     opened.events.flatMap((event) => (event.type === "tool_result" ? [JSON.stringify(event.output)] : []));
-  const users = () =>
+  const listUserMessages = () =>
     server.requests.map(({ messages }) =>
       messages.flatMap(({ role, text }) => (role === "user" && text ? [text] : [])),
     );
   /** The session's state as text. */
-  const saved = (): string => Buffer.from(opened.saved.state?.bytes ?? []).toString();
-  return { attempt, questions, log, saved, outputs, users, server, events: opened.events, saves: () => saves };
+  const readSavedState = (): string => Buffer.from(opened.saved.state?.bytes ?? []).toString();
+  return {
+    attempt,
+    questions,
+    readLog,
+    readSavedState,
+    listOutputs,
+    listUserMessages,
+    server,
+    events: opened.events,
+    getSaveCount: () => saveCount,
+  };
 }
 
-const once: Extract<Script, (...args: never) => unknown> = ({ messages }) =>
+const callToolsOnce: Extract<Script, (...args: never) => unknown> = ({ messages }) =>
   messages.some(({ role }) => role === "assistant") ? { text: "Done." } : { tools: [append("one"), append("two")] };
 const scriptWithTwoCalls: Turn[] = [{ tools: [append("one"), append("two")] }, { text: "Done." }];
 
@@ -98,21 +108,21 @@ it.each([true, false])(
   "asks again after its runner died at any save (stored: %s), and runs nothing without approval or twice",
   async (stored) => {
     for (let index = 1; ; index += 1) {
-      const { attempt, questions, log, outputs, saves } = await open(scriptWithTwoCalls);
+      const { attempt, questions, readLog, listOutputs, getSaveCount } = await open(scriptWithTwoCalls);
       /** Checks that a tool has not run before it is approved. */
       const approve = ({ input }: Question): Answer => {
         const word = (input as { command: string }).command.includes("one") ? "one" : "two";
-        expect(log()).not.toContain(word);
+        expect(readLog()).not.toContain(word);
         return { decision: "allow" };
       };
       const first = await attempt(approve, {}, { at: index, stored });
-      const wasKilled = saves() >= index;
+      const wasKilled = getSaveCount() >= index;
       const outcome = first === "killed" ? await attempt(approve) : first;
       expect(outcome).toMatchObject({ status: "completed", text: "Done." });
-      const unknown = outputs().filter((output) => output.includes("effect_unknown"));
+      const unknown = listOutputs().filter((output) => output.includes("effect_unknown"));
       expect(unknown.length).toBeLessThanOrEqual(1);
-      expect(log().length + unknown.length).toBeGreaterThanOrEqual(2);
-      expect(new Set(log()).size).toBe(log().length);
+      expect(readLog().length + unknown.length).toBeGreaterThanOrEqual(2);
+      expect(new Set(readLog()).size).toBe(readLog().length);
       expect(new Set(questions.map(({ request_id }) => request_id)).size).toBeLessThanOrEqual(2);
       if (!wasKilled) return;
     }
@@ -120,15 +130,15 @@ it.each([true, false])(
 );
 
 it("parks before the second call and continues with the person's edit, without repeating the first call", async () => {
-  const { attempt, questions, log, outputs, events, server } = await open(scriptWithTwoCalls);
+  const { attempt, questions, readLog, listOutputs, events, server } = await open(scriptWithTwoCalls);
   const parked = await attempt(({ input }) =>
     JSON.stringify(input).includes("one") ? { decision: "allow" } : { decision: "park" },
   );
   expect(parked).toMatchObject({ status: "parked", why: "approval", message: expect.stringContaining("command.run") });
-  expect(log()).toEqual(["one"]);
+  expect(readLog()).toEqual(["one"]);
   const edited = { command: "echo other >> log" };
   expect(await attempt({ decision: "allow", input: edited })).toMatchObject({ status: "completed" });
-  expect(log()).toEqual(["one", "other"]);
+  expect(readLog()).toEqual(["one", "other"]);
   expect(questions.map(({ request_id }) => request_id)).toEqual([
     questions[0]!.request_id,
     questions[1]!.request_id,
@@ -140,21 +150,21 @@ it("parks before the second call and continues with the person's edit, without r
     subtype: "input_edited",
     data: { tool_use_id: questions[1]!.request_id, name: "command.run", input: edited },
   });
-  expect(outputs()[1]).toContain('"input_changed_by_a_person":{"command":"echo other >> log"}');
+  expect(listOutputs()[1]).toContain('"input_changed_by_a_person":{"command":"echo other >> log"}');
   expect(server.requests).toHaveLength(2);
 });
 
 it("does not call a tool whose edited input does not match its schema", async () => {
-  const { attempt, log, outputs } = await open([{ tool: append("one") }, { text: "Done." }]);
+  const { attempt, readLog, listOutputs } = await open([{ tool: append("one") }, { text: "Done." }]);
   expect(await attempt({ decision: "allow", input: { command: 1 } })).toMatchObject({ status: "completed" });
-  expect(log()).toEqual([]);
-  expect(outputs()).toEqual([
+  expect(readLog()).toEqual([]);
+  expect(listOutputs()).toEqual([
     expect.stringMatching(/permission_denied.*which no longer matches the schema \(command: not a string\)/),
   ]);
 });
 
 it("does not make a call in the next run that nobody allowed in the previous one", async () => {
-  const { attempt, log, outputs } = await open(once);
+  const { attempt, readLog, listOutputs } = await open(callToolsOnce);
   expect(await attempt({ decision: "stop", message: "enough" })).toMatchObject({
     status: "failed",
     reason: "permission_denied",
@@ -162,29 +172,32 @@ it("does not make a call in the next run that nobody allowed in the previous one
   });
   const next = { run_id: "r2", mode: "resume", continues: false, prompt: "and now?" } as const;
   expect(await attempt({ decision: "allow" }, next)).toMatchObject({ status: "completed" });
-  expect(log()).toEqual([]);
-  expect(outputs()).toEqual([expect.stringContaining("cancelled"), expect.stringContaining("cancelled")]);
+  expect(readLog()).toEqual([]);
+  expect(listOutputs()).toEqual([expect.stringContaining("cancelled"), expect.stringContaining("cancelled")]);
 });
 
 it("saves nothing before a call that needs no person's answer", async () => {
   const unattended = await open([{ tool: append("one") }, { text: "Done." }]);
   await unattended.attempt({ decision: "deny", message: "no" }, { attended: false });
   // init, two answers, one result.
-  expect(unattended.saves()).toBe(4);
+  expect(unattended.getSaveCount()).toBe(4);
   const granted = await open([{ tool: append("one") }, { text: "Done." }]);
   await granted.attempt({ decision: "allow" }, { granted_tools: ["command.run"] });
-  expect(granted.saves()).toBe(4);
+  expect(granted.getSaveCount()).toBe(4);
   const remembered = await open([{ tools: [append("one"), append("two")] }, { text: "Done." }]);
   await remembered.attempt({ decision: "allow", remember: "session" });
   // Plus: the first call waits, and the first call is approved.
-  expect(remembered.saves()).toBe(7);
+  expect(remembered.getSaveCount()).toBe(7);
 });
 
 it("spends its budget once more only after it is resumed", async () => {
-  const lists = (n: number): Turn => ({ tool: call("file_list", { pattern: `*.${n}` }) });
-  const { attempt, server } = await open([lists(1), lists(2), lists(3), lists(4), { text: "Done." }], {
-    budget: { turns: 2 },
-  });
+  const createListTurn = (n: number): Turn => ({ tool: call("file_list", { pattern: `*.${n}` }) });
+  const { attempt, server } = await open(
+    [createListTurn(1), createListTurn(2), createListTurn(3), createListTurn(4), { text: "Done." }],
+    {
+      budget: { turns: 2 },
+    },
+  );
   expect(await attempt({ decision: "deny" })).toMatchObject({ status: "parked", why: "budget" });
   expect(server.requests).toHaveLength(2);
   expect(await attempt({ decision: "deny" })).toMatchObject({ status: "parked", why: "budget" });
@@ -213,7 +226,7 @@ function createSender() {
 
 it("sends messages with the next request, after the results, and continues for one that follows its last answer", async () => {
   const { say: send, input } = createSender();
-  const { attempt, users, server, saved } = await open(({ messages }) => {
+  const { attempt, listUserMessages, server, readSavedState } = await open(({ messages }) => {
     const answers = messages.filter(({ role }) => role === "assistant").length;
     if (answers === 0) return { tool: append("one") };
     if (answers === 1) {
@@ -225,11 +238,11 @@ it("sends messages with the next request, after the results, and continues for o
   const ask = async (): Promise<Answer> => {
     send("be quick");
     send("and careful");
-    await expect.poll(saved).toContain("and careful");
+    await expect.poll(readSavedState).toContain("and careful");
     return { decision: "allow" };
   };
   expect(await attempt(ask, {}, undefined, { input })).toMatchObject({ status: "completed", text: "Done again." });
-  expect(users()).toEqual([
+  expect(listUserMessages()).toEqual([
     ["do it"],
     ["do it", "be quick\n\nand careful"],
     ["do it", "be quick\n\nand careful", "one more thing"],
@@ -240,11 +253,11 @@ it("sends messages with the next request, after the results, and continues for o
 
 it("keeps undelivered messages when it parks and when its runner dies", async () => {
   const { say: send, input } = createSender();
-  const { attempt, users, saved } = await open(once);
+  const { attempt, listUserMessages, readSavedState } = await open(callToolsOnce);
   const parked = await attempt(
     async () => {
       send("be careful");
-      await expect.poll(saved).toContain("be careful");
+      await expect.poll(readSavedState).toContain("be careful");
       return { decision: "park" };
     },
     {},
@@ -253,5 +266,5 @@ it("keeps undelivered messages when it parks and when its runner dies", async ()
   );
   expect(parked).toMatchObject({ status: "parked" });
   expect(await attempt({ decision: "allow" })).toMatchObject({ status: "completed" });
-  expect(users()).toEqual([["do it"], ["do it", "be careful"]]);
+  expect(listUserMessages()).toEqual([["do it"], ["do it", "be careful"]]);
 });

@@ -11,10 +11,10 @@ afterEach(async () => {
   for (const clean of cleanups.splice(0).toReversed()) await clean();
 });
 
-let ids = 0;
+let idCount = 0;
 const executor = createModelExecutor({
   env: { ANTHROPIC_API_KEY: "key" },
-  newId: () => `conversation-${++ids}`,
+  newId: () => `conversation-${++idCount}`,
   version: "0",
   checkInput: async () => [],
 });
@@ -29,17 +29,17 @@ const turns = [
 class Killed extends Error {}
 
 /** Runs one run in one work directory. The runner dies at the given save of the first attempt, before or after it is stored. */
-async function attempts(server: ModelServer, dies: { at: number; stored: boolean }) {
+async function runAttempts(server: ModelServer, death: { at: number; stored: boolean }) {
   const opened = await openContext();
   cleanups.push(opened.close);
   const { session } = opened.context;
   let saves = 0;
   const failingSession: typeof session = {
     load: session.load,
-    async save(...given) {
+    async save(...args) {
       saves += 1;
-      if (saves < dies.at || dies.stored) await session.save(...given);
-      if (saves >= dies.at) throw new Killed();
+      if (saves < death.at || death.stored) await session.save(...args);
+      if (saves >= death.at) throw new Killed();
     },
   };
   const invocation = createInvocation(
@@ -66,7 +66,7 @@ it.each([true, false])(
     cleanups.push(server.stop);
     for (let index = 1; ; index += 1) {
       const before = server.requests.length;
-      const { outcome, saves, outputs, log } = await attempts(server, { at: index, stored });
+      const { outcome, saves, outputs, log } = await runAttempts(server, { at: index, stored });
       expect(outcome).toMatchObject({ status: "completed", text: "Done." });
       // The number of earlier answers identifies a turn: each is requested once, unless it was not saved.
       const answersBefore = server.requests
@@ -88,7 +88,7 @@ it.each([
   ["may have taken effect", 5, "effect_unknown"],
 ])(
   "tells the model about a call that %s, repeats reads, and then sends the message of the next run",
-  async (_, dies, code) => {
+  async (_, death, code) => {
     const server = await startModelServer([{ when: /^/, turns }]);
     cleanups.push(server.stop);
     const opened = await openContext();
@@ -102,11 +102,11 @@ it.each([
     const { session } = opened.context;
     const failingSession: typeof session = {
       load: session.load,
-      async save(...given) {
+      async save(...args) {
         saves += 1;
-        await session.save(...given);
+        await session.save(...args);
         // 4: the answer with three calls; 5: the result of the first call
-        if (saves === dies) throw new Killed();
+        if (saves === death) throw new Killed();
       },
     };
     await expect(executor.run(invocation, { ...opened.context, session: failingSession })).rejects.toThrow(Killed);

@@ -132,8 +132,8 @@ describe("permission modes", () => {
     });
     const codes = results(events).map(({ output }) => (output as { error?: { code: string } }).error?.code ?? null);
     expect(codes).toEqual([null, "unknown_tool"]);
-    const warned = events.filter((event) => event.type === "system" && event.subtype === "unmatched_permission");
-    expect(warned).toMatchObject([{ data: { pattern: "mcp__typo__*" } }, { data: { pattern: "Web*" } }]);
+    const warnings = events.filter((event) => event.type === "system" && event.subtype === "unmatched_permission");
+    expect(warnings).toMatchObject([{ data: { pattern: "mcp__typo__*" } }, { data: { pattern: "Web*" } }]);
   });
 });
 

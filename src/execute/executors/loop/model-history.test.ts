@@ -16,7 +16,7 @@ describe("a conversation that outgrows the model's context window", () => {
     ["window_almost_full", { input_tokens: 9000, output_tokens: 10 }, 0],
     ["too_long", { input_tokens: 10, output_tokens: 10 }, 1],
   ] as const)("is summarized (%s), with calls and results kept together", async (why, usage, refusals) => {
-    let refused = 0;
+    let isRefused = 0;
     const { outcome, events, requests } = await run(
       (request) => {
         if (isSummary(request)) return { text: "a.txt was written.", usage };
@@ -24,14 +24,14 @@ describe("a conversation that outgrows the model's context window", () => {
         if (request.messages.some(({ text }) => text.includes("a.txt was written."))) return { text: "It says hello." };
         if (steps === 0) return writes;
         if (steps === 1) return { ...reads, usage };
-        refused += 1;
+        isRefused += 1;
         return { error: { status: 400, type: "invalid_request_error", message: "prompt is too long: 9 > 8" } };
       },
       {},
       { executor_config: { context_window: 10_000 } },
     );
     expect(outcome).toMatchObject({ status: "completed", text: "It says hello." });
-    expect(refused).toBe(refusals);
+    expect(isRefused).toBe(refusals);
     expect(compactions(events)).toEqual([{ why, summarized: 3, kept: 1, summary: "a.txt was written." }]);
     const summarized = requests.find(({ messages }) => messages.at(-1)?.text.startsWith("<conversation>"));
     expect(summarized?.messages.at(-1)?.text).toMatch(/do it[^]*file.write[^]*hello/);
@@ -46,10 +46,10 @@ describe("a conversation that outgrows the model's context window", () => {
     const { outcome, events, requests } = await run(
       (request) => {
         if (isSummary(request)) return { text: "nothing yet" };
-        const returned = request.messages.flatMap(({ tool_results }) => tool_results);
-        if (returned.length === 0)
+        const toolResults = request.messages.flatMap(({ tool_results }) => tool_results);
+        if (toolResults.length === 0)
           return { tool: call("command_run", { command: "head -c 20000 /dev/zero | tr '\\0' x" }) };
-        return returned.some((text) => text.length > 10_000) ? { error: tooLong } : { text: "seen" };
+        return toolResults.some((text) => text.length > 10_000) ? { error: tooLong } : { text: "seen" };
       },
       { permissions: { mode: "bypassPermissions" } },
     );
@@ -88,9 +88,9 @@ describe("a conversation that outgrows the model's context window", () => {
 
 it("sends the agent's first message when it resumes a session whose first request failed", async () => {
   let state: Awaited<ReturnType<typeof openContext>>["saved"]["state"] = null;
-  let refused = true;
+  let isRefused = true;
   const server = await startModelServer(() =>
-    refused ? { error: { status: 401, message: "no" } } : { text: "hello" },
+    isRefused ? { error: { status: 401, message: "no" } } : { text: "hello" },
   );
   cleanups.push(server.stop);
   const attempt = async (overrides: Partial<Invocation>) => {
@@ -104,7 +104,7 @@ it("sends the agent's first message when it resumes a session whose first reques
   };
   const { outcome, executor_session_id } = await attempt({ prompt: "one" });
   expect(outcome).toMatchObject({ reason: "provider_auth" });
-  refused = false;
+  isRefused = false;
   const resumed = await attempt({ prompt: "two", mode: "resume", executor_session_id });
   expect(resumed.outcome).toMatchObject({ status: "completed" });
   await attempt({ prompt: "three", mode: "resume", executor_session_id });

@@ -113,7 +113,7 @@ const pieces = [
   "1e9",
 ];
 /** 300 values, the same in every run: each piece alone, then pairs and triples. */
-const hostile = Array.from({ length: 300 }, (_, index) => {
+const hostileValues = Array.from({ length: 300 }, (_, index) => {
   const n = pieces.length;
   if (index < n) return pieces[index]!;
   return pieces[(index * 7) % n]! + pieces[(index * 13 + 5) % n]! + (index % 2 ? pieces[(index * 31 + 11) % n]! : "");
@@ -139,30 +139,32 @@ function readBack(argv: readonly string[]): [string, string | true][] {
 
 test("passes 300 hostile values to a real child unchanged, in every style", () => {
   const parameters: Record<string, unknown> = { flag: true, off: false, none: null };
-  for (const [index, value] of hostile.entries()) parameters[`p${index}`] = value;
-  parameters["list"] = hostile;
-  parameters["object"] = Object.fromEntries(hostile.map((value, index) => [`${index}${value}`, value]));
+  for (const [index, value] of hostileValues.entries()) parameters[`p${index}`] = value;
+  parameters["list"] = hostileValues;
+  parameters["object"] = Object.fromEntries(hostileValues.map((value, index) => [`${index}${value}`, value]));
   for (const style of ["repeat", "json"] as const) {
     const read = readBack(
       runChild(buildArgv(`${quote(process.execPath)} ${quote(join(directory, "print.cjs"))}`, parameters, style)),
     );
     expect(read[0]).toEqual(["flag", true]);
-    expect(read.slice(1, 301)).toEqual(hostile.map((value, index) => [`p${index}`, value]));
+    expect(read.slice(1, 301)).toEqual(hostileValues.map((value, index) => [`p${index}`, value]));
     const list = read.filter(([name]) => name === "list").map(([, value]) => String(value));
-    expect(style === "json" ? JSON.parse(list[0]!) : list).toEqual(hostile);
+    expect(style === "json" ? JSON.parse(list[0]!) : list).toEqual(hostileValues);
     expect(JSON.parse(String(read.at(-1)![1]))).toEqual(parameters["object"]);
   }
-  const without = hostile.filter((value) => !value.includes(","));
+  const valuesWithoutCommas = hostileValues.filter((value) => !value.includes(","));
   const [, joined] = readBack(
-    runChild(buildArgv(`${quote(process.execPath)} ${quote(join(directory, "print.cjs"))}`, { list: without })),
+    runChild(
+      buildArgv(`${quote(process.execPath)} ${quote(join(directory, "print.cjs"))}`, { list: valuesWithoutCommas }),
+    ),
   )[0]!;
-  expect(String(joined).split(",")).toEqual(without);
+  expect(String(joined).split(",")).toEqual(valuesWithoutCommas);
 });
 
 test("passes the values to a shell script unchanged, one by one", () => {
   const script = join(directory, "print.sh");
   writeFileSync(script, `#!/bin/sh\nfor word in "$@"; do printf '%s\\0' "$word"; done\n`, { mode: 0o755 });
-  for (const value of hostile.slice(0, pieces.length)) {
+  for (const value of hostileValues.slice(0, pieces.length)) {
     const [file, ...rest] = buildArgv(quote(script), { message: value });
     const words = execFileSync(file!, rest, { encoding: "utf8" }).split("\0").slice(0, -1);
     expect(readBack(words)).toEqual([["message", value]]);

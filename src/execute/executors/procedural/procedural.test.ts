@@ -139,8 +139,8 @@ test("says where it searched for a command that does not exist, and what to do",
   expect(relative.message).toContain("Command not found: scripts/none.sh.");
   expect(relative.message).toContain("relative to the runner's directory, /opt/tools");
   expect(relative.message).toContain('profiles/tools.json with {"type": "procedural", "agents_dir": "./agents/tools"}');
-  const named = await getFailure("no-such-program");
-  expect(named.message).toContain("neither in the runner's directory, /opt/tools, nor on PATH");
+  const bareName = await getFailure("no-such-program");
+  expect(bareName.message).toContain("neither in the runner's directory, /opt/tools, nor on PATH");
   expect((await getFailure("/none/at/all")).message).toContain("/none/at/all. The file does not exist");
 });
 
