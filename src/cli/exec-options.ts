@@ -21,7 +21,7 @@ import {
 export const execOptions: Record<string, OptionSpec> = {
   timeout: {
     placeholder: "S",
-    description: "stop the command after S seconds (default 300; drover.yaml: execution.default_timeout_seconds)",
+    description: "stop the command after S seconds (default: 300; drover.yaml: execution.default_timeout_seconds)",
   },
   cwd: { placeholder: "DIR", description: "run in this directory" },
   env: { placeholder: "K=V", repeat: true, description: "set a variable (repeatable)" },
@@ -51,7 +51,7 @@ export const execOptions: Record<string, OptionSpec> = {
   },
   "max-output-kb": {
     placeholder: "KB",
-    description: "how much of each stream to keep, as head and tail (default 1024, at most 65536)",
+    description: "how much of each stream to keep, as head and tail (default: 1024, at most 65536)",
   },
   "output-limit": {
     placeholder: "WHAT",

@@ -11,13 +11,13 @@ export type OpenQuestion = Pick<Question, "run_id" | "request_id" | "tool" | "in
  * of it. Keeps line breaks.
  */
 export function escapeInvisible(text: string): string {
-  return text.replaceAll(invisibleCharacters, (character) =>
+  return text.replaceAll(hiddenCharacters, (character) =>
     character === "\t" ? "\\t" : `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }
 
-// oxlint-disable-next-line no-control-regex
-const invisibleCharacters =
+const hiddenCharacters =
+  // oxlint-disable-next-line no-control-regex
   /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
 /** Summarizes a tool's input in one line: its command, path or URL if it has one, otherwise JSON. */

@@ -23,7 +23,7 @@ export const questionsList: CommandSpec = {
   ],
   options: {
     closed: { description: "list closed questions instead of open ones" },
-    limit: { placeholder: "N", description: "page size (default 50, at most 1000)" },
+    limit: { placeholder: "N", description: "page size (default: 50, at most 1000)" },
     cursor: { placeholder: "C", description: "start at the cursor that the previous page printed" },
   },
   run: listQuestions,

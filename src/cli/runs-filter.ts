@@ -32,7 +32,7 @@ export const filterOptions: Record<string, OptionSpec> = {
   ),
   since: { placeholder: "TIME", description: `runs created since then: ${timeForms}` },
   until: { placeholder: "TIME", description: "runs created before then, in the same forms" },
-  limit: { placeholder: "N", description: "page size (default 50, at most 1000)" },
+  limit: { placeholder: "N", description: "page size (default: 50, at most 1000)" },
   cursor: { placeholder: "C", description: "start at the cursor that the previous page printed" },
 };
 

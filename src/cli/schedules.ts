@@ -32,7 +32,7 @@ export const schedulesShow: CommandSpec = {
     ["drover schedules show nightly", "by name, AGENT/NAME, or the beginning or end of its id"],
     ["drover schedules show nightly --limit 100 --json", "with more history, as one JSON object"],
   ],
-  options: { limit: { placeholder: "N", description: "how many history entries (default 10, at most 1000)" } },
+  options: { limit: { placeholder: "N", description: "how many history entries (default: 10, at most 1000)" } },
   run: showSchedule,
 };
 

@@ -32,7 +32,7 @@ export const sessionsList: CommandSpec = {
   ],
   options: {
     agent: { placeholder: "NAME", description: "sessions of this agent" },
-    limit: { placeholder: "N", description: "page size (default 50, at most 1000)" },
+    limit: { placeholder: "N", description: "page size (default: 50, at most 1000)" },
     cursor: { placeholder: "C", description: "start at the cursor that the previous page printed" },
   },
   run: listSessions,

@@ -19,7 +19,7 @@ export const submitOptions: Record<string, OptionSpec> = {
   detach: { description: "print the run's id and do not wait for the result" },
   attended: { description: "send its questions to the inbox (default on a terminal: ask them here)" },
   "no-attended": { description: "deny tool calls instead of asking about them" },
-  priority: { placeholder: "N", description: "runs with a higher priority start earlier (default 0)" },
+  priority: { placeholder: "N", description: "runs with a higher priority start earlier (default: 0)" },
   "idempotency-key": { placeholder: "K", description: "submitting again with the same key returns the same run" },
 };
 

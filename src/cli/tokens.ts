@@ -21,7 +21,7 @@ export const tokensList: CommandSpec = {
     ["drover tokens list --json", "as JSON lines"],
   ],
   options: {
-    limit: { placeholder: "N", description: "page size (default 50, at most 1000)" },
+    limit: { placeholder: "N", description: "page size (default: 50, at most 1000)" },
     cursor: { placeholder: "C", description: "start at the cursor that the previous page printed" },
   },
   run: listTokens,

@@ -93,7 +93,7 @@ export const webhooksDeliveries: CommandSpec = {
   options: {
     status: { placeholder: "S", choices: deliveryStatuses, description: `one of ${deliveryStatuses.join(", ")}` },
     run: { placeholder: "RUN", description: "only deliveries about this run" },
-    limit: { placeholder: "N", description: "page size (default 50, at most 1000)" },
+    limit: { placeholder: "N", description: "page size (default: 50, at most 1000)" },
     cursor: { placeholder: "C", description: "start at the cursor that the previous page printed" },
   },
   run: listDeliveries,

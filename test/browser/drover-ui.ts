@@ -170,7 +170,7 @@ function writeProject(folder: string): void {
       ],
     }),
   );
-  write("agents/model/writer.md", "# Writer\n\nYou write short texts into files and say what you wrote.\n");
+  write("agents/model/writer.md", "# Writer\n\nYou write short pieces of text to files, then say what you wrote.\n");
   write(
     "scripts/writer.yaml",
     `turns:

@@ -26,7 +26,7 @@ describe("agents put and agents delete", () => {
     expect(await run(["put", file])).toMatchObject({
       code: 0,
       stdout: "created greet\n",
-      stderr: "Its parameters: drover run greet --help\n",
+      stderr: "See its parameters: drover run greet --help\n",
     });
     expect(await stored("greet")).toMatchObject({ source: "api", description: "first" });
     writeFileSync(file, readFileSync(file, "utf8").replace("first", "second"));

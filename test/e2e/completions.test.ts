@@ -98,7 +98,7 @@ describe("drover completions", () => {
 
     it("completes commands, subcommands, the words of help, and options", async () => {
       expect(await complete("sta")).toEqual([
-        "status\tshow what serves, runs, waits and failed",
+        "status\tshow the coordinator, the runners and the latest runs",
         "state\tshow where Drover keeps its state",
       ]);
       expect(await complete("sessions", "f")).toEqual(["fork\tcontinue a copy of a session"]);

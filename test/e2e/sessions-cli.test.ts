@@ -149,7 +149,7 @@ describe("sessions", () => {
     rmSync(join(cwd, "agents-scribe", "scribe.yaml"));
     expect((await list())["scribe"]).toMatchObject({
       can_resume: false,
-      obstacle: "the agent scribe does not exist here",
+      obstacle: "the agent scribe does not exist",
     });
   });
 

@@ -31,7 +31,7 @@ it("trust says that a directory with profiles but without drover.yaml shares the
   const note = "This directory is not a project (no drover.yaml, no git repository), so it shares your user's record.";
   expect((await run("trust")).stderr).not.toContain(note);
   put("profiles/a.json", { type: "procedural" });
-  expect((await run("trust")).stderr).toContain(`drover: ${note} To make it one: touch drover.yaml\n`);
+  expect((await run("trust")).stderr).toContain(`drover: ${note} To make it a project: touch drover.yaml\n`);
   put("drover.yaml", "");
   expect((await run("trust")).stderr).not.toContain(note);
 });

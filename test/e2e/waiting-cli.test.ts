@@ -132,7 +132,7 @@ terminalTest("`runs list --watch` survives a restart of the coordinator, and end
     DROVER_STATE_DIR: join(cwd, "none"),
   };
   const terminal = openTerminal(["runs", "list", "--watch"], { cwd, env, columns: 80 });
-  await terminal.waitForText("echo watched", "1 run. Press Ctrl-C to end.");
+  await terminal.waitForText("echo watched", "1 run. Press Ctrl-C to stop watching.");
   await first.end("SIGTERM");
   await terminal.waitForText("echo watched", "Trying again every 2 s: ");
   await start();
