@@ -7,12 +7,12 @@ import { createHttpPort } from "../wire/http-port.ts";
 let coordinator: TestCoordinator;
 let token: string;
 /** How many runs each transaction created. */
-const created: number[] = [];
+const createdCounts: number[] = [];
 
 beforeAll(async () => {
   coordinator = await startTestCoordinator({ leaseMs: 600_000 });
   coordinator.store.changes(({ claimable }) => {
-    if (claimable.length > 0) created.push(claimable.length);
+    if (claimable.length > 0) createdCounts.push(claimable.length);
   });
   await coordinator.client.agents.put("work", {
     command: "true",
@@ -26,16 +26,16 @@ afterAll(async () => {
 });
 
 async function post(path: string, body: unknown, headers: Record<string, string> = {}) {
-  const answer = await rawCall(coordinator.url, {
+  const response = await rawCall(coordinator.url, {
     path,
     method: "POST",
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json", ...headers },
     body: JSON.stringify(body),
   });
-  return { status: answer.status, body: JSON.parse(answer.text) };
+  return { status: response.status, body: JSON.parse(response.text) };
 }
 
-test("judges each run of a batch as POST /runs judges it alone, and creates the valid ones", async () => {
+test("validates each run of a batch as POST /runs does, and creates the valid runs", async () => {
   const refused: unknown[] = [
     { agent_name: "wrk" },
     { agent_name: "work", parameters: { n: "x" } },
@@ -49,38 +49,38 @@ test("judges each run of a batch as POST /runs judges it alone, and creates the 
     null,
   ];
   const valid = [1, 2, 3].map((n) => ({ agent_name: "work", parameters: { n }, task_id: `t${n}` }));
-  const alone = [];
-  for (const item of refused) alone.push((await post("/runs", item)).body);
-  expect(alone.map(({ code }) => code)).toContain("DROVER-PAR-001");
-  created.splice(0);
+  const separateResults = [];
+  for (const item of refused) separateResults.push((await post("/runs", item)).body);
+  expect(separateResults.map(({ code }) => code)).toContain("DROVER-PAR-001");
+  createdCounts.splice(0);
   const { status, body } = await post("/runs/batch", { runs: [valid[0], ...refused, valid[1], valid[2]] });
   expect(status).toBe(200);
-  expect(body.items.slice(1, -2)).toEqual(alone.map((problem) => ({ problem })));
+  expect(body.items.slice(1, -2)).toEqual(separateResults.map((problem) => ({ problem })));
   const runs = [body.items[0], ...body.items.slice(-2)].map(({ run }) => run);
   expect(runs).toMatchObject(valid.map((item) => ({ ...item, status: "pending", created_by: "ann" })));
-  expect(created).toEqual([3]);
+  expect(createdCounts).toEqual([3]);
   expect(await coordinator.client.runs.get(runs[1].run_id)).toEqual(runs[1]);
 });
 
-test("creates one run for each idempotency key, in one batch, in several and with POST /runs", async () => {
+test("creates one run for each idempotency key, within a batch, across batches and with POST /runs", async () => {
   const item = { agent_name: "work", parameters: { n: 1 } };
   const keyed = { ...item, idempotency_key: "k" };
   const { body } = await post("/runs/batch", { runs: [keyed, { ...keyed, parameters: { n: 2 } }, keyed, item] });
-  const [first, other, again, unkeyed] = body.items;
+  const [first, other, repeated, unkeyed] = body.items;
   expect(other.problem).toMatchObject({
     status: 409,
     code: "DROVER-SUB-004",
     faults: [{ path: "body.idempotency_key", message: "used before with another body" }],
   });
-  expect(again.run.run_id).toBe(first.run.run_id);
+  expect(repeated.run.run_id).toBe(first.run.run_id);
   expect(unkeyed.run.run_id).not.toBe(first.run.run_id);
   const later = await post("/runs/batch", { runs: [keyed] });
   expect(later.body.items[0].run.run_id).toBe(first.run.run_id);
-  const alone = await post("/runs", item, { "idempotency-key": "k" });
-  expect([alone.status, alone.body.run_id]).toEqual([200, first.run.run_id]);
+  const single = await post("/runs", item, { "idempotency-key": "k" });
+  expect([single.status, single.body.run_id]).toEqual([200, first.run.run_id]);
 });
 
-test("takes up to 1,000 runs, with bodies larger than one run may have, and refuses more or none", async () => {
+test("accepts up to 1,000 runs, with a body larger than one run may have, and refuses more or none", async () => {
   const batch = (count: number) => ({ runs: Array.from({ length: count }, () => ({ agent_name: "work" })) });
   expect((await post("/runs/batch", batch(0))).status).toBe(400);
   expect((await post("/runs/batch", batch(1001))).body).toMatchObject({
@@ -104,22 +104,36 @@ test("stores a large batch in several transactions, with rounds of the event loo
   const unlisten = coordinator.store.changes(({ claimable }) => {
     if (claimable.length > 0) rounds.push(round);
   });
-  created.splice(0);
+  createdCounts.splice(0);
   const runs = Array.from({ length: 950 }, () => ({ agent_name: "work" }));
   const { body } = await post("/runs/batch", { runs });
   unlisten();
   clearImmediate(timer);
   expect(body.items.every((item: object) => "run" in item)).toBe(true);
-  expect(created).toEqual([...Array.from({ length: 9 }, () => 100), 50]);
+  expect(createdCounts).toEqual([...Array.from({ length: 9 }, () => 100), 50]);
   expect(new Set(rounds).size).toBe(10);
+});
+
+test("does not let a batch wait for another user's batches", async () => {
+  createdCounts.splice(0);
+  const { token: otherToken } = await coordinator.client.tokens.create({ role: "user", subject: "ben" });
+  const batch = { runs: Array.from({ length: 1000 }, () => ({ agent_name: "work" })) };
+  const finished: string[] = [];
+  const batches = Array.from({ length: 5 }, () => post("/runs/batch", batch).then(() => finished.push("ann")));
+  await expect.poll(() => createdCounts.length).toBeGreaterThan(0);
+  const one = { runs: [{ agent_name: "work" }] };
+  await post("/runs/batch", one, { authorization: `Bearer ${otherToken}` }).then(() => finished.push("ben"));
+  await Promise.all(batches);
+  expect(finished).toHaveLength(6);
+  expect(finished.at(-1)).toBe("ann");
 });
 
 test("names only the first faults of each run, so that a batch of invalid runs costs little", async () => {
   const invalid = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`parent_run_x${n}`, 1]));
-  const answer = await post("/runs/batch", { runs: Array.from({ length: 1000 }, () => invalid) });
-  expect(answer.status).toBe(200);
-  expect(answer.body.items).toHaveLength(1000);
-  for (const { problem } of answer.body.items) {
+  const response = await post("/runs/batch", { runs: Array.from({ length: 1000 }, () => invalid) });
+  expect(response.status).toBe(200);
+  expect(response.body.items).toHaveLength(1000);
+  for (const { problem } of response.body.items) {
     expect(problem.faults).toHaveLength(5);
     expect(problem).toMatchObject({ status: 400, code: "DROVER-API-006" });
   }

@@ -22,7 +22,7 @@ const post = async (path: string, body: unknown) => {
     method: "POST",
     path,
     headers,
-    body: JSON.stringify(body),
+    body: typeof body === "string" ? body : JSON.stringify(body),
   });
   return { status, json: JSON.parse(text) };
 };
@@ -44,12 +44,12 @@ test.each([
   ["20 MB that are escaped", { hostname: "\u0000".repeat(3_400_000) }, 413],
   ["20 MB in an unknown field", { more: "x".repeat(20_000_000) }, 413],
   ["20 MB in a key", { ["x".repeat(20_000_000)]: 1 }, 413],
-  ["1,001 times the same agent", { agents: repeat(1001, () => agent("same")) }, 400],
+  ["the same agent 1,001 times", { agents: repeat(1001, () => agent("same")) }, 400],
   ["a schema of many names", { agents: [agent("a", { parameters_schema: { properties: names(26_000) } })] }, 413],
   ["a long command", { agents: [agent("a", { command: "x".repeat(300_000) })] }, 400],
 ])("refuses a registration with %s", async (_what, changes, status) => {
-  const answer = await post("/runner/register", { ...registration("heavy"), ...changes });
-  expect(answer).toMatchObject({ status, json: { code: expect.stringMatching(/^DROVER-API-00[36]$/) } });
+  const response = await post("/runner/register", { ...registration("heavy"), ...changes });
+  expect(response).toMatchObject({ status, json: { code: expect.stringMatching(/^DROVER-API-00[36]$/) } });
 });
 
 test("refuses a deeply nested registration", async () => {
@@ -61,7 +61,7 @@ test("refuses a deeply nested registration", async () => {
   });
 });
 
-test("cuts off an endless registration without a Content-Length", async () => {
+test("refuses an endless registration without a Content-Length", async () => {
   const sent = request(`${coordinator.url}/runner/register`, {
     method: "POST",
     headers: { authorization: `Bearer ${coordinator.adminToken}`, "content-type": "application/json" },
@@ -85,8 +85,8 @@ test("accepts a runner with the maximum number of agents", async () => {
 
 test.each([
   ["one of 900 KB", { ["x".repeat(900_000)]: 1 }, 1],
-  ["one that is nearly right, and long", { [`agent_name${"e".repeat(900_000)}`]: 1 }, 1],
-  ["one of 900 KB further in", { continue: { ["x".repeat(900_000)]: 1 } }, 1],
+  ["a long one that resembles a known field", { [`agent_name${"e".repeat(900_000)}`]: 1 }, 1],
+  ["a nested one of 900 KB", { continue: { ["x".repeat(900_000)]: 1 } }, 1],
   ["3,000 of them", names(3000), 50],
   ["3,000 longer ones", Object.fromEntries(repeat(3000, (index) => [`${index}${"x".repeat(250)}`, 1])), 50],
 ])("the refusal of unknown fields (%s) is short", async (_what, fields, count) => {
@@ -96,7 +96,7 @@ test.each([
   expect(JSON.stringify(json).length).toBeLessThan(20_000);
 });
 
-const base = () => ({
+const emptyReport = () => ({
   ...run.runner,
   held: [[run.run_id, 1]],
   as_of_claim: "c",
@@ -120,14 +120,27 @@ test.each([
   ["prototype keys", { n: 1, at, event: { type: "system", subtype: "x", data: { constructor: 1 } } }],
 ])("refuses an event with %s and stores nothing of the report", async (_what, numbered) => {
   const events = [{ run_id: run.run_id, attempt: 1, events: [numbered] }];
-  expect((await post("/runner/report", { ...base(), events })).status).toBe(400);
+  expect((await post("/runner/report", { ...emptyReport(), events })).status).toBe(400);
   expect((await coordinator.client.runs.get(run.run_id)).status).toBe("claimed");
+});
+
+test("the refusal of a long number is short", async () => {
+  const number = "1".repeat(900_000);
+  const { status, json } = await post("/runs", `{"agent_name":"echo","parameters":{"n":${number}}}`);
+  expect([status, json.code]).toEqual([400, "DROVER-PAR-005"]);
+  expect(JSON.stringify(json).length).toBeLessThan(2000);
+});
+
+test("refuses a report that holds more runs than a runner has slots", async () => {
+  const held = repeat(10_001, (index) => [`run-${index}`, 1]);
+  const { status, json } = await post("/runner/report", { ...emptyReport(), held });
+  expect([status, json.code]).toEqual([400, "DROVER-API-006"]);
 });
 
 test("refuses a report with more than 20,000 entries before validating them", async () => {
   const event = { type: "progress", percent: 1 };
   const events = [{ run_id: run.run_id, attempt: 1, events: repeat(20_001, (index) => ({ n: index + 1, at, event })) }];
-  expect((await post("/runner/report", { ...base(), events })).json).toMatchObject({ code: "DROVER-API-006" });
+  expect((await post("/runner/report", { ...emptyReport(), events })).json).toMatchObject({ code: "DROVER-API-006" });
 });
 
 test("replaces a large event, acknowledges many in parts, and keeps pages small", async () => {
@@ -139,7 +152,7 @@ test("replaces a large event, acknowledges many in parts, and keeps pages small"
   let reports = 0;
   while (acked < numbered.length) {
     const events = [{ run_id, attempt: 1, events: numbered.slice(acked) }];
-    const { status, json } = await post("/runner/report", { ...base(), events });
+    const { status, json } = await post("/runner/report", { ...emptyReport(), events });
     expect(status).toBe(200);
     expect(json.acked[0].n).toBeGreaterThan(acked);
     acked = json.acked[0].n;

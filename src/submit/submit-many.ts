@@ -12,15 +12,23 @@ export type SubmitMany = (requests: readonly RunRequest[], submitter: Submitter)
 
 /**
  * Submits many runs in few transactions. Each request is accepted or refused on its own. The results are in the order of
- * the requests. Other callers get their turn between two transactions, but the next batch waits until this one is done.
+ * the requests. Other callers get their turn between two transactions, but the same caller's next batch waits until this
+ * one is done.
  */
 export function createSubmitMany(deps: SubmitDeps): SubmitMany {
-  let lastBatch: Promise<unknown> = Promise.resolve();
+  const lastBatches = new Map<string, Promise<unknown>>();
   return (requests, submitter) => {
-    const result = lastBatch.then(() => submitTogether(requests, submitter, deps));
-    // The caller gets the error.
-    lastBatch = result.catch(() => undefined);
+    const { subject } = submitter;
+    const result = (lastBatches.get(subject) ?? Promise.resolve()).then(() =>
+      submitTogether(requests, submitter, deps),
+    );
+    const settled = result.then(forget, forget);
+    lastBatches.set(subject, settled);
     return result;
+
+    function forget(): void {
+      if (lastBatches.get(subject) === settled) lastBatches.delete(subject);
+    }
   };
 }
 

@@ -41,6 +41,8 @@ const runnerAgentSchema = agentSchema
   .refine(isSmall, tooLongMessage)
   .transform((agent) => ({ ...agent, type: agent.type ?? (agent.command === null ? "autonomous" : "procedural") }));
 
+const maxSlots = 10_000;
+
 export const registrationSchema = z.strictObject({
   protocol: z.literal(1).default(1),
   /** If missing, the runner is identified by its host, directory, profile and name. */
@@ -60,7 +62,7 @@ export const registrationSchema = z.strictObject({
   tags: createListSchema(name, 100),
   require_matching_tags: z.boolean().default(false),
   agents: createListSchema(runnerAgentSchema, 1000),
-  slots: z.number().int().min(1).max(10_000).default(1),
+  slots: z.number().int().min(1).max(maxSlots).default(1),
   only_agent: name.exactOptional(),
   place_id: name.exactOptional(),
   only_pinned: z.boolean().exactOptional(),
@@ -70,7 +72,7 @@ export const pollSchema = z.strictObject({
   runner_id: name,
   epoch: number,
   claim_id: name,
-  want: z.number().int().min(0).max(10_000),
+  want: z.number().int().min(0).max(maxSlots),
   hold_ms: z.number().int().min(1).max(86_400_000).exactOptional(),
   shortage: z.string().max(1000).exactOptional(),
   ack_order: number,
@@ -115,8 +117,11 @@ const maxEntries = 20_000;
 function refuseTooMany(body: unknown, context: z.RefinementCtx): unknown {
   const entries = ["events", "partials", "finishes"].flatMap((field) => listIn(body, field));
   const events = entries.map((entry) => listIn(entry, "events").length);
-  if (events.reduce((sum, count) => sum + count, entries.length) <= maxEntries) return body;
-  context.addIssue({ code: "custom", message: `more than ${maxEntries} events, partials and finishes` });
+  const held = listIn(body, "held").length;
+  if (held <= maxSlots && events.reduce((sum, count) => sum + count, entries.length) <= maxEntries) return body;
+  const message =
+    held > maxSlots ? `more than ${maxSlots} held runs` : `more than ${maxEntries} events, partials and finishes`;
+  context.addIssue({ code: "custom", message });
   return z.NEVER;
 }
 
@@ -128,7 +133,7 @@ function listIn(value: unknown, field: string): readonly unknown[] {
 const wholeReportSchema = z.strictObject({
   runner_id: name,
   epoch: number,
-  held: z.array(z.tuple([name, attempt])).max(100_000),
+  held: z.array(z.tuple([name, attempt])),
   as_of_claim: name.nullable(),
   events: z.array(z.strictObject({ ...attemptFields, events: z.array(numberedEventSchema) })),
   partials: z.array(

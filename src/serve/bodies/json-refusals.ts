@@ -3,6 +3,8 @@ import { Refusal } from "../refusal.ts";
 
 type Path = readonly (string | number)[];
 
+const maxQuotedLength = 100;
+
 const forbidden = new Set(["__proto__", "constructor", "prototype"]);
 
 export function isForbidden(key: string): boolean {
@@ -16,12 +18,14 @@ export function forbiddenKey(path: Path): Refusal {
 }
 
 export function inexactNumber(path: Path, text: string): Refusal {
+  // The number can be as long as the body.
+  const number = text.length > maxQuotedLength ? `${text.slice(0, maxQuotedLength)}...` : text;
   return new Refusal(
     400,
     "DROVER-PAR-005",
-    `${formatPath(path)}: JavaScript cannot represent the number ${text} exactly.`,
+    `${formatPath(path)}: JavaScript cannot represent the number ${number} exactly.`,
     {
-      faults: [{ path: formatPath(path), message: `${text} cannot be represented exactly` }],
+      faults: [{ path: formatPath(path), message: `${number} cannot be represented exactly` }],
       next: "Send it as a string.",
     },
   );
