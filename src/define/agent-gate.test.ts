@@ -186,11 +186,11 @@ it("keeps definitions held across a restart, and admits those that were added wh
   put("evil", "x");
   await expect.poll(listHeldNames).toEqual(["evil"]);
   await first.stop();
-  put("mine", "y");
+  put("own", "y");
   await serve();
-  expect(listOffered()).toEqual(["a: ls", "mine: y"]);
+  expect(listOffered()).toEqual(["a: ls", "own: y"]);
   accept("evil");
-  await expect.poll(listOffered).toEqual(["a: ls", "evil: x", "mine: y"]);
+  await expect.poll(listOffered).toEqual(["a: ls", "evil: x", "own: y"]);
 });
 
 it("holds definitions in a directory created after startup", async () => {

@@ -26,7 +26,7 @@ test("refuses a repeated key", () => {
   expect(parseJson('{"a": 1,\n"a": 2}')).toMatchObject({ ok: false, faults: [{ line: 2 }] });
 });
 
-test("finds a position and a reason for every text that JSON.parse rejects", () => {
+test("finds a position and a reason for all text that JSON.parse rejects", () => {
   const broken = tuple(json({ maxDepth: 3 }), nat(), constantFrom("", ",", "}", "]", '"', "x", "'", "\n", ":", "{"))
     .map(
       ([text, offset, piece]) => text.slice(0, offset % text.length) + piece + text.slice((offset % text.length) + 1),

@@ -6,7 +6,7 @@ export interface JsonFault {
 type Expected = "value" | "value or ]" | "key" | "key or }" | "colon" | "comma or end";
 
 /**
- * Finds where and why a text stops being valid JSON. Call it only for texts that JSON.parse rejected. JSON.parse itself
+ * Finds where and why text stops being valid JSON. Call it only for text that JSON.parse rejected. JSON.parse itself
  * reports no position for the most common mistakes: an extra or missing comma, a comment, a single quote.
  */
 export function findJsonFault(text: string): JsonFault {

@@ -71,10 +71,10 @@ test("uses the directory of a profile that is outside a profiles directory", asy
 test("sends only type, command or module, and config to the coordinator", async () => {
   await put(
     "p.yaml",
-    "type: mine\ncommand: sh run.sh\nconfig: { a: 1 }\nagents_dir: agents\nallow_env: [TOKEN]\nenv_from: [X]\nproject_roots: [/srv]\ntags: [gpu]\n",
+    "type: custom\ncommand: sh run.sh\nconfig: { a: 1 }\nagents_dir: agents\nallow_env: [TOKEN]\nenv_from: [X]\nproject_roots: [/srv]\ntags: [gpu]\n",
   );
   expect(toRegistrationExecutor(loadValid("p").profile)).toEqual({
-    type: "mine",
+    type: "custom",
     command: "sh run.sh",
     config: { a: 1 },
   });
@@ -83,24 +83,24 @@ test("sends only type, command or module, and config to the coordinator", async 
 });
 
 test("reports a missing command or module", async () => {
-  await put("x.json", '{\n"type": "mine",\n"command": "executors/none --fast"}');
+  await put("x.json", '{\n"type": "custom",\n"command": "executors/none --fast"}');
   expect(loadInvalid("x")).toMatchObject({
     code: "DROVER-PRF-005",
     line: 3,
     message: "profile x: command executors/none --fast not found",
   });
-  await put("y.json", '{"type": "mine", "command": "drover-no-such-program"}');
+  await put("y.json", '{"type": "custom", "command": "drover-no-such-program"}');
   expect(loadInvalid("y").message).toBe("profile y: command drover-no-such-program not found");
-  await put("z.json", '{"type": "mine", "module": "executors/none.ts"}');
+  await put("z.json", '{"type": "custom", "module": "executors/none.ts"}');
   expect(loadInvalid("z").message).toBe("profile z: module executors/none.ts not found");
 });
 
 test("searches a command in the runner's directory, then on PATH; a module only in the directory", async () => {
   await writeFile(join(root, "own"), "#!/bin/sh\n", { mode: 0o755 });
   await writeFile(join(root, "own.mjs"), "");
-  await put("a.json", '{"type": "mine", "command": "own"}');
-  await put("b.json", '{"type": "mine", "command": "sh"}');
-  await put("c.json", '{"type": "mine", "module": "own.mjs"}');
+  await put("a.json", '{"type": "custom", "command": "own"}');
+  await put("b.json", '{"type": "custom", "command": "sh"}');
+  await put("c.json", '{"type": "custom", "module": "own.mjs"}');
   loadValid("a");
   loadValid("b");
   expect(loadValid("c").module).toBe(join(root, "own.mjs"));

@@ -44,7 +44,7 @@ test("documents both clock changes in at least five timezones", () => {
 });
 
 test.each(readDocumentedSlots())(
-  "is due as documented: $cron in $timezone on $day",
+  "finds the documented slots of $cron in $timezone on $day",
   ({ timezone, day, cron, expected }) => {
     const dayFormat = new Intl.DateTimeFormat("en-CA", { timeZone: timezone, dateStyle: "short" });
     const times = getSlotTimes({ cron, timezone }, 0);
@@ -72,7 +72,7 @@ test("returns the same slots from any starting moment", () => {
     }
 });
 
-test("is due on leap days, also across a century year without one", () => {
+test("finds slots on leap days, also across a century year without a leap day", () => {
   expect(listSlots("0 12 29 2 *", "Europe/Berlin", "2026-01-01 00:00", 2)).toEqual(["02-29 11:00", "02-29 11:00"]);
   const times = getSlotTimes({ cron: "0 12 29 2 *", timezone: "UTC" }, 0);
   expect(new Date(times.next(utc("2096-03-01 00:00"))!).toISOString()).toBe("2104-02-29T12:00:00.000Z");

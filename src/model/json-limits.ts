@@ -14,7 +14,7 @@ export const maxJson: JsonLimits = { depth: 64, values: 500_000, names: 25_000 }
 const seed = Math.floor(Math.random() * 2 ** 31);
 const factor = Math.floor(Math.random() * 2 ** 30) * 2 + 1;
 
-/** Returns the first limit that a text exceeds, or null. Does not validate the text: the parser does. */
+/** Returns the first limit that the text exceeds, or null. Does not validate the text: the parser does. */
 export function findExceededLimit(bytes: Uint8Array, limits = maxJson): keyof JsonLimits | null {
   const names = new Set<number>();
   let [depth, values, hash, isQuoted] = [0, 0, 0, false];

@@ -134,11 +134,11 @@ it("omits files whose contents were removed during the backup", async () => {
 });
 
 it("never overwrites a file or a record", async () => {
-  writeFileSync(join(root, "copy"), "mine");
+  writeFileSync(join(root, "copy"), "other file");
   await expect(backupStore({ directory: store.directory, file: join(root, "copy") }, now)).rejects.toThrow(
     "already exists",
   );
-  expect(readFileSync(join(root, "copy"), "utf8")).toBe("mine");
+  expect(readFileSync(join(root, "copy"), "utf8")).toBe("other file");
   await backupStore({ directory: store.directory, file: join(root, "good") }, now);
   await expect(restoreStore({ now, directory: store.directory, file: join(root, "good") })).rejects.toThrow(
     "already contains a record",

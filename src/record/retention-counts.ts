@@ -10,14 +10,14 @@ const deleteOld = `delete from run_counts where slot < ?`;
 
 /** Removes counts that are too old for any statistics. */
 export async function pruneCounts(engine: Engine, now: Date): Promise<void> {
-  const before = Math.floor((now.getTime() / 1000 - retentionSeconds) / bucketSeconds);
-  if (await engine.read(() => hasOldCounts(before))) await engine.write(() => deleteCounts(before));
+  const cutoff = Math.floor((now.getTime() / 1000 - retentionSeconds) / bucketSeconds);
+  if (await engine.read(() => hasOldCounts(cutoff))) await engine.write(() => deleteCounts(cutoff));
 }
 
-function* hasOldCounts(before: number): Work<boolean> {
-  return (yield first(selectOld, before)).length > 0;
+function* hasOldCounts(cutoff: number): Work<boolean> {
+  return (yield first(selectOld, cutoff)).length > 0;
 }
 
-function* deleteCounts(before: number): Work<void> {
-  yield write(deleteOld, before);
+function* deleteCounts(cutoff: number): Work<void> {
+  yield write(deleteOld, cutoff);
 }

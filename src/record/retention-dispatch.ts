@@ -55,12 +55,12 @@ const deleteHookKeys = `
 /** Removes runs that finished before a given time with their events and usage, then the keys, demands and agents that only they used, and old sessions. */
 export async function pruneDispatch(
   store: RecordStore,
-  before: Date,
-  sessionsBefore = before,
+  cutoff: Date,
+  sessionCutoff = cutoff,
 ): Promise<{ runs: number; sessions: number }> {
   const { engine } = store;
-  const time = toColumn(before.toISOString());
-  const { runs } = await pruneRuns(store, before);
+  const time = toColumn(cutoff.toISOString());
+  const { runs } = await pruneRuns(store, cutoff);
   while ((await engine.write(() => deleteBatch(deleteKeys, time))) >= keysPerBatch);
   while ((await engine.write(() => deleteBatch(deleteSlots, time))) >= keysPerBatch);
   while ((await engine.write(() => deleteBatch(deleteUsage, time.slice(0, 10)))) >= keysPerBatch);
@@ -69,7 +69,7 @@ export async function pruneDispatch(
   const removedSessions = await pruneInPages(
     engine,
     sessionTarget,
-    [toColumn(sessionsBefore.toISOString()), time],
+    [toColumn(sessionCutoff.toISOString()), time],
     function* (rows) {
       for (const { session_id } of rows) yield* deleteSessionState(String(session_id));
     },

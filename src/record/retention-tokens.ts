@@ -13,10 +13,10 @@ const selectEnded = `
 const deleteToken = `delete from tokens where token_id = ?`;
 
 /** Removes tokens that were revoked, expired or used up before a given time. Such a token never becomes valid again, so no lock is needed. */
-export async function pruneTokens(store: RecordStore, before: Date): Promise<{ tokens: number }> {
+export async function pruneTokens(store: RecordStore, cutoff: Date): Promise<{ tokens: number }> {
   let tokens = 0;
   for (let after = ""; ;) {
-    const tokenIds = await store.engine.read(() => readEndedTokens(after, before));
+    const tokenIds = await store.engine.read(() => readEndedTokens(after, cutoff));
     if (tokenIds.length > 0) await store.engine.write(() => deleteTokens(tokenIds));
     tokens += tokenIds.length;
     after = tokenIds.at(-1) ?? after;
@@ -25,8 +25,8 @@ export async function pruneTokens(store: RecordStore, before: Date): Promise<{ t
 }
 
 /** Returns encoded token ids. */
-function* readEndedTokens(after: string, before: Date): Work<string[]> {
-  const rows = yield all(selectEnded, after, toColumn(before.toISOString()), tokensPerPage);
+function* readEndedTokens(after: string, cutoff: Date): Work<string[]> {
+  const rows = yield all(selectEnded, after, toColumn(cutoff.toISOString()), tokensPerPage);
   return rows.map((row) => String(row["token_id"]));
 }
 

@@ -41,25 +41,25 @@ const deleteChain = `delete from chains where parent_run_no = ?`;
 const deleteRun = `delete from runs where run_no = ?`;
 
 /** Removes runs that finished before a given time, with their events, files and output files. Audit rows have their own retention. */
-export async function pruneRuns(store: RecordStore, before: Date): Promise<{ runs: number }> {
+export async function pruneRuns(store: RecordStore, cutoff: Date): Promise<{ runs: number }> {
   const indexRemovals = await listIndexRemovals(store, "remove");
   const triggers = [deleteWebhooks, deleteDeliveries, deleteChain];
   const rows = [deleteBody, deleteFiles, deleteUploads, deleteQuestions, ...triggers, ...indexRemovals, deleteRun];
   const remove = { events: deleteEvents, rows };
-  const runs = await pruneOldRuns(store, before, selectOld, remove);
+  const runs = await pruneOldRuns(store, cutoff, selectOld, remove);
   if (runs > 0) await store.pruneBlobs(store.now());
   return { runs };
 }
 
 /** Removes the logs of runs that finished before a given time: all events but the result, and the output files. */
-export async function pruneEvents(store: RecordStore, before: Date): Promise<number> {
+export async function pruneEvents(store: RecordStore, cutoff: Date): Promise<number> {
   const rows = await listIndexRemovals(store, "removeEvents");
-  return pruneOldRuns(store, before, selectLogged, { events: deleteLog, rows });
+  return pruneOldRuns(store, cutoff, selectLogged, { events: deleteLog, rows });
 }
 
 /** Removes the files of runs that finished before a given time. pruneBlobs removes the contents once no other run uses them. */
-export function pruneFiles(store: RecordStore, before: Date): Promise<number> {
-  return pruneOldRuns(store, before, selectWithFiles, { events: null, rows: [deleteFiles] });
+export function pruneFiles(store: RecordStore, cutoff: Date): Promise<number> {
+  return pruneOldRuns(store, cutoff, selectWithFiles, { events: null, rows: [deleteFiles] });
 }
 
 /** Lists the statement that removes a run from the search index, if there is an index. */
@@ -73,10 +73,10 @@ interface Removal {
   rows: string[];
 }
 
-async function pruneOldRuns(store: RecordStore, before: Date, select: string, removal: Removal): Promise<number> {
+async function pruneOldRuns(store: RecordStore, cutoff: Date, select: string, removal: Removal): Promise<number> {
   let removedCount = 0;
   for (let after = ""; ;) {
-    const page = await store.engine.read(() => readOldRuns(select, before, after));
+    const page = await store.engine.read(() => readOldRuns(select, cutoff, after));
     after = page.at(-1)?.run_id ?? after;
     if (page.length === 0) return removedCount;
     removedCount += page.length;
@@ -91,8 +91,8 @@ async function pruneOldRuns(store: RecordStore, before: Date, select: string, re
   }
 }
 
-function* readOldRuns(select: string, before: Date, after: string): Work<OldRun[]> {
-  const time = before.toISOString();
+function* readOldRuns(select: string, cutoff: Date, after: string): Work<OldRun[]> {
+  const time = cutoff.toISOString();
   const rows = yield all(select, after, toUuidTimeBounds(undefined, time).max, toColumn(time), runsPerPage);
   // The statement selects exactly these columns.
   return rows as unknown as OldRun[];

@@ -97,7 +97,7 @@ function readValue(text: View, start: number, isQuoted: boolean, word: string): 
 }
 
 /**
- * Checks the value like `isLikelySecret`, but reads only the head of a long value, because a text can have many of
+ * Checks the value like `isLikelySecret`, but reads only the head of a long value, because text can contain many of
  * them.
  */
 function isLikelySecretAt(text: View, start: number, end: number): boolean {

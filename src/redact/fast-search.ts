@@ -1,5 +1,5 @@
 /**
- * Finds candidate positions of anchors in a long text by hashing the four bytes at each position. In JavaScript this
+ * Finds candidate positions of anchors in long text by hashing the four bytes at each position. In JavaScript this
  * takes longer than reading the text from a pipe; in WebAssembly it takes about half as long. The function is only a
  * few instructions, so it is assembled here, not compiled from another language.
  */

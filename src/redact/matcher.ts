@@ -19,7 +19,7 @@ export interface View {
   open: boolean;
   /** The end of the secrets that start before the current position. */
   coveredEnd: number;
-  /** A cache of the last run of each class, so that a text with many anchors is not read again for each of them. */
+  /** A cache of the last run of each class, so that text with many anchors is not read again for each of them. */
   runs: Map<ByteClass, { start: number; end: number }>;
 }
 

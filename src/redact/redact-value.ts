@@ -2,7 +2,7 @@ import { redactionMarkStart } from "../model/redaction-mark.ts";
 import { createMark } from "./matcher.ts";
 import { isLikelySecret, findSensitiveWord } from "./secret-heuristics.ts";
 
-/** Redacts a text in one step, or a long text piece by piece. */
+/** Redacts text in one step, or long text piece by piece. */
 export interface TextRedactor {
   text(text: string): string;
   inPieces(text: string): Generator<undefined, string>;

@@ -8,7 +8,7 @@ export interface Index {
   byHash: Map<number, Anchor[]>;
   /** The first one, two and three bytes of anchors that a secret starts in. Built for the first stream. */
   prefixes: Set<number> | undefined;
-  /** Used for long texts. Compiled on first use. */
+  /** Used for long text. Compiled on first use. */
   fastSearch: FastSearch | undefined;
 }
 

@@ -21,7 +21,7 @@ interface Shape {
   rest: readonly (string | Run)[];
   /** Bytes that must not come directly before the token. */
   notAfter?: ByteClass;
-  /** If this returns true for a text, it must do so for every extension of it. */
+  /** If this returns true for some text, it must do so for every extension of that text. */
   accepts?: (text: View, at: number, end: number) => boolean;
 }
 

@@ -70,7 +70,7 @@ describe("a stream", () => {
     );
   });
 
-  test("redacts long texts with secrets across chunk boundaries", () => {
+  test("redacts long text with secrets across chunk boundaries", () => {
     const filler = Buffer.from("an ordinary line of output, number 42\n".repeat(3000));
     fc.assert(
       fc.property(

@@ -123,7 +123,7 @@ export function measureValue(value: unknown, limits: ValueLimits): ValueMeasure 
 
 /** The recursion is bounded by the depth limit. The path is only built while returning a fault. */
 function countParts(value: unknown, limits: ValueLimits, depth: number): number | SchemaFault {
-  // A long text costs as much as many short ones.
+  // Long text costs as much as many short strings.
   if (typeof value === "string") return 1 + value.length / 256;
   if (typeof value === "number" && !Number.isFinite(value))
     return { path: "", message: `is ${value}, which JSON cannot represent` };

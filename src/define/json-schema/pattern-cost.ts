@@ -1,5 +1,5 @@
 /**
- * An upper bound on the steps a regular expression takes for a text of this length. Infinity if there is no simple bound:
+ * Returns an upper bound on the steps that a regular expression takes for text of this length. Infinity if there is no simple bound:
  * for a repeated group with alternatives, a lookahead or lookbehind, or a backreference.
  */
 export function estimatePatternCost(pattern: string, textLength: number): number {

@@ -2,8 +2,8 @@ import type { Execution, Store } from "../../model/store.ts";
 import { type Owner, isOwnerAlive } from "./owner.ts";
 
 /**
- * Finds the executions whose Drover process died before it could write their end. Costs one small query if there are none. A process that
- * records executions passes itself as `self`, so that its own executions are not checked.
+ * Finds the executions whose Drover process died before it could write their end. Costs one small query if there are none.
+ * A process that records executions passes itself as `self`, so that its own executions are not checked.
  */
 export async function findInterruptedExecutions(
   store: Pick<Store, "read">,

@@ -53,14 +53,14 @@ const insertAnchor = `
  * still verifies. The
  * chain records the pruning first. An execution that is still running stays, and so does everything after it.
  */
-export async function pruneAudit(store: RecordStore, before: Date): Promise<{ rows: number }> {
+export async function pruneAudit(store: RecordStore, cutoff: Date): Promise<{ rows: number }> {
   const { engine, seal } = store;
   // Determined without the lock. It stays valid, because rows are only appended and ended attempts never restart.
-  const boundary = await findBoundary(engine, before.toISOString());
+  const boundary = await findBoundary(engine, cutoff.toISOString());
   if (boundary === null) return { rows: 0 };
-  const rows = await recordPruning(store, boundary, before);
+  const rows = await recordPruning(store, boundary, cutoff);
   for (;;) {
-    if (await engine.write(() => removeChunk(seal.computeMac, boundary.batch_no, before, store.now()))) return { rows };
+    if (await engine.write(() => removeChunk(seal.computeMac, boundary.batch_no, cutoff, store.now()))) return { rows };
     await new Promise((resolve) => {
       setImmediate(resolve);
     });
@@ -98,12 +98,12 @@ function* readAnchor(): Work<BatchEnd> {
 }
 
 /** Records the pruning. A head_mismatch to be removed is written again, so that pruning never hides damage. */
-async function recordPruning({ engine, seal, now }: RecordStore, boundary: BatchEnd, before: Date): Promise<number> {
+async function recordPruning({ engine, seal, now }: RecordStore, boundary: BatchEnd, cutoff: Date): Promise<number> {
   const mismatchToKeep = await engine.read(() => findMismatchToKeep(boundary.last_no));
   const at = now().toISOString();
   const trail = openTrail(seal);
   try {
-    const { head, rows } = await engine.write(() => appendPrune(trail, boundary, mismatchToKeep, before, at));
+    const { head, rows } = await engine.write(() => appendPrune(trail, boundary, mismatchToKeep, cutoff, at));
     trail.advanceHeads(head);
     return rows;
   } finally {
@@ -115,24 +115,24 @@ function* appendPrune(
   trail: Trail,
   { batch_no, last_no }: BatchEnd,
   mismatchToKeep: AuditEntry | null,
-  before: Date,
+  cutoff: Date,
   at: string,
 ): Work<{ head: ChainHead; rows: number }> {
   const previous = yield* readAnchor();
   const rows = last_no - previous.last_no;
-  const body = JSON.stringify({ pruned_before: before.toISOString(), batch_no, last_no, rows });
+  const body = JSON.stringify({ pruned_before: cutoff.toISOString(), batch_no, last_no, rows });
   const entry = { kind: "prune" as const, execution_id: null, run_id: null, attempt: null, at, body };
   const head = yield* trail.append(mismatchToKeep === null ? [entry] : [entry, mismatchToKeep], at);
   return { head, rows };
 }
 
 /** Returns true when nothing is left to remove. Rows and anchor change together, so the chain verifies at any time. */
-function* removeChunk(computeMac: ComputeMac, until: number, before: Date, now: Date): Work<boolean> {
+function* removeChunk(computeMac: ComputeMac, until: number, cutoff: Date, now: Date): Work<boolean> {
   const previous = yield* readAnchor();
   const chunk = yield* findNextChunk(previous.batch_no, until);
   if (chunk === null) return true;
   const { batch_no, last_no } = chunk;
-  const newAnchor = { ...chunk, pruned_before: before.toISOString(), at: now.toISOString() };
+  const newAnchor = { ...chunk, pruned_before: cutoff.toISOString(), at: now.toISOString() };
   yield write(deleteRows, previous.last_no, last_no);
   yield write(deleteBatches, previous.batch_no, batch_no);
   yield write(deleteOpen, last_no);

@@ -24,26 +24,26 @@ export async function pruneBlobs(
   const names = listDirectory(root);
   if (names.length === 0) return { blobs: 0 };
   await pruneUploads(engine);
-  const before = now.getTime() - minAgeMs;
-  for (const name of names.filter((entry) => partialNamePattern.test(entry))) removeIfOld(join(root, name), before);
+  const cutoff = now.getTime() - minAgeMs;
+  for (const name of names.filter((entry) => partialNamePattern.test(entry))) removeIfOld(join(root, name), cutoff);
   let blobs = 0;
   for (const name of names.filter((entry) => /^[0-9a-f]{2}$/.test(entry))) {
     for (const sha256 of listDirectory(join(root, name)).filter(isSha256)) {
-      if (await engine.read(() => removeUnused(directory, sha256, before))) blobs += 1;
+      if (await engine.read(() => removeUnused(directory, sha256, cutoff))) blobs += 1;
     }
   }
   return { blobs };
 }
 
 /** SQLite runs the work synchronously, so no put of this process can run between the check and the removal. */
-function* removeUnused(directory: string, sha256: string, before: number): Work<boolean> {
+function* removeUnused(directory: string, sha256: string, cutoff: number): Work<boolean> {
   const [row] = yield first(selectUsed, sha256);
-  return row?.["used"] !== 1 && removeIfOld(blobFile(directory, sha256), before);
+  return row?.["used"] !== 1 && removeIfOld(blobFile(directory, sha256), cutoff);
 }
 
-function removeIfOld(file: string, before: number): boolean {
+function removeIfOld(file: string, cutoff: number): boolean {
   try {
-    if (statSync(file).mtimeMs >= before) return false;
+    if (statSync(file).mtimeMs >= cutoff) return false;
     rmSync(file);
     return true;
   } catch (error) {

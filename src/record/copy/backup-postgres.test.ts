@@ -24,15 +24,15 @@ describe("a backup", () => {
     await store.close();
     const { head } = await backupRecord(
       { directory: movableStore.directory },
-      join(movableStore.folder, "file"),
+      join(movableStore.root, "file"),
       movableStore.now,
     );
     const other = { url: movableStore.url, secret: Buffer.alloc(32, 1) };
-    await expect(restoreRecord(other, join(movableStore.folder, "file"), { now: movableStore.now })).rejects.toThrow(
+    await expect(restoreRecord(other, join(movableStore.root, "file"), { now: movableStore.now })).rejects.toThrow(
       "The secret does not match",
     );
     expect(await movableStore.rowsThere()).toEqual([]);
-    const restored = await restoreRecord(movableStore.fleetOptions, join(movableStore.folder, "file"), {
+    const restored = await restoreRecord(movableStore.fleetOptions, join(movableStore.root, "file"), {
       now: movableStore.now,
     });
     expect(restored).toEqual({
@@ -47,18 +47,18 @@ describe("a backup", () => {
   });
 
   it("is not restored into PostgreSQL if it was changed or is not a backup", async () => {
-    await backupRecord({ directory: movableStore.directory }, join(movableStore.folder, "file"), movableStore.now);
-    const copy = openDatabase(join(movableStore.folder, "file"), {});
+    await backupRecord({ directory: movableStore.directory }, join(movableStore.root, "file"), movableStore.now);
+    const copy = openDatabase(join(movableStore.root, "file"), {});
     copy.exec("update audit_rows set at = 'x' where no = 3");
     copy.close();
     await expect(
-      restoreRecord(movableStore.fleetOptions, join(movableStore.folder, "file"), { now: movableStore.now }),
+      restoreRecord(movableStore.fleetOptions, join(movableStore.root, "file"), { now: movableStore.now }),
     ).rejects.toThrow("its audit chain is broken");
     await expect(
       restoreRecord(movableStore.fleetOptions, databaseFile(movableStore.directory), { now: movableStore.now }),
     ).rejects.toThrow("cannot be restored");
     await expect(
-      restoreRecord(movableStore.fleetOptions, join(movableStore.folder, "none"), { now: movableStore.now }),
+      restoreRecord(movableStore.fleetOptions, join(movableStore.root, "none"), { now: movableStore.now }),
     ).rejects.toThrow("does not exist");
     expect(await movableStore.rowsThere()).toEqual([]);
   });
@@ -68,13 +68,13 @@ describe("a backup", () => {
     [4, `${undoIndexes.sqlite}; alter table agent_revs drop column type`],
   ] as const)
     it(`of schema version ${version} is migrated when it is restored, and the file stays unchanged`, async () => {
-      const file = join(movableStore.folder, "file");
+      const file = join(movableStore.root, "file");
       await backupRecord({ directory: movableStore.directory }, file, movableStore.now);
       const copy = openDatabase(file, {});
       copy.exec(`${undo}; pragma user_version = ${version}`);
       copy.close();
       const before = readFileSync(file);
-      const copyDirectory = join(movableStore.folder, "new", "record");
+      const copyDirectory = join(movableStore.root, "new", "record");
       let copies: string[] = [];
       const { audit } = await restoreRecord(movableStore.fleetOptions, file, {
         now: movableStore.now,
@@ -86,10 +86,10 @@ describe("a backup", () => {
       expect(copies).toEqual([expect.stringMatching(/^drover-restore-/)]);
       expect(readdirSync(copyDirectory)).toEqual([]);
       expect(
-        (await restoreRecord({ directory: join(movableStore.folder, "back") }, file, { now: movableStore.now })).audit,
+        (await restoreRecord({ directory: join(movableStore.root, "back") }, file, { now: movableStore.now })).audit,
       ).toEqual(audit);
       expect(readFileSync(file).equals(before)).toBe(true);
-      const restoredDatabase = openDatabase(databaseFile(join(movableStore.folder, "back")), {});
+      const restoredDatabase = openDatabase(databaseFile(join(movableStore.root, "back")), {});
       expect(restoredDatabase.prepare("pragma user_version").get()).toEqual({ user_version: schemaVersion });
       restoredDatabase.close();
     });
@@ -98,39 +98,39 @@ describe("a backup", () => {
     await movableStore.move();
     await movableStore.inDatabase(`${undoIndexes.postgres}; update schema_version set version = 1`);
     // A backup migrates the record first.
-    await backupRecord(movableStore.fleetOptions, join(movableStore.folder, "file"), movableStore.now);
+    await backupRecord(movableStore.fleetOptions, join(movableStore.root, "file"), movableStore.now);
     const location = { ...movableStore.fleetOptions, url: await movableStore.emptyDatabase() };
-    const { audit } = await restoreRecord(location, join(movableStore.folder, "file"), { now: movableStore.now });
+    const { audit } = await restoreRecord(location, join(movableStore.root, "file"), { now: movableStore.now });
     expect(audit).toMatchObject({ ok: true });
     expect(
       (
-        await restoreRecord({ directory: join(movableStore.folder, "back") }, join(movableStore.folder, "file"), {
+        await restoreRecord({ directory: join(movableStore.root, "back") }, join(movableStore.root, "file"), {
           now: movableStore.now,
         })
       ).audit,
     ).toEqual(audit);
-    const store = await openStore({ directory: join(movableStore.folder, "back"), now: () => new Date() });
+    const store = await openStore({ directory: join(movableStore.root, "back"), now: () => new Date() });
     await recordRuns(store, 1);
     await store.close();
   });
 
   it("of PostgreSQL requires the record's own secret, and is never partial", async () => {
     await movableStore.move();
-    const file = join(movableStore.folder, "file");
+    const file = join(movableStore.root, "file");
     const other = { url: movableStore.url, secret: Buffer.alloc(32, 1) };
     await expect(backupRecord(other, file, movableStore.now)).rejects.toMatchObject({ code: "DROVER-AUD-001" });
     await movableStore.inDatabase("update blob_parts set bytes = set_byte(bytes, 0, get_byte(bytes, 0) # 1)");
     await expect(backupRecord(movableStore.fleetOptions, file, movableStore.now)).rejects.toThrow(
       "have changed since they were stored",
     );
-    expect(readdirSync(movableStore.folder)).toEqual(["state"]);
-    writeFileSync(file, "mine");
+    expect(readdirSync(movableStore.root)).toEqual(["state"]);
+    writeFileSync(file, "other file");
     await expect(backupRecord(movableStore.fleetOptions, file, movableStore.now)).rejects.toThrow("already exists");
-    expect(readFileSync(file, "utf8")).toBe("mine");
+    expect(readFileSync(file, "utf8")).toBe("other file");
     await expect(
       backupRecord(
         { ...movableStore.fleetOptions, url: await movableStore.emptyDatabase() },
-        join(movableStore.folder, "two"),
+        join(movableStore.root, "two"),
         movableStore.now,
       ),
     ).rejects.toThrow("There is no record");
@@ -146,13 +146,13 @@ describe("a backup", () => {
     })();
     await expect.poll(() => written.length).toBeGreaterThan(3);
     const before = [...written];
-    await backupRecord(movableStore.fleetOptions, join(movableStore.folder, "file"), movableStore.now);
+    await backupRecord(movableStore.fleetOptions, join(movableStore.root, "file"), movableStore.now);
     writing = false;
     await writes;
     await store.close();
     const { audit: restoredAudit } = await restoreRecord(
-      { directory: join(movableStore.folder, "back") },
-      join(movableStore.folder, "file"),
+      { directory: join(movableStore.root, "back") },
+      join(movableStore.root, "file"),
       {
         now: movableStore.now,
       },
@@ -160,7 +160,7 @@ describe("a backup", () => {
     expect(restoredAudit).toMatchObject({ ok: true });
     expect(restoredAudit.rows).toBeGreaterThanOrEqual(audit.rows + 2 * before.length);
     expect(await verifyPostgres(movableStore.fleetOptions, restoredAudit.head)).toMatchObject({ ok: true });
-    const restoredStore = await openStore({ directory: join(movableStore.folder, "back"), now: () => new Date() });
+    const restoredStore = await openStore({ directory: join(movableStore.root, "back"), now: () => new Date() });
     for (const run_id of before) expect(await restoredStore.read.events(run_id, 0, 10)).toHaveLength(3);
     await restoredStore.close();
   });

@@ -131,9 +131,9 @@ it("never overwrites a record, not even on a second run", async () => {
     code: "DROVER-USE-001",
     message: expect.stringContaining("is not empty"),
   });
-  await backupRecord(movableStore.fleetOptions, join(movableStore.folder, "file"), movableStore.now);
+  await backupRecord(movableStore.fleetOptions, join(movableStore.root, "file"), movableStore.now);
   await expect(
-    restoreRecord(movableStore.fleetOptions, join(movableStore.folder, "file"), { now: movableStore.now }),
+    restoreRecord(movableStore.fleetOptions, join(movableStore.root, "file"), { now: movableStore.now }),
   ).rejects.toThrow("already contains a record");
   expect(await verifyPostgres(movableStore.fleetOptions, undefined)).toEqual(audit);
 });
@@ -152,10 +152,10 @@ it("copies damage that the chain has recorded", async () => {
   const { audit } = await movableStore.move();
   expect(audit).toMatchObject({ ok: false, first_bad: { told: true, row_no: 61 } });
   expect(await verifyPostgres(movableStore.fleetOptions, undefined)).toEqual(audit);
-  await backupRecord(movableStore.fleetOptions, join(movableStore.folder, "file"), movableStore.now);
+  await backupRecord(movableStore.fleetOptions, join(movableStore.root, "file"), movableStore.now);
   const { audit: restored } = await restoreRecord(
-    { directory: join(movableStore.folder, "back") },
-    join(movableStore.folder, "file"),
+    { directory: join(movableStore.root, "back") },
+    join(movableStore.root, "file"),
     {
       now: movableStore.now,
     },

@@ -107,11 +107,11 @@ function* releasePreferring(tx: Transaction, progress: Progress): Work<void> {
 }
 
 function* failUnmatched(tx: Transaction, { unmatched_ms }: Rescue, progress: Progress): Work<void> {
-  const previous = tx.now.getTime() - unmatched_ms;
-  for (const row of yield all(selectUnmatched, previous)) {
+  const cutoff = tx.now.getTime() - unmatched_ms;
+  for (const row of yield all(selectUnmatched, cutoff)) {
     if (progress.remaining <= 0) return;
     const demandId = Number(row["demand_id"]);
-    const rows = yield all(selectTooOld, demandId, new Date(previous).toISOString(), progress.remaining);
+    const rows = yield all(selectTooOld, demandId, new Date(cutoff).toISOString(), progress.remaining);
     for (const run of rows.map(toStoredRun)) {
       const message = `No runner could take it within ${unmatched_ms / 1000} s. It demands ${String(row["body"])}.`;
       const hostname = yield* findSessionHost(run.run_no);

@@ -131,7 +131,7 @@ function createIncompleteBlobError(
   return new HostError({
     code: "DROVER-STA-004",
     message: `${name} has only ${read} of ${size} bytes of the contents ${sha256}.`,
-    next: "Try again: the contents may just have been removed. If it happens again, restore a backup.",
+    next: "Repeat the request: the contents may just have been removed. If it happens again, restore a backup.",
   });
 }
 
@@ -143,10 +143,10 @@ function* readFirst(text: string, ...values: SqlValue[]): Work<Row[]> {
 export async function prunePostgresBlobs(engine: PostgresEngine, at: Date | null): Promise<{ blobs: number }> {
   await pruneUploads(engine);
   const [row] = await engine.read(() => readFirst(selectNow, at?.getTime() ?? null));
-  const before = [Number(row?.["now"]) - minAgeMs];
-  const removed = await pruneInPages(engine, unusedBlobs, before, function* (rows) {
+  const cutoff = [Number(row?.["now"]) - minAgeMs];
+  const removed = await pruneInPages(engine, unusedBlobs, cutoff, function* (rows) {
     for (const { upload_id = null } of rows) yield write(deleteParts, upload_id);
   });
-  await pruneInPages(engine, orphanedParts, before);
+  await pruneInPages(engine, orphanedParts, cutoff);
   return { blobs: removed };
 }

@@ -30,7 +30,7 @@ const unavailableCodes = new Set([
   "53300", // too many connections
   "25P03", // a transaction of Drover was idle for too long
   "25006", // now a standby: the next connection may reach the primary
-  "0A000", // a newer Drover changed the table after the statement was prepared
+  "0A000", // a newer version of Drover changed the table after the statement was prepared
   "40001",
   "40P01",
 ]);

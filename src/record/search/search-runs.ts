@@ -27,24 +27,24 @@ export async function searchRuns(engine: Engine, text: string, filter: RunFilter
   if (terms.length === 0 || !(await indexExists(engine))) return { items: [], next: null };
   const limit = Math.min(page.limit, maxItems);
   const items: FoundRun[] = [];
-  let before = page.before === undefined ? maxRunNo : Number(page.before);
+  let beforeRunNo = page.before === undefined ? maxRunNo : Number(page.before);
   for (let scanned = 0; scanned < maxScanned;) {
-    const hits = await engine.read(() => findHits(engine, terms, before));
+    const hits = await engine.read(() => findHits(engine, terms, beforeRunNo));
     scanned += hits.documents;
     for (let from = 0; from < hits.runs.length; from += runsPerPage) {
       const batch = hits.runs.slice(from, from + runsPerPage);
       const rows = await engine.read(() => readMatching(batch, filter));
       for (const { run_no, seq } of batch) {
-        before = run_no;
+        beforeRunNo = run_no;
         const row = rows.get(run_no);
         if (row === undefined) continue;
         items.push(await engine.read(() => addMatch(row, run_no, seq, terms)));
-        if (items.length === limit) return { items, next: String(before) };
+        if (items.length === limit) return { items, next: String(beforeRunNo) };
       }
     }
     if (hits.documents < hitsPerPage) return { items, next: null };
   }
-  return { items, next: String(before) };
+  return { items, next: String(beforeRunNo) };
 }
 
 interface Hit {
@@ -56,9 +56,9 @@ interface Hit {
 function* findHits(
   { search }: Engine,
   terms: readonly SearchTerm[],
-  before: number,
+  beforeRunNo: number,
 ): Work<{ documents: number; runs: Hit[] }> {
-  const rows = yield search.find(terms, before, hitsPerPage);
+  const rows = yield search.find(terms, beforeRunNo, hitsPerPage);
   const runs = new Map<number, Hit>();
   for (const row of rows) {
     const hit = { run_no: Number(row["run_no"]), seq: Number(row["seq"]) };

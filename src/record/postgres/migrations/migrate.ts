@@ -71,7 +71,7 @@ export async function migrate(url: string): Promise<void> {
 function createEncodingError(url: string, encoding: string): HostError {
   return new HostError({
     code: "DROVER-STA-006",
-    message: `${getPublicName(url)} uses the encoding ${encoding}, which cannot store every text.`,
+    message: `${getPublicName(url)} uses the encoding ${encoding}, which cannot store all text.`,
     field: "DATABASE_URL",
     next: "Create another one with: create database NAME encoding 'UTF8' template template0. Nothing was changed.",
   });
