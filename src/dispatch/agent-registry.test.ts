@@ -10,11 +10,11 @@ afterEach(async () => {
   await host.dispose();
 });
 
-it("prefers agents from files over the API's and the runners', and no runner over another", async () => {
-  const of = (description: string) => sampleAgent({ name: "a", description });
+it("prefers an agent from a file over one from the API, that over runners' agents, and no runner over another", async () => {
+  const agentWith = (description: string) => sampleAgent({ name: "a", description });
   const [one, two] = [
-    await host.register({ name: "one", agents: [of("one")] }),
-    await host.register({ name: "two", agents: [of("two")] }),
+    await host.register({ name: "one", agents: [agentWith("one")] }),
+    await host.register({ name: "two", agents: [agentWith("two")] }),
   ];
   expect(await host.agents.find("a")).toMatchObject({
     candidates: [{ agent: { description: "one" } }, { agent: { description: "two" } }],
@@ -22,9 +22,9 @@ it("prefers agents from files over the API's and the runners', and no runner ove
   expect(await host.agents.find("a@two")).toMatchObject({ runner_id: two.runner_id });
   expect(await host.agents.find(`a@${one.runner_id}`)).toMatchObject({ runner_id: one.runner_id });
   expect(await host.agents.find("a@three")).toBeNull();
-  await host.agents.put(of("api"), "ann");
+  await host.agents.put(agentWith("api"), "ann");
   expect(await host.agents.find("a")).toMatchObject({ source: "api", owner: "ann" });
-  host.agents.setFileAgents([of("file")]);
+  host.agents.setFileAgents([agentWith("file")]);
   expect(await host.agents.find("a")).toMatchObject({ source: "file" });
   expect((await host.agents.page({ limit: 10 })).items.map(({ source }) => source)).toEqual([
     "file",
@@ -32,7 +32,7 @@ it("prefers agents from files over the API's and the runners', and no runner ove
     "runner",
     "runner",
   ]);
-  host.agents.setFileAgents([of("file")], new Map([["a", "a.json:1: unknown key comand"]]));
+  host.agents.setFileAgents([agentWith("file")], new Map([["a", "a.json:1: unknown key comand"]]));
   expect(await host.agents.find("a")).toMatchObject({ source: "file", fault: "a.json:1: unknown key comand" });
   host.agents.setFileAgents([]);
   expect(await host.agents.remove("a")).toBe(true);

@@ -46,7 +46,7 @@ const maxMessageLength = 10_000;
 function boundFinish(finish: ReportRequest["finishes"][number]): ReportRequest["finishes"][number] {
   const { outcome } = finish;
   if (!("message" in outcome) || (outcome.message?.length ?? 0) <= maxMessageLength) return finish;
-  // never end with half of a surrogate pair
+  // Never end with half of a surrogate pair.
   const message = `${outcome.message?.slice(0, maxMessageLength).replace(/[\ud800-\udbff]$/, "")}…`;
   return { ...finish, outcome: { ...outcome, message } };
 }

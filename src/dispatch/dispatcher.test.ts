@@ -3,7 +3,7 @@ import { openStore } from "../record/open.ts";
 import { findInterruptedExecutions } from "../record/audit/interrupted-executions.ts";
 import { openHost, serve, standingClock, sampleAgent, type Host } from "../../test/fixtures/dispatch/host.ts";
 
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const done = { status: "completed", exit_code: 0, text: "ok" } as const;
 const line = (n: number) => ({
   n,
@@ -22,12 +22,12 @@ afterEach(async () => {
 });
 
 let polls = 0;
-const poll = (runner: { runner_id: string; epoch: number }, want = 1, signal = never) =>
+const poll = (runner: { runner_id: string; epoch: number }, want = 1, signal = neverAborted) =>
   host.port.poll(
     { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: `p${++polls}`, want, ack_order: 0 },
     signal,
   );
-const base = (runner: { runner_id: string; epoch: number }) => ({
+const emptyReport = (runner: { runner_id: string; epoch: number }) => ({
   runner_id: runner.runner_id,
   epoch: runner.epoch,
   held: [] as [string, number][],
@@ -53,24 +53,24 @@ describe("a held poll", () => {
     expect(claims).toMatchObject([{ run_id, attempt: 1, attempt_token: `signed ${run_id} 1` }]);
   });
 
-  it("does not wake the others: each run wakes one matching runner, in turn", async () => {
+  it("is woken alone: each run wakes only one matching runner, in turn", async () => {
     const [a, b, c] = [
       await host.register({ name: "a" }),
       await host.register({ name: "b" }),
       await host.register({ name: "c", tags: ["x"], require_matching_tags: true }),
     ];
-    const answers: string[] = [];
+    const outcomes: string[] = [];
     const polling = [a, b, c].map(async (runner, index) => {
       const { claims } = await poll(runner);
-      answers.push(`${"abc"[index]} ${claims.length}`);
+      outcomes.push(`${"abc"[index]} ${claims.length}`);
     });
     await host.submit();
     await host.submit();
     await Promise.all(polling.slice(0, 2));
-    expect(answers.sort()).toEqual(["a 1", "b 1"]);
+    expect(outcomes.sort()).toEqual(["a 1", "b 1"]);
     await host.submit({ demands: { tags: ["x"] } });
     await polling[2];
-    expect(answers).toHaveLength(3);
+    expect(outcomes).toHaveLength(3);
   });
 
   it("is woken by a stop, a requeue, a run that may start under max_concurrent, and the end of a drain", async () => {
@@ -85,7 +85,7 @@ describe("a held poll", () => {
     await poll(a);
     const requeued = poll(b);
     await host.port.report({
-      ...base(a),
+      ...emptyReport(a),
       held: [[second, 1]],
       finishes: [{ run_id: second, attempt: 1, last_n: 0, outcome: { status: "cancelled", by: "shutdown" } }],
     });
@@ -96,7 +96,7 @@ describe("a held poll", () => {
     expect((await poll(a)).claims).toMatchObject([{ run_id: first }]);
     const capped = poll(b);
     await host.port.report({
-      ...base(a),
+      ...emptyReport(a),
       held: [[first, 1]],
       finishes: [{ run_id: first, attempt: 1, last_n: 0, outcome: done }],
     });
@@ -108,7 +108,7 @@ describe("a held poll", () => {
     await host.dispatcher.drainRunner(a.runner_id, true);
     const last = await host.submit({ agent_name: "one", demands: { runner_id: b.runner_id } });
     await host.port.report({
-      ...base(b),
+      ...emptyReport(b),
       held: [[next, 1]],
       finishes: [{ run_id: next, attempt: 1, last_n: 0, outcome: done }],
     });
@@ -124,11 +124,11 @@ describe("a held poll", () => {
     const run_id = host.submit();
     disconnected.abort();
     await lostPoll;
-    const { claims } = await host.port.poll(request, never);
+    const { claims } = await host.port.poll(request, neverAborted);
     expect(claims).toMatchObject([{ run_id: await run_id, attempt: 1 }]);
   });
 
-  it("is rejected with a PortError", async () => {
+  it("is rejected with a PortError if its runner is unknown, replaced or another owner's", async () => {
     const runner = await host.register();
     await expect(poll({ runner_id: "nobody", epoch: 1 })).rejects.toMatchObject({ conflict: "unknown_runner" });
     const old = poll(runner);
@@ -136,7 +136,7 @@ describe("a held poll", () => {
     await host.register();
     await refused;
     await expect(host.register({ runner_key: "another" })).rejects.toMatchObject({ conflict: "duplicate_runner" });
-    await expect(host.dispatcher.portFor("eve").report(base(await host.register()))).rejects.toMatchObject({
+    await expect(host.dispatcher.portFor("eve").report(emptyReport(await host.register()))).rejects.toMatchObject({
       conflict: "unknown_runner",
     });
   });
@@ -161,17 +161,17 @@ describe("a held poll", () => {
   it("returns no runs while the disk is low, and `why` reports it", async () => {
     await host.close();
     let low: string | null = "3 MB left";
-    const again = serve(host.store, { clock, getLowDiskReason: () => low, leaseMs: 60 });
-    const runner = await again.register();
-    const run_id = await again.submit();
-    const waiting = again.port.poll(
+    const restarted = serve(host.store, { clock, getLowDiskReason: () => low, leaseMs: 60 });
+    const runner = await restarted.register();
+    const run_id = await restarted.submit();
+    const waiting = restarted.port.poll(
       { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "x", want: 1, ack_order: 0 },
-      never,
+      neverAborted,
     );
-    expect(await again.dispatcher.why(run_id)).toEqual([{ demand: "disk", detail: "3 MB left" }]);
+    expect(await restarted.dispatcher.why(run_id)).toEqual([{ demand: "disk", detail: "3 MB left" }]);
     low = null;
     expect((await waiting).claims).toMatchObject([{ run_id }]);
-    await again.close();
+    await restarted.close();
   });
 });
 
@@ -179,28 +179,28 @@ it("reports that a run waits because a runner with free slots is short of descri
   const runner = await host.register();
   const run_id = await host.submit();
   const request = { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "short", want: 0, ack_order: 0 };
-  const over = new AbortController();
-  const held = host.port.poll({ ...request, shortage: "60 of 64 files are open" }, over.signal);
+  const pollEnd = new AbortController();
+  const held = host.port.poll({ ...request, shortage: "60 of 64 files are open" }, pollEnd.signal);
   const why = [{ demand: "descriptors", detail: `Runner ${runner.runner_id}: 60 of 64 files are open.` }];
   await expect.poll(() => host.dispatcher.why(run_id)).toEqual(why);
   const other = await host.register({ name: "other" });
   expect(await host.dispatcher.why(run_id)).toEqual([]);
   await host.port.deregister(other);
-  over.abort();
+  pollEnd.abort();
   await held;
   expect(await host.dispatcher.why(run_id)).toEqual(why);
-  expect((await host.port.poll({ ...request, want: 1 }, never)).claims).toMatchObject([{ run_id }]);
+  expect((await host.port.poll({ ...request, want: 1 }, neverAborted)).claims).toMatchObject([{ run_id }]);
 });
 
 it("assigns 1,000 runs to 50 competing runners, each run once", async () => {
   const runners = await Promise.all(Array.from({ length: 50 }, (_, i) => host.register({ name: `r${i}` })));
   const claimedIds: string[] = [];
-  const enough = new AbortController();
+  const allClaimed = new AbortController();
   const polling = runners.map(async (runner) => {
-    while (!enough.signal.aborted) {
-      const { claims } = await poll(runner, 5, enough.signal);
+    while (!allClaimed.signal.aborted) {
+      const { claims } = await poll(runner, 5, allClaimed.signal);
       claimedIds.push(...claims.map(({ run_id }) => run_id));
-      if (claimedIds.length >= 1000) enough.abort();
+      if (claimedIds.length >= 1000) allClaimed.abort();
     }
   });
   const ids = await Promise.all(Array.from({ length: 1000 }, () => host.submit()));
@@ -220,17 +220,17 @@ it("accepts nothing from a stale attempt, and records each rejection", async () 
     await poll(runner);
     attempt += 1;
     clock.advance(10_001);
-    await host.port.report(base(fresh)).catch(() => null);
+    await host.port.report(emptyReport(fresh)).catch(() => null);
     await host.store.apply([{ op: "rescue", unmatched_ms: 1e9, limit: 10 }]);
     const late = {
-      ...base(runner),
+      ...emptyReport(runner),
       held: [[run_id, attempt]] as [string, number][],
       events: [{ run_id, attempt, events: [line(1)] }],
       finishes: [{ run_id, attempt, last_n: 1, outcome: done }],
     };
     await expect(host.port.report(late)).rejects.toMatchObject({ conflict: "unknown_runner" });
-    const again = await host.register({ name: "stale" });
-    expect(await host.port.report({ ...late, epoch: again.epoch })).toMatchObject({
+    const registeredAgain = await host.register({ name: "stale" });
+    expect(await host.port.report({ ...late, epoch: registeredAgain.epoch })).toMatchObject({
       acked: [],
       fenced: [{ run_id, attempt }],
     });
@@ -258,7 +258,7 @@ it.each([
   await poll(runner, 2);
   const outcome = { status: "parked", why, message: "Enough." } as const;
   const finishes = runs.map((run_id) => ({ run_id, attempt: 1, last_n: 0, outcome }));
-  await host.port.report({ ...base(runner), held, finishes });
+  await host.port.report({ ...emptyReport(runner), held, finishes });
   expect(await host.run(runs[0]!)).toMatchObject({ status: "parked", parked_why: why, waiting_for: "Enough." });
   expect(await host.run(runs[1]!)).toMatchObject({ status: "failed", reason, error: "Enough." });
 });
@@ -267,29 +267,29 @@ it("reaches the same state if each request is sent three times", async () => {
   const runner = await host.register();
   const sendThreeTimes = async <T>(send: () => Promise<T>): Promise<T> =>
     (await Promise.all([send(), send(), send()]))[0];
-  const run_id = (await sendThreeTimes(() => host.ask({ idempotency_key: "k", parameters: { a: 1 } }))) as {
+  const submitted = (await sendThreeTimes(() => host.ask({ idempotency_key: "k", parameters: { a: 1 } }))) as {
     ok: true;
     run: { run_id: string };
   };
-  const id = run_id.run.run_id;
+  const id = submitted.run.run_id;
   const request = { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "one", want: 1, ack_order: 0 };
   const { claims } = await sendThreeTimes(() => host.port.poll(request, AbortSignal.timeout(60_000)));
   expect(claims).toMatchObject([{ run_id: id, attempt: 1 }]);
   const held: [string, number][] = [[id, 1]];
   const events = {
-    ...base(runner),
+    ...emptyReport(runner),
     held,
     as_of_claim: "one",
     events: [{ run_id: id, attempt: 1, events: [line(1), line(2)] }],
   };
   const finish = {
-    ...base(runner),
+    ...emptyReport(runner),
     held,
     as_of_claim: "one",
     finishes: [{ run_id: id, attempt: 1, last_n: 2, outcome: done }],
   };
   const shuffled = [events, finish, events, finish, events, finish];
-  for (const one of shuffled) await host.port.report(one);
+  for (const report of shuffled) await host.port.report(report);
   await host.port.poll({ ...request, want: 1 }, AbortSignal.timeout(50));
   expect(await host.run(id)).toMatchObject({ status: "completed", attempt: 1, result_text: "ok" });
   expect(await host.seqs(id)).toEqual([1, 2, 3, 4, 5]);
@@ -304,36 +304,36 @@ it("continues after a restart of the coordinator as if nothing had happened", as
   await poll(runner);
   await host.close();
   clock.advance(60_000);
-  const again = serve(host.store, { clock, rescueEveryMs: 1e9 });
-  await again.dispatcher.start();
+  const restarted = serve(host.store, { clock, rescueEveryMs: 1e9 });
+  await restarted.dispatcher.start();
   const report = {
-    ...base(runner),
+    ...emptyReport(runner),
     held: [[run_id, 1]] as [string, number][],
     events: [{ run_id, attempt: 1, events: [line(1)] }],
   };
-  expect(await again.port.report(report)).toMatchObject({
+  expect(await restarted.port.report(report)).toMatchObject({
     acked: [{ run_id, attempt: 1, n: 1 }],
     fenced: [],
     abandon: [],
   });
   clock.advance(10_001);
-  // the test triggers the rescue itself: a coordinator ignores the time in which its clock jumped
+  // The test triggers the rescue itself: a coordinator ignores the time in which its clock jumped.
   await host.store.apply([{ op: "rescue", unmatched_ms: 1e9, limit: 10 }]);
-  expect(await again.run(run_id)).toMatchObject({ status: "failed", reason: "runner_lost" });
-  await again.close();
+  expect(await restarted.run(run_id)).toMatchObject({ status: "failed", reason: "runner_lost" });
+  await restarted.close();
 });
 
-it("loses no runner while coordinators restart, even if each request reaches another one", async () => {
+it("loses no runner while coordinators restart, even if each request reaches another coordinator", async () => {
   const [silent, reporting] = [await host.register({ name: "silent" }), await host.register({ name: "reporting" })];
   const run_id = await host.submit();
   await poll(silent);
   await host.close();
   for (let coordinators = 0; coordinators < 6; coordinators += 1) {
     clock.advance(4000);
-    const brief = serve(host.store, { clock });
-    await brief.dispatcher.start();
-    await brief.port.report(base(reporting));
-    await brief.close();
+    const shortLived = serve(host.store, { clock });
+    await shortLived.dispatcher.start();
+    await shortLived.port.report(emptyReport(reporting));
+    await shortLived.close();
   }
   expect(await host.run(run_id)).toMatchObject({ status: "claimed", runner_id: silent.runner_id });
 });

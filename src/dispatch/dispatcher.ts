@@ -151,7 +151,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
       );
       if (options.retention) {
         const { everyMs, prune } = options.retention;
-        // also soon after the start; otherwise a coordinator that restarts every hour would never prune
+        // Also soon after the start; otherwise a coordinator that restarts every hour would never prune.
         timers.push(repeatEvery(everyMs, prune, onError, Math.min(everyMs, 1000)));
       }
     },
@@ -242,7 +242,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
         waiters.wakeRunners(new Set(await store.read.runners_with_work(waiters.runnerIds)));
       }
     } catch (error) {
-      // the next periodic check tries again
+      // The next periodic check tries again.
       needsCheck = true;
       onError(error);
     }

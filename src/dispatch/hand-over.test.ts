@@ -7,21 +7,21 @@ import { createHandOver } from "./hand-over.ts";
 import { createPoll } from "./poll.ts";
 import { createWaiters, type Waiters } from "./waiters.ts";
 
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 let host: Host;
 let waiters: Waiters;
 let request: PollRequest;
 let changes: Change[];
 let d: ReturnType<typeof drive>;
 let waiting: Promise<PollResponse>[];
-const stopping = { now: new AbortController() };
+let stopController = new AbortController();
 beforeEach(async () => {
   host = await openHost();
   d = drive(host.store, () => new Date());
   waiters = createWaiters();
   changes = [];
   waiting = [];
-  stopping.now = new AbortController();
+  stopController = new AbortController();
   host.store.changes((change) => {
     changes.push(change);
     for (const demands of change.claimable) waiters.wakeFor(demands);
@@ -30,15 +30,15 @@ beforeEach(async () => {
   request = { runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 };
 });
 afterEach(async () => {
-  stopping.now.abort();
+  stopController.abort();
   await Promise.allSettled(waiting);
   await host.close();
   await host.dispose();
 });
 
-/** Resolves when the poll sleeps. */
-async function hold(changed: Partial<PollRequest> = {}, caller = never) {
-  const asleep = waiters.size;
+/** Starts a poll, and resolves when it sleeps. */
+async function startPoll(changed: Partial<PollRequest> = {}, caller = neverAborted) {
+  const waitersBefore = waiters.size;
   const poll = createPoll({
     store: host.store,
     waiters: {
@@ -47,7 +47,7 @@ async function hold(changed: Partial<PollRequest> = {}, caller = never) {
         const waiter = waiters.add(runner_id, want);
         const { wait } = waiter;
         waiter.wait = (ms, signal) => {
-          sleeping += 1;
+          sleepCount += 1;
           return wait(ms, signal);
         };
         return waiter;
@@ -60,14 +60,14 @@ async function hold(changed: Partial<PollRequest> = {}, caller = never) {
     shortages: new Map(),
     signAttempt: () => "",
     storeNow: () => Date.now(),
-    stopSignal: stopping.now.signal,
+    stopSignal: stopController.signal,
   });
-  let sleeping = 0;
+  let sleepCount = 0;
   const held = poll({ ...request, ...changed }, caller);
   held.catch(() => undefined);
   waiting.push(held);
-  await vi.waitFor(() => expect(sleeping).toBe(1), 60_000);
-  expect(waiters.size).toBe(asleep + 1);
+  await vi.waitFor(() => expect(sleepCount).toBe(1), 60_000);
+  expect(waiters.size).toBe(waitersBefore + 1);
   changes.splice(0);
   return { response: held };
 }
@@ -77,7 +77,7 @@ const openHandOver = (more: Partial<Parameters<typeof createHandOver>[0]> = {}) 
 const demands = { executor_type: "procedural" };
 
 it("creates a run and claims it for a held poll in one transaction", async () => {
-  const { response } = await hold();
+  const { response } = await startPoll();
   const create = d.buildCreate({ demands });
   expect(await openHandOver()(create)).toEqual({ ok: true, last_n: 0 });
   expect(changes).toHaveLength(1);
@@ -87,9 +87,9 @@ it("creates a run and claims it for a held poll in one transaction", async () =>
 });
 
 it("wakes no other poll for a run that was handed over, and gives the next run to the next poll", async () => {
-  const first = await hold();
+  const first = await startPoll();
   const other = await host.register({ name: "other", runner_key: "key-b" });
-  const second = await hold({ runner_id: other.runner_id, epoch: other.epoch });
+  const second = await startPoll({ runner_id: other.runner_id, epoch: other.epoch });
   const createRun = openHandOver();
   const [a, b] = [d.buildCreate({ demands }), d.buildCreate({ demands })];
   await createRun(a);
@@ -100,9 +100,9 @@ it("wakes no other poll for a run that was handed over, and gives the next run t
   expect(changes).toHaveLength(2);
 });
 
-it("gives a run to the newest poll of a runner, not to a late copy of an answered one", async () => {
-  const late = await hold();
-  const live = await hold({ claim_id: "newer" });
+it("gives a run to the newest poll of a runner, not to a late copy of an earlier poll", async () => {
+  const late = await startPoll();
+  const live = await startPoll({ claim_id: "newer" });
   const create = d.buildCreate({ demands });
   await openHandOver()(create);
   expect((await live.response).claims).toMatchObject([{ run_id: create.run.run_id }]);
@@ -110,7 +110,7 @@ it("gives a run to the newest poll of a runner, not to a late copy of an answere
 });
 
 it("gives the same run to every copy of a poll, because any of them may have lost its reader", async () => {
-  const copies = [await hold(), await hold(), await hold()];
+  const copies = [await startPoll(), await startPoll(), await startPoll()];
   const create = d.buildCreate({ demands });
   await openHandOver()(create);
   for (const { response } of copies)
@@ -118,11 +118,11 @@ it("gives the same run to every copy of a poll, because any of them may have los
 });
 
 it("only creates the run if no held poll can take it, disk space is low, or runs come in bursts", async () => {
-  await hold();
-  const applied: string[][] = [];
+  await startPoll();
+  const appliedOps: string[][] = [];
   const store = {
     apply: (ops: readonly Op[]) => {
-      applied.push(ops.map(({ op }) => op));
+      appliedOps.push(ops.map(({ op }) => op));
       return Promise.resolve([{ ok: true, last_n: 0 }]);
     },
   } as unknown as Host["store"];
@@ -132,36 +132,36 @@ it("only creates the run if no held poll can take it, disk space is low, or runs
   const createRun = openHandOver({ store, burstMs: 3_600_000 });
   await createRun(d.buildCreate({ demands: { tags: ["x"] } }));
   await createRun(d.buildCreate({ demands }));
-  expect(applied).toEqual(Array.from({ length: 5 }, () => ["create_run"]));
+  expect(appliedOps).toEqual(Array.from({ length: 5 }, () => ["create_run"]));
 });
 
-it("keeps waiting if the claim got nothing, and gets the next run", async () => {
-  const { response } = await hold();
+it("keeps a poll waiting if its claim got nothing, and gives it the next run", async () => {
+  const { response } = await startPoll();
   const capped = createAgent("capped", { max_concurrent: 1 });
   const busy = await host.register({ name: "busy", runner_key: "key-b" });
   await d.submit({ demands: { runner_id: busy.runner_id } }, capped);
   expect(await d.claim(busy)).toHaveLength(1);
   await vi.waitFor(() => expect(waiters.reserve({ tags: ["x"] })).toBe(null));
   const createRun = openHandOver();
-  const held = d.buildCreate({ demands }, capped);
-  await createRun(held);
-  expect(await d.statuses(held.run.run_id)).toEqual(["pending"]);
+  const cappedRun = d.buildCreate({ demands }, capped);
+  await createRun(cappedRun);
+  expect(await d.statuses(cappedRun.run.run_id)).toEqual(["pending"]);
   const free = d.buildCreate({ demands });
   await createRun(free);
   expect((await response).claims).toMatchObject([{ run_id: free.run.run_id }]);
 });
 
-it("gives a run to the runner's next poll if the runner disconnected while it was claimed", async () => {
+it("gives a run to the runner's next poll if the runner disconnected while the run was claimed", async () => {
   const leaving = new AbortController();
-  const first = await hold({}, leaving.signal);
-  let next: Awaited<ReturnType<typeof hold>> | null = null;
+  const first = await startPoll({}, leaving.signal);
+  let next: Awaited<ReturnType<typeof startPoll>> | null = null;
   const create = d.buildCreate({ demands });
   const createRun = openHandOver({
     store: {
       apply: (async (ops: readonly Op[]) => {
         leaving.abort();
         await first.response;
-        next = await hold({ want: 0 });
+        next = await startPoll({ want: 0 });
         return host.store.apply(ops);
       }) as Host["store"]["apply"],
     },
@@ -171,8 +171,8 @@ it("gives a run to the runner's next poll if the runner disconnected while it wa
   expect((await next!.response).claims).toMatchObject([{ run_id: create.run.run_id, attempt: 1 }]);
 });
 
-it("reports a failed transaction to the submitter, and the poll waits on for the next run", async () => {
-  const { response } = await hold();
+it("reports a failed transaction to the submitter, and keeps the poll waiting for the next run", async () => {
+  const { response } = await startPoll();
   const store = { apply: () => Promise.reject(new Error("the disk is full")) } as unknown as Host["store"];
   await expect(openHandOver({ store })(d.buildCreate({ demands }))).rejects.toThrow("the disk is full");
   const create = d.buildCreate({ demands });
@@ -181,7 +181,7 @@ it("reports a failed transaction to the submitter, and the poll waits on for the
 });
 
 it("refuses the poll of a replaced registration, and leaves the run pending", async () => {
-  const { response } = await hold();
+  const { response } = await startPoll();
   await host.register();
   const create = d.buildCreate({ demands });
   expect(await openHandOver()(create)).toMatchObject({ ok: true });

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { type Host, openHost, serve, standingClock } from "../../test/fixtures/dispatch/host.ts";
 import { HostError } from "../model/errors.ts";
 
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 let host: Host;
 beforeEach(async () => {
   host = await openHost({ clock: standingClock() });
@@ -12,23 +12,23 @@ afterEach(async () => {
   await host.dispose();
 });
 
-it("ends the polls whose leases it cannot renew, so that another coordinator can", async () => {
-  let away = false;
+it("ends the polls whose leases it cannot renew, so that another coordinator can renew them", async () => {
+  let isAway = false;
   const fault = new HostError({ code: "DROVER-STA-008", message: "the database is away" });
   const other = serve(
-    { ...host.store, apply: (ops) => (away ? Promise.reject(fault) : host.store.apply(ops)) },
+    { ...host.store, apply: (ops) => (isAway ? Promise.reject(fault) : host.store.apply(ops)) },
     { leaseMs: 400, pollHoldMs: 3_600_000, rescueEveryMs: 1e9, onError: () => undefined },
   );
   await other.dispatcher.start();
   const { runner_id, epoch } = await other.register({ name: "waits" });
   const request = { runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 };
-  const outcome = other.port.poll(request, never).then(
-    () => "answered",
+  const outcome = other.port.poll(request, neverAborted).then(
+    () => "no error",
     (error: unknown) => error,
   );
-  // its claim_id is stored, so the poll now waits
+  // Its claim_id is stored, so the poll now waits.
   await expect.poll(() => host.store.read.poller(request)).toMatchObject({ idle: true });
-  away = true;
+  isAway = true;
   expect(await outcome).toBe(fault);
   await other.close();
 });

@@ -24,18 +24,18 @@ async function claim(name: string) {
 }
 type Claimed = Awaited<ReturnType<typeof claim>>;
 
-const sendPartial = (by: Claimed, of: { run_id: string; attempt: number }, text: string, held = by.held) =>
+const sendPartial = (sender: Claimed, target: { run_id: string; attempt: number }, text: string, held = sender.held) =>
   host.port.report({
-    runner_id: by.runner_id,
-    epoch: by.epoch,
+    runner_id: sender.runner_id,
+    epoch: sender.epoch,
     held,
     as_of_claim: null,
     events: [],
-    partials: [{ run_id: of.run_id, attempt: of.attempt, delta: { kind: "assistant", text } }],
+    partials: [{ run_id: target.run_id, attempt: target.attempt, delta: { kind: "assistant", text } }],
     finishes: [],
   });
 
-test("forwards partials only for runs that the runner holds", async () => {
+test("forwards partial output only of runs that the runner has", async () => {
   const [ann, bob] = [await claim("ann"), await claim("bob")];
   await sendPartial(ann, ann, "own");
   await sendPartial(bob, ann, "of a run it does not say it holds");

@@ -4,7 +4,7 @@ import type { PollRequest, RegistrationResult } from "../model/runner-port.ts";
 import { createPoll, type PollDeps } from "./poll.ts";
 import { createWaiters, maxWaitersPerRunner, type Waiters } from "./waiters.ts";
 
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const leaseMs = 10_000;
 const clock = standingClock();
 let host: Host;
@@ -30,7 +30,7 @@ const openPoll = (changes: Partial<PollDeps> = {}) =>
     store: host.store,
     waiters,
     leaseMs,
-    // reached only if a wake was lost
+    // A poll lasts this long only if a wake was lost.
     pollHoldMs: 15_000,
     maxPollHoldMs: 3_600_000,
     getLowDiskReason: () => null,
@@ -42,30 +42,30 @@ const openPoll = (changes: Partial<PollDeps> = {}) =>
   });
 
 /** Counts the rows written since the store was opened. */
-const written = () => Number(host.store.connection.sql("select total_changes() as rows").get()?.["rows"]);
-const leaseLeft = async () => {
+const countWrittenRows = () => Number(host.store.connection.sql("select total_changes() as rows").get()?.["rows"]);
+const readLeaseLeft = async () => {
   const poller = await host.store.read.poller(request);
   return "conflict" in poller ? null : poller.lease_until - clock.now().getTime();
 };
 const nothing = { claims: [], orders: [] };
-const identified = () => waiters.findLeasesEndingBefore(Number.POSITIVE_INFINITY);
+const listIdentified = () => waiters.findLeasesEndingBefore(Number.POSITIVE_INFINITY);
 
 it("stores a claim_id once and writes nothing for later polls with it", async () => {
   const poll = openPoll({ pollHoldMs: 1 });
-  const before = written();
-  expect(await poll(request, never)).toEqual(nothing);
-  const since = written();
-  expect(since).toBeGreaterThan(before);
-  for (let i = 0; i < 3; i += 1) expect(await poll(request, never)).toEqual(nothing);
-  expect(written()).toBe(since);
-  await poll({ ...request, claim_id: "another" }, never);
-  expect(written()).toBeGreaterThan(since);
+  const rowsBefore = countWrittenRows();
+  expect(await poll(request, neverAborted)).toEqual(nothing);
+  const rowsAfter = countWrittenRows();
+  expect(rowsAfter).toBeGreaterThan(rowsBefore);
+  for (let i = 0; i < 3; i += 1) expect(await poll(request, neverAborted)).toEqual(nothing);
+  expect(countWrittenRows()).toBe(rowsAfter);
+  await poll({ ...request, claim_id: "another" }, neverAborted);
+  expect(countWrittenRows()).toBeGreaterThan(rowsAfter);
   const run_id = await host.submit();
-  expect((await poll({ ...request, claim_id: "another" }, never)).claims).toMatchObject([{ run_id }]);
+  expect((await poll({ ...request, claim_id: "another" }, neverAborted)).claims).toMatchObject([{ run_id }]);
 });
 
 it("misses no run that arrives while it queries the store", async () => {
-  await openPoll({ pollHoldMs: 1 })(request, never);
+  await openPoll({ pollHoldMs: 1 })(request, neverAborted);
   let run_id = "";
   const poll = openPoll({
     store: {
@@ -73,35 +73,35 @@ it("misses no run that arrives while it queries the store", async () => {
       read: {
         ...host.store.read,
         async poller(poller) {
-          const found = await host.store.read.poller(poller);
+          const poller_row = await host.store.read.poller(poller);
           run_id = await host.submit();
-          return found;
+          return poller_row;
         },
       },
     },
   });
-  expect((await poll(request, never)).claims).toMatchObject([{ run_id }]);
+  expect((await poll(request, neverAborted)).claims).toMatchObject([{ run_id }]);
 });
 
 it("renews the lease at once if little of it is left or the remaining time is unknown", async () => {
-  await openPoll({ pollHoldMs: 1 })(request, never);
+  await openPoll({ pollHoldMs: 1 })(request, neverAborted);
   clock.advance(4000);
-  await openPoll({ pollHoldMs: 1 })(request, never);
-  expect(await leaseLeft()).toBe(6000);
+  await openPoll({ pollHoldMs: 1 })(request, neverAborted);
+  expect(await readLeaseLeft()).toBe(6000);
   clock.advance(1001);
-  await openPoll({ pollHoldMs: 1 })(request, never);
-  expect(await leaseLeft()).toBe(leaseMs);
+  await openPoll({ pollHoldMs: 1 })(request, neverAborted);
+  expect(await readLeaseLeft()).toBe(leaseMs);
   clock.advance(1000);
-  await openPoll({ pollHoldMs: 1, storeNow: () => null })(request, never);
-  expect(await leaseLeft()).toBe(leaseMs);
+  await openPoll({ pollHoldMs: 1, storeNow: () => null })(request, neverAborted);
+  expect(await readLeaseLeft()).toBe(leaseMs);
 });
 
 it("knows when the lease of a waiting runner ends", async () => {
-  await openPoll({ pollHoldMs: 1 })(request, never);
+  await openPoll({ pollHoldMs: 1 })(request, neverAborted);
   clock.advance(3000);
-  const waiting = openPoll()(request, never);
-  // unknown before the first query
-  await expect.poll(identified).toEqual([runner.runner_id]);
+  const waiting = openPoll()(request, neverAborted);
+  // The lease's end is unknown before the first query.
+  await expect.poll(listIdentified).toEqual([runner.runner_id]);
   expect(waiters.findLeasesEndingBefore(performance.now() + 6000)).toEqual([]);
   expect(waiters.findLeasesEndingBefore(performance.now() + 8000)).toEqual([runner.runner_id]);
   const run_id = await host.submit();
@@ -109,81 +109,81 @@ it("knows when the lease of a waiting runner ends", async () => {
 });
 
 it("does not renew a lease for a poll by another owner", async () => {
-  let renewable: string[] | null = null;
-  const foreignPoll = openPoll({
+  let renewableRunners: string[] | null = null;
+  const otherOwnersPoll = openPoll({
     store: {
       apply: host.store.apply,
       read: {
         ...host.store.read,
         poller(query) {
-          renewable = identified();
+          renewableRunners = listIdentified();
           return host.store.read.poller(query);
         },
       },
     },
   });
-  await expect(foreignPoll(request, never, "eve")).rejects.toMatchObject({ conflict: "unknown_runner" });
-  expect(renewable).toEqual([]);
+  await expect(otherOwnersPoll(request, neverAborted, "eve")).rejects.toMatchObject({ conflict: "unknown_runner" });
+  expect(renewableRunners).toEqual([]);
 });
 
 it("queries again at once if a claim went to a poll that had disconnected", async () => {
-  await openPoll({ pollHoldMs: 1 })(request, never);
+  await openPoll({ pollHoldMs: 1 })(request, neverAborted);
   const disconnected = new AbortController();
-  let hungUp: Promise<unknown> | null = null;
+  let lostPoll: Promise<unknown> | null = null;
   const slow = openPoll({
     store: {
       read: host.store.read,
       async apply(ops) {
         const results = await host.store.apply(ops);
-        // its answer is lost; the repeated poll was added before the claim was made
+        // The response is lost. The repeated poll was added before the claim was made.
         disconnected.abort();
         return results;
       },
     },
   });
-  hungUp = slow(request, disconnected.signal);
-  await expect.poll(identified).toEqual([runner.runner_id]);
-  // the second poll wants no runs, so the run wakes only the disconnected one
-  const nextPoll = openPoll()({ ...request, want: 0 }, never);
-  await expect.poll(identified).toEqual([runner.runner_id]);
+  lostPoll = slow(request, disconnected.signal);
+  await expect.poll(listIdentified).toEqual([runner.runner_id]);
+  // The second poll wants no runs, so the run wakes only the disconnected one.
+  const nextPoll = openPoll()({ ...request, want: 0 }, neverAborted);
+  await expect.poll(listIdentified).toEqual([runner.runner_id]);
   const run_id = await host.submit();
-  await hungUp;
+  await lostPoll;
   expect((await nextPoll).claims).toMatchObject([{ run_id, attempt: 1 }]);
 });
 
 it("assigns no runs while the disk is low, and continues when there is space", async () => {
   let low: string | null = "3 MB left";
   const poll = openPoll({ getLowDiskReason: () => low, pollHoldMs: 1 });
-  await poll(request, never);
+  await poll(request, neverAborted);
   const run_id = await host.submit();
-  const since = written();
-  expect(await poll(request, never)).toEqual(nothing);
-  expect(written()).toBe(since);
+  const rowsAfter = countWrittenRows();
+  expect(await poll(request, neverAborted)).toEqual(nothing);
+  expect(countWrittenRows()).toBe(rowsAfter);
   low = null;
-  expect((await poll(request, never)).claims).toMatchObject([{ run_id }]);
+  expect((await poll(request, neverAborted)).claims).toMatchObject([{ run_id }]);
 });
 
-it("holds a poll for as long as the runner asks, within its own limit", async () => {
-  await openPoll({ pollHoldMs: 1 })(request, never);
-  expect(await openPoll({ pollHoldMs: 3_600_000 })({ ...request, hold_ms: 1 }, never)).toEqual(nothing);
+it("holds a poll for as long as the runner asks, up to the coordinator's limit", async () => {
+  await openPoll({ pollHoldMs: 1 })(request, neverAborted);
+  expect(await openPoll({ pollHoldMs: 3_600_000 })({ ...request, hold_ms: 1 }, neverAborted)).toEqual(nothing);
   const limited = openPoll({ pollHoldMs: 3_600_000, maxPollHoldMs: 1 });
-  expect(await limited({ ...request, hold_ms: 3_600_000 }, never)).toEqual(nothing);
-  let isAnswered = false;
-  const waiting = openPoll({ pollHoldMs: 1 })({ ...request, hold_ms: 3_600_000 }, never).finally(() => {
-    isAnswered = true;
+  expect(await limited({ ...request, hold_ms: 3_600_000 }, neverAborted)).toEqual(nothing);
+  let hasEnded = false;
+  const waiting = openPoll({ pollHoldMs: 1 })({ ...request, hold_ms: 3_600_000 }, neverAborted).finally(() => {
+    hasEnded = true;
   });
   // Several shorter polls later it still waits.
-  for (let index = 0; index < 5; index += 1) await openPoll({ pollHoldMs: 5 })({ ...request, want: 0 }, never);
-  expect(isAnswered).toBe(false);
+  for (let index = 0; index < 5; index += 1) await openPoll({ pollHoldMs: 5 })({ ...request, want: 0 }, neverAborted);
+  expect(hasEnded).toBe(false);
   const run_id = await host.submit();
   expect((await waiting).claims).toMatchObject([{ run_id }]);
 });
 
-it("ends when the dispatcher stops", async () => {
-  const stopping = new AbortController();
-  const waiting = openPoll({ stopSignal: stopping.signal, pollHoldMs: 3_600_000 })(request, never);
-  await expect.poll(identified).toEqual([runner.runner_id]);
-  stopping.abort();
+it("ends a held poll when the dispatcher stops", async () => {
+  const stopController = new AbortController();
+  const waiting = openPoll({ stopSignal: stopController.signal, pollHoldMs: 3_600_000 })(request, neverAborted);
+  await expect.poll(listIdentified).toEqual([runner.runner_id]);
+  stopController.abort();
   expect(await waiting).toEqual(nothing);
   expect(waiters.size).toBe(0);
 });

@@ -8,7 +8,7 @@ it("returns null before the first reading", () => {
 
 it("keeps the bounds of quick readings when slow ones follow", () => {
   const clock = createRemoteClock();
-  // 1000 ahead of the clock here
+  // The remote clock is 1000 ahead.
   clock.addReading(1005, 0, 10);
   expect([clock.earliest(10), clock.latest(10)]).toEqual([1005, 1016]);
   clock.addReading(1101, 100, 102);

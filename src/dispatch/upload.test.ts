@@ -13,7 +13,7 @@ afterEach(async () => {
   }
 });
 
-async function openHolding(options: Partial<DispatcherOptions>) {
+async function openHostWithRun(options: Partial<DispatcherOptions>) {
   const host = await openHost(options);
   hosts.push(host);
   const { runner_id, epoch } = await host.register();
@@ -22,36 +22,36 @@ async function openHolding(options: Partial<DispatcherOptions>) {
   const { claims } = await host.port.poll({ runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 }, signal);
   const bytes = Buffer.from("hello");
   const sha256 = createHash("sha256").update(bytes).digest("hex");
-  let read = 0;
+  let readCount = 0;
   const content = async function* () {
-    read += 1;
+    readCount += 1;
     yield bytes;
   };
-  const facts = { runner_id, epoch, run_id, attempt: claims[0]!.attempt, sha256, size: bytes.length };
+  const uploadRequest = { runner_id, epoch, run_id, attempt: claims[0]!.attempt, sha256, size: bytes.length };
   return {
     host,
-    reads: () => read,
-    upload: (changes: object = {}) => host.port.upload({ ...facts, ...changes }, content(), signal),
-    stored: () => existsSync(join(host.directory, "files", sha256.slice(0, 2), sha256)),
+    countReads: () => readCount,
+    upload: (changes: object = {}) => host.port.upload({ ...uploadRequest, ...changes }, content(), signal),
+    isStored: () => existsSync(join(host.directory, "files", sha256.slice(0, 2), sha256)),
   };
 }
 
 it("rejects a file that is too large, or any file while the disk is low, before reading it", async () => {
   let disk: string | null = null;
-  const { upload, reads } = await openHolding({ maxFileBytes: 4, getLowDiskReason: () => disk });
+  const { upload, countReads } = await openHostWithRun({ maxFileBytes: 4, getLowDiskReason: () => disk });
   await expect(upload()).rejects.toMatchObject({ conflict: "refused", message: expect.stringContaining("larger") });
   disk = "no room";
   await expect(upload({ size: 4 })).rejects.toMatchObject({
     conflict: "away",
     message: expect.stringContaining("no room"),
   });
-  expect(reads()).toBe(0);
+  expect(countReads()).toBe(0);
 });
 
-it("rejects a runner that does not hold the run before reading the file, and records the attempt", async () => {
-  const { host, upload, reads, stored } = await openHolding({});
+it("rejects a runner that does not have the run before reading the file, and records the rejection", async () => {
+  const { host, upload, countReads, isStored } = await openHostWithRun({});
   expect(await upload({ attempt: 7 })).toEqual({ upload: "fenced" });
-  expect([reads(), stored()]).toEqual([0, false]);
+  expect([countReads(), isStored()]).toEqual([0, false]);
   const fenced = host.store.connection.sql("select body from audit_rows where kind = 'fenced'").all();
   expect(fenced.map(({ body }) => JSON.parse(String(body)))).toMatchObject([{ refused: "add_upload" }]);
   expect(await host.verify()).toMatchObject({ ok: true });

@@ -16,7 +16,7 @@ import type { Route } from "./route.ts";
 import { routes } from "./routes.ts";
 
 /** Callers without a valid token. */
-const rejected = [
+const rejectedCallers = [
   "none",
   "garbage",
   "unknown",
@@ -185,7 +185,7 @@ beforeAll(async () => {
   const [newest] = await claim("c2", 1);
   // A run that is not reported as held returns to the queue, except those of the newest claim, which may be in flight.
   const held = [running!, ended!, other!, newest!].map(({ run_id, attempt }): [string, number] => [run_id, attempt]);
-  const empty = { runner_id, epoch, held, as_of_claim: "c1", partials: [] };
+  const report = { runner_id, epoch, held, as_of_claim: "c1", partials: [] };
   const bytes = Buffer.from("kept");
   const sha256 = createHash("sha256").update(bytes).digest("hex");
   const file = { type: "file", path: "out/kept.txt", size: bytes.length, sha256, media_type: "text/plain" } as const;
@@ -202,14 +202,14 @@ beforeAll(async () => {
       run_id,
       attempt,
       events: [
-        { n: 1, at, event: started },
+        { n: 1, at, event: startedEvent },
         { n: 2, at, event: file },
       ],
     },
   ];
   const outcome = { status: "completed", exit_code: 0, text: "ok" } as const;
   await port.report({
-    ...empty,
+    ...report,
     events,
     finishes: [{ run_id: ended!.run_id, attempt: ended!.attempt, last_n: 0, outcome }],
   });
@@ -221,10 +221,10 @@ beforeAll(async () => {
   tokens.set("superseded attempt", lost!.attempt_token);
   ids["run_id"] = running!.run_id;
   ids["request_id"] = "no question";
-  ids["execution_id"] = started.execution.execution_id;
+  ids["execution_id"] = startedEvent.execution.execution_id;
   const schedule = await annClient.schedules.create({
     agent_name: running!.invocation.agent.name,
-    name: "hers",
+    name: "of-ann",
     every: "1d",
   });
   ids["schedule_id"] = schedule.schedule_id;
@@ -237,7 +237,7 @@ afterAll(async () => {
   await coordinator.dispose();
 });
 
-const started: Extract<RunEvent, { type: "execution_started" }> = {
+const startedEvent: Extract<RunEvent, { type: "execution_started" }> = {
   type: "execution_started",
   execution: {
     execution_id: "0190aaaa-0000-7000-8000-000000000001",
@@ -251,20 +251,22 @@ const started: Extract<RunEvent, { type: "execution_started" }> = {
   },
 };
 
-const cases = routes.flatMap((row) => [...rejected, ...callers].map((name) => [toRouteName(row), name, row] as const));
+const cases = routes.flatMap((route) =>
+  [...rejectedCallers, ...callers].map((name) => [toRouteName(route), name, route] as const),
+);
 
-test.each(cases)("%s with %s returns the status in the table", async (_route, name, row) => {
-  const path = fillPath(row.path, (key) => encodeURIComponent(ids[key]!));
+test.each(cases)("%s with %s returns the status in the table", async (_route, name, route) => {
+  const path = fillPath(route.path, (key) => encodeURIComponent(ids[key]!));
   // An invalid body, so that nothing changes.
-  const body = row.method === "get" ? {} : { body: '{"unexpected":true}' };
+  const body = route.method === "get" ? {} : { body: '{"unexpected":true}' };
   const token = tokens.get(name);
   const headers = { "content-type": "application/json", ...(token ? { authorization: `Bearer ${token}` } : {}) };
-  const answer = await rawCall(coordinator.url, { method: row.method.toUpperCase(), path, headers, ...body });
-  expect(answer.status, answer.text.slice(0, 300)).toBe(expectedStatus(row, name));
+  const response = await rawCall(coordinator.url, { method: route.method.toUpperCase(), path, headers, ...body });
+  expect(response.status, response.text.slice(0, 300)).toBe(expectedStatus(route, name));
 });
 
-function expectedStatus(row: Pick<Route, "method" | "path">, name: string): number | undefined {
-  const line = expectedStatuses[toRouteName(row)] ?? "";
+function expectedStatus(route: Pick<Route, "method" | "path">, name: string): number | undefined {
+  const line = expectedStatuses[toRouteName(route)] ?? "";
   if (line.startsWith("open ")) return Number(line.slice(5));
   const column = callers.findIndex((caller) => caller === name);
   return column < 0 ? 401 : Number(line.split(/ +/)[column]);
@@ -274,21 +276,24 @@ function toRouteName({ method, path }: Pick<Route, "method" | "path">): string {
   return `${method.toUpperCase()} ${path}`;
 }
 
-test("the table has a line for every route and a status for every caller", () => {
+test("the table of expected statuses has a line for every route and a status for every caller", () => {
   expect(Object.keys(expectedStatuses).sort()).toEqual(routes.map(toRouteName).sort());
   for (const [route, line] of Object.entries(expectedStatuses))
     expect([route, line.startsWith("open ") || line.split(/ +/).length === callers.length]).toEqual([route, true]);
-  expect([...tokens.keys()].filter((name) => name !== "spare").sort()).toEqual([...rejected, ...callers].sort());
+  expect([...tokens.keys()].filter((name) => name !== "spare").sort()).toEqual([...rejectedCallers, ...callers].sort());
 });
 
-test("every route declares a rule, and nothing outside the table is served", () => {
-  for (const row of routes) expect([row.path, Object.keys(row.rule ?? {}).length > 0]).toEqual([row.path, true]);
+test("every route declares a rule, and no other route is served", () => {
+  for (const route of routes)
+    expect([route.path, Object.keys(route.rule ?? {}).length > 0]).toEqual([route.path, true]);
   // Before the first request only publicUrls is used.
   const app = createApp({ publicUrls: [] } as unknown as ServeDeps);
-  const served = app.routes.filter((route) => route.path !== "/*").map((route) => `${route.method} ${route.path}`);
-  const declared = routes.map((row) => `${row.method.toUpperCase()} ${toRouterPath(row)}`);
+  const servedRoutes = app.routes
+    .filter((route) => route.path !== "/*")
+    .map((route) => `${route.method} ${route.path}`);
+  const declaredRoutes = routes.map((route) => `${route.method.toUpperCase()} ${toRouterPath(route)}`);
   // The dashboard's files are public.
-  expect(served.sort()).toEqual([...declared, "GET /ui", "GET /ui/*"].sort());
+  expect(servedRoutes.sort()).toEqual([...declaredRoutes, "GET /ui", "GET /ui/*"].sort());
 });
 
 test("lists and the feed hide objects of other users", async () => {
@@ -327,7 +332,7 @@ test("lists runners and tokens to their owner, and all of them to an admin", asy
   expect(await subjects(coordinator.client)).toEqual(expect.arrayContaining(["admin ann", "runner bob", "user bob"]));
 });
 
-test("a user cannot see, change, remove or redeliver for an admin's webhook of the same subject", async () => {
+test("a user cannot see, change or remove an admin's webhook of the same subject, or redeliver its deliveries", async () => {
   const admin = await coordinator.client.tokens.create({ role: "admin", subject: "zoe" });
   const user = await coordinator.client.tokens.create({ role: "user", subject: "zoe" });
   const [admins, users] = [admin, user].map(({ token }) => createClient({ url: coordinator.url, token }));
@@ -387,13 +392,13 @@ test("refuses polls, reports and removal for another owner's runner, and writes 
   const own = await bob.register(registration("bob's own key", "/srv/bob"));
   const run_id = ids["run_id"]!;
   const outcome = { status: "completed", exit_code: 0, text: "hijacked" } as const;
-  const answer = await bob.report({
+  const response = await bob.report({
     ...report,
     runner_id: own.runner_id,
     epoch: own.epoch,
     finishes: [{ run_id, attempt: 1, last_n: 0, outcome }],
   });
-  expect(answer.fenced).toContainEqual({ run_id, attempt: 1 });
+  expect(response.fenced).toContainEqual({ run_id, attempt: 1 });
   expect((await coordinator.client.runs.get(run_id)).status).not.toBe("completed");
   bob.close();
 });
@@ -423,8 +428,8 @@ test("refuses a revoked token at once, and a forged one always", async () => {
   // The store holds the hash, which must not work as a token.
   const forged = tokens.get("attempt")!.replace(/\.\d+\./, ".2.");
   for (const token of [hashToken(created.token), forged]) {
-    const answer = await fetch(`${coordinator.url}/runs`, { headers: { authorization: `Bearer ${token}` } });
-    expect(await answer.json()).toMatchObject({ status: 401, code: "DROVER-API-009" });
+    const response = await fetch(`${coordinator.url}/runs`, { headers: { authorization: `Bearer ${token}` } });
+    expect(await response.json()).toMatchObject({ status: 401, code: "DROVER-API-009" });
     // The client does not even send it.
     await expect(createClient({ url: coordinator.url, token }).runs.list()).rejects.toMatchObject({
       code: "DROVER-API-034",

@@ -53,7 +53,7 @@ describe.each(["sqlite", "postgres"] as const)("lists of runners and their agent
     const description = "x".repeat(200_000);
     for (let index = 0; index < 20; index += 1) {
       const agents = [
-        ...Array.from({ length: 4 }, (_, of) => ({ name: `large-${of}`, command: "true", description })),
+        ...Array.from({ length: 4 }, (_, number) => ({ name: `large-${number}`, command: "true", description })),
         { name: `own-${index}-éﬀ`, command: "true" },
       ];
       await register(`runner-${index}`, coordinator.adminToken, { agents });
@@ -64,13 +64,13 @@ describe.each(["sqlite", "postgres"] as const)("lists of runners and their agent
     expect(pages.length).toBeGreaterThan(20);
     expect(pages.filter((text) => text.length > maxBytes)).toEqual([]);
     const { items } = await coordinator.client.agents.list();
-    const keys = pages.flatMap(keysIn);
-    expect(keysIn(JSON.stringify({ items }))).toEqual(keys);
+    const keys = pages.flatMap(listKeys);
+    expect(listKeys(JSON.stringify({ items }))).toEqual(keys);
     expect([keys.length, new Set(keys).size]).toEqual([102, 102]);
     expect(items.find(({ name }) => name === "large-1")).toMatchObject({ source: "api" });
     expect(items.map(({ name }) => name)).toEqual(items.map(({ name }) => name).toSorted());
-    const few = await readPages("/agents?limit=7");
-    expect(few.flatMap(keysIn)).toEqual(keys);
+    const smallPages = await readPages("/agents?limit=7");
+    expect(smallPages.flatMap(listKeys)).toEqual(keys);
   });
 
   test("pages of large runners stay below 1 MB and contain only the caller's own", async () => {
@@ -90,10 +90,10 @@ describe.each(["sqlite", "postgres"] as const)("lists of runners and their agent
     expect(items).toHaveLength(24);
     for (const { name, agents } of items) expect(agents).toEqual([`brought-${name?.slice("runner-".length)}`]);
     const user = await coordinator.client.tokens.create({ role: "user", subject: "ann" });
-    const own = (await readPages("/runners?limit=5", user.token)).flatMap(
+    const ownRunners = (await readPages("/runners?limit=5", user.token)).flatMap(
       (text) => (JSON.parse(text) as { items: { owner: string }[] }).items,
     );
-    expect(own.map(({ owner }) => owner)).toEqual(Array.from({ length: 12 }, () => "ann"));
+    expect(ownRunners.map(({ owner }) => owner)).toEqual(Array.from({ length: 12 }, () => "ann"));
   });
 
   test("refuses a cursor of another list", async () => {
@@ -107,7 +107,7 @@ describe.each(["sqlite", "postgres"] as const)("lists of runners and their agent
   });
 });
 
-function keysIn(text: string): string[] {
+function listKeys(text: string): string[] {
   const { items } = JSON.parse(text) as { items: { name: string; source: string; runner_id: string | null }[] };
   return items.map(({ name, source, runner_id }) => `${name} ${source} ${runner_id}`);
 }

@@ -39,10 +39,10 @@ test("submits one run per Idempotency-Key, and refuses the key with another body
   const submit = (parameters: object) =>
     call("/runs", { method: "POST", headers: { "idempotency-key": "k1" }, body: { agent_name: "filed", parameters } });
   const first = await submit({});
-  const again = await submit({});
-  expect([first.status, again.status]).toEqual([201, 200]);
+  const repeated = await submit({});
+  expect([first.status, repeated.status]).toEqual([201, 200]);
   const run = JSON.parse(first.text);
-  expect(JSON.parse(again.text).run_id).toBe(run.run_id);
+  expect(JSON.parse(repeated.text).run_id).toBe(run.run_id);
   expect(first.headers["location"]).toBe(`/runs/${run.run_id}`);
   expect(run).toMatchObject({ status: "pending", created_by: "admin", trigger_type: "api", agent_name: "filed" });
   expect((await submit({ other: true })).status).toBeGreaterThanOrEqual(400);
@@ -78,11 +78,11 @@ test("a retry uses the model of the original request, or else the agent's curren
     const run = await client.submit({ agent_name: "thinker", prompt: "go", ...(model ? { model } : {}) });
     await client.runs.stop(run.run_id);
     await putAgent("fixed");
-    const again = await client.runs.retry(run.run_id);
+    const retried = await client.runs.retry(run.run_id);
     return {
-      returned: again.model,
-      used: (await client.runs.get(again.run_id)).model,
-      snapshot: await store.read.submitted_agent(again.run_id),
+      returned: retried.model,
+      used: (await client.runs.get(retried.run_id)).model,
+      snapshot: await store.read.submitted_agent(retried.run_id),
     };
   };
   await putAgent("typo");
@@ -200,9 +200,11 @@ test("binds a session once, and only with an id", async () => {
   const session = await client.sessions.get(run.session_id!);
   expect(session).toMatchObject({ session_id: run.session_id, agent_name: "filed", created_by: "admin" });
   expect((await call(`/sessions/${run.session_id}/bind`, { method: "POST", body: {} })).status).toBe(400);
-  const id = session.executor_session_id ?? "their-1";
+  const id = session.executor_session_id ?? "executor-session-1";
   expect(await client.sessions.bind(run.session_id!, id)).toMatchObject({ executor_session_id: id });
-  await expect(client.sessions.bind(run.session_id!, "their-2")).rejects.toMatchObject({ code: "DROVER-API-022" });
+  await expect(client.sessions.bind(run.session_id!, "executor-session-2")).rejects.toMatchObject({
+    code: "DROVER-API-022",
+  });
 });
 
 test("refuses to resume or fork a procedural agent", async () => {
@@ -228,7 +230,7 @@ test("a backup is a complete database and leaves no temporary files", async () =
   await expect.poll(() => readdirSync(coordinator.directory).filter((name) => name.includes("backup-"))).toEqual([]);
 });
 
-test("the reference is one page without scripts, and its policy allows only its own style", async () => {
+test("the API reference is one page without scripts, and its policy allows only its own style", async () => {
   const { text, headers } = await call("/docs");
   expect(text).toContain("/runs/{run_id}/events");
   expect(text).not.toMatch(/<script|src=|@import|url\(/i);
@@ -270,7 +272,7 @@ test("an attempt token submits child runs of its own run, owned by the run's own
   });
 });
 
-test("a caller may set the trigger type, but not to fork", async () => {
+test("a caller may set any trigger type except fork", async () => {
   const client = createClient({ url: coordinator.url, token: coordinator.adminToken });
   expect(await client.submit({ agent_name: "filed", trigger_type: "schedule", schedule: "nightly" })).toMatchObject({
     trigger_type: "schedule",
@@ -280,7 +282,7 @@ test("a caller may set the trigger type, but not to fork", async () => {
   expect((await call("/runs", { method: "POST", body })).status).toBe(400);
 });
 
-test("answers HEAD, unknown paths and wrong methods, and lists the allowed methods", async () => {
+test("responds to HEAD, unknown paths and wrong methods, and lists the allowed methods", async () => {
   expect((await call("/runs", { method: "HEAD" })).status).toBe(200);
   expect((await call("/events", { method: "HEAD", headers: { accept: "text/event-stream" } })).status).toBe(200);
   expect((await call("/nowhere")).status).toBe(404);
@@ -297,18 +299,18 @@ test("accepts a runner registration without the fields that have defaults", asyn
     agents: [{ name: "web-crawler", description: "...", command: "python -m crawler.main" }],
   };
   const register = async () => {
-    const answer = await rawCall(coordinator.url, {
+    const response = await rawCall(coordinator.url, {
       method: "POST",
       path: "/runner/register",
       headers: { authorization: `Bearer ${coordinator.adminToken}`, "content-type": "application/json" },
       body: JSON.stringify(body),
     });
-    expect(answer.status, answer.text).toBe(200);
-    return JSON.parse(answer.text) as { runner_id: string; epoch: number };
+    expect(response.status, response.text).toBe(200);
+    return JSON.parse(response.text) as { runner_id: string; epoch: number };
   };
   const first = await register();
-  const again = await register();
-  expect([again.runner_id, again.epoch > first.epoch]).toEqual([first.runner_id, true]);
+  const second = await register();
+  expect([second.runner_id, second.epoch > first.epoch]).toEqual([first.runner_id, true]);
   const runner = (await coordinator.client.runners.list()).items.find(({ runner_id }) => runner_id === first.runner_id);
   expect(runner).toMatchObject({ tags: [], slots: 1, require_matching_tags: false, agents: ["web-crawler"] });
   expect(await coordinator.client.agents.get("web-crawler")).toMatchObject({ type: "procedural", source: "runner" });

@@ -51,22 +51,24 @@ test("keeps an unfinished backup in the record, where commands do not see it", a
   pending.disconnect();
 });
 
-test("starts the response of a slow backup early and sends it whole", async () => {
+test("starts the response of a slow backup early, and sends all of the backup", async () => {
   await blockBackups();
   const { port } = new URL(coordinator.url);
-  let answered = false;
+  let hasStarted = false;
   const chunks: Uint8Array[] = [];
-  const fetched = (async () => {
+  const download = (async () => {
     const bytes = await coordinator.client.backup();
-    answered = true;
+    hasStarted = true;
     for await (const chunk of bytes) chunks.push(chunk);
   })();
-  await expect.poll(() => answered).toBe(true);
-  const raw = await requestBackup("gzip", coordinator.adminToken, Number(port)).catch((error: unknown) => error);
-  expect(raw).toMatchObject({ status: 409, text: expect.stringContaining("DROVER-API-030") });
+  await expect.poll(() => hasStarted).toBe(true);
+  const secondBackup = await requestBackup("gzip", coordinator.adminToken, Number(port)).catch(
+    (error: unknown) => error,
+  );
+  expect(secondBackup).toMatchObject({ status: 409, text: expect.stringContaining("DROVER-API-030") });
   expect(chunks).toEqual([]);
   await unlock?.();
-  await fetched;
+  await download;
   expectIntactBackup(Buffer.concat(chunks));
 });
 
@@ -75,12 +77,12 @@ test("sends a backup uncompressed to a client that does not accept gzip", async 
   const plain = await requestBackup("identity", coordinator.adminToken);
   expect([plain.status, plain.headers["content-encoding"]]).toEqual([200, undefined]);
   await unlock?.();
-  expectIntactBackup(await plain.whole());
+  expectIntactBackup(await plain.readAll());
   const packed = await requestBackup("gzip", coordinator.adminToken);
   // A quick backup is not compressed, and its length is known.
   if (packed.headers["content-encoding"] === undefined)
-    expect(Number(packed.headers["content-length"])).toBe((await packed.whole()).length);
-  else await packed.whole();
+    expect(Number(packed.headers["content-length"])).toBe((await packed.readAll()).length);
+  else await packed.readAll();
 });
 
 test("sends keepalives while a backup is being made", async () => {
@@ -101,7 +103,7 @@ test("cancels a backup whose client disconnected, and makes the next one", async
   const next = await requestBackup("gzip", coordinator.adminToken);
   expect(next.status).toBe(200);
   await unlock?.();
-  await next.whole();
+  await next.readAll();
 });
 
 test("sends nothing if another coordinator revokes the token during the backup", async () => {
@@ -113,22 +115,22 @@ test("sends nothing if another coordinator revokes the token during the backup",
       for await (const chunk of await createClient({ url: coordinator.url, token: admin.token }).backup())
         chunks.push(chunk);
       return "whole";
-    })().catch(() => "cut");
+    })().catch(() => "interrupted");
     await expect.poll(listCopies).toHaveLength(1);
     await otherCoordinator.client.tokens.revoke(admin.token_id);
     await unlock?.();
-    expect([await download, chunks]).toEqual(["cut", []]);
+    expect([await download, chunks]).toEqual(["interrupted", []]);
     await expect.poll(listCopies).toEqual([]);
   }
 });
 
 test("removes a killed coordinator's unfinished backups at the next start, but not those of others", async () => {
-  const gone = `drover-backup-${hostname()}-999999999-abcdef`;
+  const killed = `drover-backup-${hostname()}-999999999-abcdef`;
   const alive = `drover-backup-${hostname()}-${process.ppid}-abcdef`;
   const elsewhere = "drover-backup-another.host-999999999-abcdef";
   const stateDirectory = join(directory, "killed");
   const record = recordDirectory(stateDirectory);
-  for (const name of [gone, alive, elsewhere]) {
+  for (const name of [killed, alive, elsewhere]) {
     mkdirSync(join(record, name), { recursive: true });
     writeFileSync(join(record, name, "drover.db"), "the key");
   }
@@ -168,7 +170,7 @@ interface BackupResponse {
   headers: IncomingMessage["headers"];
   text: string;
   bytes(): number;
-  whole(): Promise<Buffer>;
+  readAll(): Promise<Buffer>;
   disconnect(): void;
 }
 
@@ -190,7 +192,7 @@ function requestBackup(
         headers: response.headers,
         text: "",
         bytes: () => chunks.reduce((sum, { length }) => sum + length, 0),
-        whole: () => ended,
+        readAll: () => ended,
         disconnect: () => void sent.destroy(),
       };
       if (backup.status === 200) resolve(backup);

@@ -26,24 +26,30 @@ afterAll(async () => {
 });
 
 const authorization = () => ({ authorization: `Bearer ${coordinator.adminToken}` });
-const folder = () => blobsDirectory(recordDirectory(coordinator.directory));
-const blobPath = (bytes: Uint8Array) => join(folder(), hashBytes(bytes).slice(0, 2), hashBytes(bytes));
-const listUnfinished = () => (existsSync(folder()) ? readdirSync(folder()).filter((name) => name.length > 2) : []);
+const blobDirectory = () => blobsDirectory(recordDirectory(coordinator.directory));
+const blobPath = (bytes: Uint8Array) => join(blobDirectory(), hashBytes(bytes).slice(0, 2), hashBytes(bytes));
+const listUnfinished = () =>
+  existsSync(blobDirectory()) ? readdirSync(blobDirectory()).filter((name) => name.length > 2) : [];
 const text = (value: string) => Buffer.from(value);
 const listPaths = async (run_id: string) => (await coordinator.client.runs.files(run_id)).items.map(({ path }) => path);
 
 test("returns a file unchanged, with headers that keep browsers from executing it", async () => {
   const bytes = randomBytes(3 * 1024 * 1024 + 1);
   await claimed.keep("out/päge one's.html", bytes, "text/html");
-  const listed = { path: "out/päge one's.html", size: bytes.length, sha256: hashBytes(bytes), media_type: "text/html" };
-  expect((await coordinator.client.runs.files(claimed.run_id)).items).toContainEqual(listed);
-  const file = await coordinator.client.runs.file(claimed.run_id, listed.path);
-  expect(file).toMatchObject({ size: bytes.length, sha256: listed.sha256 });
+  const expectedFile = {
+    path: "out/päge one's.html",
+    size: bytes.length,
+    sha256: hashBytes(bytes),
+    media_type: "text/html",
+  };
+  expect((await coordinator.client.runs.files(claimed.run_id)).items).toContainEqual(expectedFile);
+  const file = await coordinator.client.runs.file(claimed.run_id, expectedFile.path);
+  expect(file).toMatchObject({ size: bytes.length, sha256: expectedFile.sha256 });
   expect((await buffer(file.stream)).equals(bytes)).toBe(true);
 
   const get = (headers = {}) =>
     rawCall(coordinator.url, {
-      path: `/runs/${claimed.run_id}/files/${encodeURIComponent(listed.path)}`,
+      path: `/runs/${claimed.run_id}/files/${encodeURIComponent(expectedFile.path)}`,
       headers: { ...authorization(), ...headers },
     });
   expect((await get()).headers).toMatchObject({
@@ -52,13 +58,13 @@ test("returns a file unchanged, with headers that keep browsers from executing i
     "content-disposition": "attachment; filename*=UTF-8''p%C3%A4ge%20one%27s.html",
     "content-security-policy": "default-src 'none'; sandbox",
     "x-content-type-options": "nosniff",
-    etag: `"${listed.sha256}"`,
+    etag: `"${expectedFile.sha256}"`,
   });
-  expect(await get({ "if-none-match": `"${listed.sha256}"` })).toMatchObject({ status: 304, text: "" });
+  expect(await get({ "if-none-match": `"${expectedFile.sha256}"` })).toMatchObject({ status: 304, text: "" });
   expect(statSync(blobPath(bytes)).mode & 0o777).toBe(0o600);
 });
 
-test("keeps only safe media types", async () => {
+test("serves only safe media types", async () => {
   for (const [media_type, shown] of [
     ["text/plain", "text/plain; charset=utf-8"],
     ["IMAGE/PNG", "image/png"],
@@ -91,9 +97,9 @@ test(`${hostilePaths.length} hostile names create no file and appear in the log`
   expect(readdirSync(coordinator.directory).sort()).toEqual(before);
   for (const path of hostilePaths) {
     const url = `/runs/${run.run_id}/files/${path.toWellFormed().split("/").map(encodeURIComponent).join("/")}`;
-    const answer = await rawCall(coordinator.url, { path: url.slice(0, 8000), headers: authorization() });
+    const response = await rawCall(coordinator.url, { path: url.slice(0, 8000), headers: authorization() });
     // A path that normalizes to another route returns no file either.
-    expect([path, [200, 302, 404, 400].includes(answer.status), answer.text.includes("hostile")]).toEqual([
+    expect([path, [200, 302, 404, 400].includes(response.status), response.text.includes("hostile")]).toEqual([
       path,
       true,
       false,
@@ -102,9 +108,9 @@ test(`${hostilePaths.length} hostile names create no file and appear in the log`
   run.port.close();
 });
 
-test("keeps unusual but harmless names unchanged", async () => {
-  const run = await claimOverHttp(coordinator, "strange");
-  const strangePaths = [
+test("keeps unusual but harmless file names unchanged", async () => {
+  const run = await claimOverHttp(coordinator, "unusual");
+  const unusualPaths = [
     "a b",
     "ü",
     "😀.png",
@@ -118,11 +124,11 @@ test("keeps unusual but harmless names unchanged", async () => {
     "-rf",
     "x".repeat(1024),
   ];
-  for (const path of strangePaths) await run.keep(path, text(path));
+  for (const path of unusualPaths) await run.keep(path, text(path));
   expect(await listPaths(run.run_id)).toEqual(
-    [...strangePaths].sort((a, b) => Buffer.compare(text(sortKey(a)), text(sortKey(b)))),
+    [...unusualPaths].sort((a, b) => Buffer.compare(text(sortKey(a)), text(sortKey(b)))),
   );
-  for (const path of strangePaths) {
+  for (const path of unusualPaths) {
     const { stream } = await coordinator.client.runs.file(run.run_id, path);
     expect((await buffer(stream)).toString()).toBe(path);
   }
@@ -209,7 +215,7 @@ test("an interrupted upload leaves no file, not even a partial one", async () =>
 
 test("reports a runner that cannot read its file in time, and keeps nothing", async () => {
   const bytes = text("slow bytes");
-  const requested = {
+  const uploadRequest = {
     ...claimed.runner,
     run_id: claimed.run_id,
     attempt: claimed.attempt,
@@ -220,13 +226,15 @@ test("reports a runner that cannot read its file in time, and keeps nothing", as
     yield bytes.subarray(0, 4);
     await new Promise(() => undefined);
   };
-  const aborted = claimed.port.upload(requested, stuck(), AbortSignal.timeout(200));
+  const aborted = claimed.port.upload(uploadRequest, stuck(), AbortSignal.timeout(200));
   await expect(aborted).rejects.toMatchObject({ conflict: "away" });
   const broken = async function* () {
     yield bytes.subarray(0, 4);
     throw new Error("cannot be read");
   };
-  await expect(claimed.port.upload(requested, broken(), AbortSignal.timeout(60_000))).rejects.toThrow("cannot be read");
+  await expect(claimed.port.upload(uploadRequest, broken(), AbortSignal.timeout(60_000))).rejects.toThrow(
+    "cannot be read",
+  );
   await waitUntil(() => listUnfinished().length === 0);
   expect(existsSync(blobPath(bytes))).toBe(false);
 });
@@ -237,7 +245,7 @@ test("stores identical content of two runs once", async () => {
   for (const run of [claimed, other]) await run.keep("shared", bytes);
   await Promise.all([claimed.upload(bytes), other.upload(bytes), claimed.upload(bytes)]);
   expect(
-    readdirSync(join(folder(), hashBytes(bytes).slice(0, 2))).filter((name) => name === hashBytes(bytes)),
+    readdirSync(join(blobDirectory(), hashBytes(bytes).slice(0, 2))).filter((name) => name === hashBytes(bytes)),
   ).toHaveLength(1);
   for (const { run_id } of [claimed, other])
     expect((await buffer((await coordinator.client.runs.file(run_id, "shared")).stream)).toString()).toBe(
@@ -247,8 +255,8 @@ test("stores identical content of two runs once", async () => {
 });
 
 test("refuses a fenced upload with 409, records it, and does not grant access by its hash", async () => {
-  const bytes = text("of somebody else");
-  await claimed.keep("theirs", bytes);
+  const bytes = text("of another run");
+  await claimed.keep("private", bytes);
   const thief = await claimOverHttp(coordinator, "thief");
   const file = {
     type: "file",

@@ -12,7 +12,7 @@ afterAll(async () => {
   await coordinator.dispose();
 });
 
-test("an event stream carries the partials of the runs it follows, and the set can be changed", async () => {
+test("an event stream sends the partial output of the runs it follows, and the set of runs can be changed", async () => {
   const [one, two] = [await submit(), await submit()];
   const { token: ann } = await coordinator.client.tokens.create({ role: "user", subject: "ann" });
   const adminStream = await follow(coordinator.adminToken, `follow=${one}&stream=s`);
@@ -27,7 +27,7 @@ test("an event stream carries the partials of the runs it follows, and the set c
   // Another caller can neither change this stream nor follow these runs.
   expect(await setFollowedRuns("other", [two])).toBe(404);
   expect(await setFollowedRuns("s", [one], ann)).toBe(204);
-  sendPartial(one, "somebody else's");
+  sendPartial(one, "of another user");
   const annRun = await submit(ann);
   expect(await setFollowedRuns("s", [annRun], ann)).toBe(204);
   sendPartial(annRun, "ann's own");

@@ -35,8 +35,8 @@ test.each(writingRoutes.map(({ method, path }) => [method.toUpperCase(), path.re
   "%s %s takes no session cookie from the page of another origin",
   async (method, path) => {
     for (const origin of foreignOrigins(coordinator.url)) {
-      const answer = await call(method, path, origin);
-      expect([origin, answer.status, JSON.parse(answer.text).code]).toEqual([origin, 403, "DROVER-API-013"]);
+      const response = await call(method, path, origin);
+      expect([origin, response.status, JSON.parse(response.text).code]).toEqual([origin, 403, "DROVER-API-013"]);
     }
   },
 );

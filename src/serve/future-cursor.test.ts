@@ -23,13 +23,13 @@ test("a stream from a future cursor delivers new events and does not disturb oth
   const { client } = coordinator;
   const { run_id } = await client.submit({ agent_name: "agent" });
   const streams = ["/events", `/runs/${run_id}/events`].map((path) => {
-    const ahead = follow(path, "900000000");
-    return { ahead, ordinary: follow(path) };
+    const fromFuture = follow(path, "900000000");
+    return { fromFuture, ordinary: follow(path) };
   });
   for (const { ordinary } of streams) await expect.poll(() => ordinary.text()).toContain('"status":"pending"');
   await client.runs.stop(run_id);
-  for (const { ahead, ordinary } of streams)
-    for (const item of [ahead, ordinary]) {
+  for (const { fromFuture, ordinary } of streams)
+    for (const item of [fromFuture, ordinary]) {
       await expect.poll(() => item.text()).toContain('"status":"cancelled"');
       item.disconnect();
     }

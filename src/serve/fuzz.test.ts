@@ -33,8 +33,8 @@ test.each([
   ["a number", "7", 400, "DROVER-API-006"],
   ["2 MB", JSON.stringify({ agent_name: "x", prompt: "x".repeat(2_000_000) }), 413, "DROVER-API-003"],
 ])("refuses a body (%s) with its own code", async (_what, body, status, code) => {
-  const answer = await post("/runs", body);
-  expect([answer.status, JSON.parse(answer.text).code]).toEqual([status, code]);
+  const response = await post("/runs", body);
+  expect([response.status, JSON.parse(response.text).code]).toEqual([status, code]);
 });
 
 test("names faults by their path", async () => {
@@ -56,24 +56,24 @@ test.each(["text/plain", "application/x-www-form-urlencoded", "application/jsonx
   },
 );
 
-/** Sends a body in chunks of 64 KB that never ends on its own. `answer` is the response so far. */
-function endlessBody() {
+/** Sends a body in chunks of 64 KB that never ends on its own. `response` is what has arrived of it. */
+function startEndlessBody() {
   const { hostname, port } = new URL(coordinator.url);
   const socket = connect(Number(port), hostname);
-  const sending = { socket, answer: "", sent: 0, send };
-  socket.on("data", (chunk) => (sending.answer += chunk.toString()));
+  const body = { socket, response: "", sent: 0, send };
+  socket.on("data", (chunk) => (body.response += chunk.toString()));
   socket.on("error", () => {});
   socket.write(
     `POST /runs HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: ${headers["authorization"]}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`,
   );
-  return sending;
+  return body;
 
   async function send(): Promise<void> {
-    const isTaken = socket.write(`10000\r\n${"x".repeat(0x10000)}\r\n`);
-    sending.sent += 0x10000;
+    const hasRoom = socket.write(`10000\r\n${"x".repeat(0x10000)}\r\n`);
+    body.sent += 0x10000;
     await new Promise((resolve) => {
-      if (isTaken) return setImmediate(resolve);
-      // Respects backpressure.
+      if (hasRoom) return setImmediate(resolve);
+      // The socket's buffer is full, so wait until it has drained.
       for (const event of ["drain", "close"]) socket.once(event, resolve);
       return undefined;
     });
@@ -81,20 +81,20 @@ function endlessBody() {
 }
 
 test("refuses a body above its limit before it ends, even without a Content-Length", async () => {
-  const body = endlessBody();
+  const body = startEndlessBody();
   while (body.sent < 4 * 1024 * 1024) await body.send();
-  await expect.poll(() => body.answer).toContain("DROVER-API-003");
-  expect(body.answer).toMatch(/^HTTP\/1\.1 413 /);
+  await expect.poll(() => body.response).toContain("DROVER-API-003");
+  expect(body.response).toMatch(/^HTTP\/1\.1 413 /);
   body.socket.destroy();
 });
 
 test("disconnects a client that never stops sending", async () => {
-  const body = endlessBody();
+  const body = startEndlessBody();
   const deadline = Date.now() + 120_000;
   while (!body.socket.destroyed && Date.now() < deadline) await body.send();
   expect(body.socket.destroyed).toBe(true);
   // Data in flight when the connection closes may destroy the response.
-  expect(body.answer).toMatch(/^(HTTP\/1\.1 413 |$)/);
+  expect(body.response).toMatch(/^(HTTP\/1\.1 413 |$)/);
   expect(await coordinator.client.health()).toMatchObject({ status: "ok" });
 });
 

@@ -35,11 +35,11 @@ const badOrigins = [
   "",
 ];
 
-const everyRoute = routes.map((row) => [`${row.method.toUpperCase()} ${row.path}`, row] as const);
+const everyRoute = routes.map((route) => [`${route.method.toUpperCase()} ${route.path}`, route] as const);
 
-test.each(everyRoute)("%s refuses every foreign Host and Origin", async (_name, row) => {
-  const path = row.path.replaceAll(/\{\w+\}/g, "x");
-  const method = row.method.toUpperCase();
+test.each(everyRoute)("%s refuses every foreign Host and Origin", async (_name, route) => {
+  const path = route.path.replaceAll(/\{\w+\}/g, "x");
+  const method = route.method.toUpperCase();
   const otherScheme = `https://${ownHost}`;
   const authorization = `Bearer ${coordinator.adminToken}`;
   for (const accept of ["application/json", "text/event-stream"]) {
@@ -50,7 +50,7 @@ test.each(everyRoute)("%s refuses every foreign Host and Origin", async (_name, 
         headers: { authorization, accept, host },
         headOnly: true,
       });
-      // 400 if it is not a host name at all.
+      // The status is 400 if the value is not a host name at all.
       expect([status === 403 || status === 400, host, text]).toEqual([
         true,
         host,
@@ -102,8 +102,10 @@ test("a form on another page cannot submit a run, even with auth off", async () 
         body,
       });
       expect(asForm.status).toBe(415);
-      const crossSite = { "content-type": type, "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" };
-      expect((await rawCall(open.url, { method: "POST", path: "/runs", headers: crossSite, body })).status).toBe(403);
+      const crossSiteHeaders = { "content-type": type, "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" };
+      expect((await rawCall(open.url, { method: "POST", path: "/runs", headers: crossSiteHeaders, body })).status).toBe(
+        403,
+      );
     }
     expect((await open.client.runs.list()).items).toEqual([]);
   } finally {
@@ -118,23 +120,23 @@ test.each([
 ])("refuses %j", async (request) => {
   const { hostname, port } = new URL(coordinator.url);
   const socket = connect(Number(port), hostname);
-  let answer = "";
-  socket.on("data", (chunk) => (answer += chunk.toString()));
-  // Keeps its half open: ending it would count as a disconnect.
+  let response = "";
+  socket.on("data", (chunk) => (response += chunk.toString()));
+  // Do not end the socket: that would count as a disconnect.
   socket.write(request);
-  await expect.poll(() => answer).toMatch(/^HTTP\/1\.1 40[03] /);
+  await expect.poll(() => response).toMatch(/^HTTP\/1\.1 40[03] /);
   socket.destroy();
 });
 
 test("does not grant a preflight request", async () => {
   const headers = { origin: "https://evil.example", "access-control-request-method": "POST" };
-  const { status, headers: answerHeaders } = await rawCall(coordinator.url, {
+  const { status, headers: responseHeaders } = await rawCall(coordinator.url, {
     method: "OPTIONS",
     path: "/runs",
     headers,
   });
   expect(status).toBe(403);
-  expect(answerHeaders["access-control-allow-origin"]).toBeUndefined();
+  expect(responseHeaders["access-control-allow-origin"]).toBeUndefined();
 });
 
 test.each([
@@ -146,11 +148,11 @@ test.each([
   ["a file without an attempt", "POST /runner/files", ["TOKEN"], 400],
 ])("a client that is still sending receives the refusal: %s", async (_what, request, headers, status) => {
   const token = `authorization: Bearer ${coordinator.adminToken}`;
-  const answer = await sendSlowly(
+  const response = await sendSlowly(
     `${request} HTTP/1.1`,
     headers.map((line) => (line === "TOKEN" ? token : line)),
   );
-  expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} [^]*application/problem\\+json[^]*DROVER-`));
+  expect(response).toMatch(new RegExp(`^HTTP/1.1 ${status} [^]*application/problem\\+json[^]*DROVER-`));
 });
 
 /** Sends the body in pieces without reading, then returns the response. */

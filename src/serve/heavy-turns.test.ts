@@ -12,14 +12,15 @@ test("runs heavy work at once while no light request is under way", async () => 
   await waitForTurn();
 });
 
-test("lets light requests pass first, and continues when the last of them is answered", async () => {
+test("lets light requests pass first, and continues when the last of them is done", async () => {
   const { waitForTurn, startLightRequest } = createHeavyTurns(hour);
   const [first, second] = [startLightRequest(), startLightRequest()];
   let isRunning = false;
   const running = waitForTurn().then(() => (isRunning = true));
   await waitTurns(50);
   first();
-  first(); // counts once
+  // A second call must have no effect.
+  first();
   await waitTurns(50);
   expect(isRunning).toBe(false);
   second();

@@ -35,12 +35,12 @@ test("a quick poll gets an ordinary response", async () => {
   expect(JSON.parse(text).claims).toMatchObject([{ run_id }]);
 });
 
-test("assigns a run after the first keepalive, and again for the same claim", async () => {
+test("assigns a run after the first keepalive, and returns it again for the same claim", async () => {
   const { ask, client } = await setUpRunner(longPoll);
   const { pieces } = await ask("c1");
   const { run_id } = await client.submit({ agent_name: "worker" });
-  for (const answered of [await pieces, await (await ask("c1")).pieces])
-    expect(JSON.parse(answered.join("")).claims).toMatchObject([{ run_id, attempt: 1 }]);
+  for (const received of [await pieces, await (await ask("c1")).pieces])
+    expect(JSON.parse(received.join("")).claims).toMatchObject([{ run_id, attempt: 1 }]);
 });
 
 test("an error after the first keepalive closes the connection, and the next request reports it", async () => {
@@ -50,9 +50,9 @@ test("an error after the first keepalive closes the connection, and the next req
   const disconnected = expect(pieces).rejects.toMatchObject({ code: "ECONNRESET" });
   await register();
   await disconnected;
-  const again = await ask("c1");
-  expect(again.response.statusCode).toBe(409);
-  expect(JSON.parse((await again.pieces).join(""))).toMatchObject({ code: "DROVER-API-017" });
+  const nextResponse = await ask("c1");
+  expect(nextResponse.response.statusCode).toBe(409);
+  expect(JSON.parse((await nextResponse.pieces).join(""))).toMatchObject({ code: "DROVER-API-017" });
 });
 
 test("a token revoked after the first keepalive closes the connection, and the next request is refused", async () => {
@@ -64,7 +64,7 @@ test("a token revoked after the first keepalive closes the connection, and the n
   expect((await ask("c1")).response.statusCode).toBe(401);
 });
 
-test("registration tells the runner after how much silence a poll is lost", async () => {
+test("registration tells the runner after how much silence it may give up a poll", async () => {
   const { registered } = await setUpRunner(longPoll);
   expect(registered.poll_silence_ms).toBe(1500);
 });

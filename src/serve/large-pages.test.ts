@@ -4,7 +4,7 @@ import { startTestCoordinator, type TestCoordinator } from "../../test/coordinat
 import { claimOverHttp } from "../../test/fixtures/dispatch/claimed.ts";
 import { emptyRecord } from "../../test/postgres/empty-record.ts";
 
-describe.each(["sqlite", "postgres"] as const)("large objects of other users, on %s", (engine) => {
+describe.each(["sqlite", "postgres"] as const)("large stored values, on %s", (engine) => {
   let coordinator: TestCoordinator;
   let drop = async (): Promise<void> => undefined;
   const start = async (): Promise<void> => {

@@ -5,12 +5,12 @@ import { limitConnections } from "./limit-connections.ts";
 
 let server: Server;
 let port = 0;
-let held: ServerResponse[];
+let openResponses: ServerResponse[];
 const sockets: Socket[] = [];
 beforeEach(async () => {
-  held = [];
+  openResponses = [];
   server = createServer(
-    (request, outgoing) => void (request.url === "/held" ? held.push(outgoing) : outgoing.end("ok")),
+    (request, outgoing) => void (request.url === "/held" ? openResponses.push(outgoing) : outgoing.end("ok")),
   );
   limitConnections(server, 4);
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
@@ -50,28 +50,28 @@ test("closes idle connections, and those with half a request, in favor of new on
 
 test("keeps a connection with an open request, and closes the longest-idle one first", async () => {
   const busy = await open("GET /held HTTP/1.1\r\nhost: x\r\n\r\n");
-  await expect.poll(() => held.length).toBe(1);
-  const used = await open();
+  await expect.poll(() => openResponses.length).toBe(1);
+  const recentlyUsed = await open();
   const [idle] = [await open(), await open()];
   await expect.poll(countConnections).toBe(4);
-  used.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
-  await new Promise((resolve) => used.once("data", resolve));
+  recentlyUsed.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+  await new Promise((resolve) => recentlyUsed.once("data", resolve));
   const idleClosed = waitForClose(idle);
   await open();
   await idleClosed;
-  expect([busy.destroyed, used.destroyed]).toEqual([false, false]);
-  held[0]!.end("answer");
+  expect([busy.destroyed, recentlyUsed.destroyed]).toEqual([false, false]);
+  openResponses[0]!.end("answer");
   expect(String(await new Promise((resolve) => busy.once("data", resolve)))).toContain("answer");
 });
 
 test("closes a new connection if all others have open requests", async () => {
   for (let index = 0; index < 4; index += 1) await open("GET /held HTTP/1.1\r\nhost: x\r\n\r\n");
-  await expect.poll(() => held.length).toBe(4);
+  await expect.poll(() => openResponses.length).toBe(4);
   await waitForClose(await open());
-  for (const outgoing of held) outgoing.end();
+  for (const outgoing of openResponses) outgoing.end();
   const status = () =>
     new Promise((resolve) =>
-      get({ port, host: "127.0.0.1", agent: false }, (answer) => resolve(answer.resume().statusCode)).on(
+      get({ port, host: "127.0.0.1", agent: false }, (response) => resolve(response.resume().statusCode)).on(
         "error",
         resolve,
       ),

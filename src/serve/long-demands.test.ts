@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-database.ts";
 
-/** Random, because PostgreSQL compresses what it indexes. */
+/** Returns random text, because PostgreSQL compresses what it indexes. */
 const randomText = (length: number): string => randomBytes(length).toString("hex").slice(0, length);
 
 describe.each(["SQLite", "PostgreSQL"])("demands on %s", (engine) => {

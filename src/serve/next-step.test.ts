@@ -37,7 +37,7 @@ const refusals: [what: string, status: number, call: RawCall, as?: "viewer" | "n
   ["a repeated query parameter", 400, { path: "/runs?limit=1&limit=2" }],
   ["an invalid cursor", 400, { path: "/runs?cursor=x" }],
   ["a run of an unknown agent", 404, { ...postJson({ agent_name: "nothing" }), path: "/runs" }],
-  ["a token for everyone", 400, { ...postJson({ role: "user", subject: "*" }), path: "/tokens" }],
+  ["a user's token for all subjects", 400, { ...postJson({ role: "user", subject: "*" }), path: "/tokens" }],
 ];
 
 test.each(refusals)("%s is refused with %i and a next step", async (_what, status, call, as) => {
@@ -47,6 +47,6 @@ test.each(refusals)("%s is refused with %i and a next step", async (_what, statu
     ...(as === "nobody" ? {} : { authorization: `Bearer ${token}` }),
     ...call.headers,
   };
-  const answer = await rawCall(coordinator.url, { ...call, headers });
-  expect([answer.status, answer.text]).toEqual([status, expect.stringMatching(/"next":"[A-Z`].{10,}"/)]);
+  const response = await rawCall(coordinator.url, { ...call, headers });
+  expect([response.status, response.text]).toEqual([status, expect.stringMatching(/"next":"[A-Z`].{10,}"/)]);
 });

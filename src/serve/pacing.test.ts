@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { createPacing } from "./pacing.ts";
 
-test("spreads a burst over many rounds in order, while others start at once", async () => {
+test("spreads a caller's burst over many rounds, in order, while other callers start at once", async () => {
   const pace = createPacing(4);
   const started: number[] = [];
   const flood = Array.from({ length: 20 }, async (_, index) => {

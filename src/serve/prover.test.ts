@@ -34,12 +34,12 @@ test.each([
   ["an address with a path", `${localUrl}/`, localUrl, false],
   ["https", "https://127.0.0.1:8765", localUrl, false],
   ["another machine, although it is public", "http://10.0.0.1:80", localUrl, false],
-  ["another machine, as it came", "http://10.0.0.1:8765", "http://10.0.0.1:8765", false],
+  ["another machine, at which the connection arrived", "http://10.0.0.1:8765", "http://10.0.0.1:8765", false],
   ["a public address on this machine", "http://127.0.0.1:9000", localUrl, true],
   ["the other address of its name", "http://[::1]:9000", localUrl, true],
   ["the public address over a socket", "http://127.0.0.1:9000", null, true],
   ["an address over a socket", localUrl, null, false],
-])("proves for %s: %s at %s", async (_what, origin, localOrigin, proves) => {
+])("proves only for its own addresses: %s (%s at %s)", async (_what, origin, localOrigin, proves) => {
   const publicUrls = ["http://localhost:9000/x", "https://drover.example", "http://10.0.0.1"];
   const prove = createProver({ read: tokens, attemptTokens, publicUrls, sockets: new Set() });
   const proof = await prove({ nonce, key_id: toKeyId(token), origin }, localOrigin);
@@ -50,7 +50,7 @@ test.each([
   ["its own socket", "unix:7.42", true],
   ["another socket", "unix:7.43", false],
   ["a path", "unix:/run/s", false],
-])("proves for %s regardless of how the request arrived: %s %s", async (_what, origin, proves) => {
+])("proves only for its own sockets, however the request arrived: %s (%s)", async (_what, origin, proves) => {
   const prove = createProver({ read: tokens, attemptTokens, publicUrls: [], sockets: new Set(["unix:7.42"]) });
   for (const localOrigin of [null, localUrl])
     expect(await prove({ nonce, key_id: toKeyId(token), origin }, localOrigin)).toBe(
@@ -98,7 +98,7 @@ test("proves every kind of token: user, enrolment, runner, attempt, ephemeral an
   await client.agents.put("work", { command: "true" });
   const { run_id } = await client.submit({ agent_name: "work" });
   const { runner_id, epoch } = await port.register(registration("key-a"));
-  const { claims } = await port.poll({ runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 }, never);
+  const { claims } = await port.poll({ runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 }, neverAborted);
   const attemptClient = createClient({ url, token: claims[0]!.attempt_token });
   await expect(attemptClient.runs.get(run_id)).resolves.toMatchObject({ run_id });
   await client.tokens.revoke(user.token_id);
@@ -106,7 +106,7 @@ test("proves every kind of token: user, enrolment, runner, attempt, ephemeral an
   await expect(createClient({ url, token: "drv_unknown" }).me()).rejects.toMatchObject({ code: "DROVER-API-034" });
 });
 
-test("does not send an unknown token over IPv6 or another port either", async () => {
+test("a client does not send an unknown token under any name or address of this machine", async () => {
   const coordinator = await start({ host: hasIpv6() ? "::" : "0.0.0.0" });
   const { port } = new URL(coordinator.url);
   for (const host of ["127.0.0.1", "127.1", "localhost", "localhost.", "127.0.0.9", ...(hasIpv6() ? ["[::1]"] : [])]) {
@@ -116,7 +116,7 @@ test("does not send an unknown token over IPv6 or another port either", async ()
   }
 });
 
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 
 function hasIpv6(): boolean {
   return Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === "::1"));

@@ -101,7 +101,7 @@ test("accepts one of two simultaneous answers, and tells the other who answered"
   });
 });
 
-test("refuses an answer to an unknown, foreign or closed question, or with invalid input", async () => {
+test("refuses an answer to an unknown or closed question, to another user's, or with invalid input", async () => {
   const { ann, bob, report, askQuestion, coordinator } = await setUp();
   const claim = await askQuestion();
   const { run_id } = claim;
@@ -148,12 +148,12 @@ test("a parked run continues with an answer given after a coordinator restart", 
   const { run_id } = claim;
   await expect(coordinator.client.runs.resume(run_id)).rejects.toMatchObject({ code: "DROVER-API-030" });
   await coordinator.stop();
-  const again: TestCoordinator = await startTestCoordinator({ stateDirectory: coordinator.directory });
-  cleanups.push(() => again.stop());
-  const client = createClient({ url: again.url, token: coordinator.adminToken });
+  const restarted: TestCoordinator = await startTestCoordinator({ stateDirectory: coordinator.directory });
+  cleanups.push(() => restarted.stop());
+  const client = createClient({ url: restarted.url, token: coordinator.adminToken });
   expect(await client.runs.get(run_id)).toMatchObject({ status: "parked", parked_why: "approval" });
   await client.questions.answer(run_id, request_id, { decision: "allow", remember: "session" });
-  const port = createHttpPort({ url: again.url, token: coordinator.adminToken });
+  const port = createHttpPort({ url: restarted.url, token: coordinator.adminToken });
   cleanups.push(() => port.close());
   const { runner_id, epoch } = await port.register(registration("asker"));
   const poll = { runner_id, epoch, claim_id: "later", want: 0, ack_order: 0 };
@@ -182,9 +182,9 @@ test("shows usage to the owner of the runs", async () => {
   const claim = await askQuestion();
   const usage = { input_tokens: 7, output_tokens: 3, cost_usd: 0.5 };
   await report(claim, 2, { type: "usage", usage });
-  const mine = { items: [{ agent_name: "chat", runs: 1, turns: 1, ...usage }] };
-  expect(await ann.usage()).toMatchObject(mine);
-  expect(await coordinator.client.usage({ by: "agent", agent_name: "chat" })).toMatchObject(mine);
+  const annsUsage = { items: [{ agent_name: "chat", runs: 1, turns: 1, ...usage }] };
+  expect(await ann.usage()).toMatchObject(annsUsage);
+  expect(await coordinator.client.usage({ by: "agent", agent_name: "chat" })).toMatchObject(annsUsage);
   expect(await bob.usage({ by: "day" })).toEqual({ items: [] });
   expect(await ann.usage({ by: "session" })).toMatchObject({ items: [{ session_id: expect.any(String) }] });
   await expect(ann.usage({ since: "yesterday" })).rejects.toMatchObject({ code: "DROVER-API-006" });

@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { createRecordDeadline } from "./record-deadline.ts";
 
-const never = new Promise<string>(() => undefined);
+const pendingForever = new Promise<string>(() => undefined);
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 afterEach(() => void vi.useRealTimers());
 const unexpected = (fault: unknown): void => {
@@ -9,28 +9,28 @@ const unexpected = (fault: unknown): void => {
 };
 
 it("passes on results and errors within the deadline", async () => {
-  for (const inTime of [createRecordDeadline(60_000, unexpected), createRecordDeadline(undefined, unexpected)]) {
-    await expect(inTime(Promise.resolve("done"))).resolves.toBe("done");
-    await expect(inTime(Promise.reject(new Error("no")))).rejects.toThrow("no");
+  for (const withDeadline of [createRecordDeadline(60_000, unexpected), createRecordDeadline(undefined, unexpected)]) {
+    await expect(withDeadline(Promise.resolve("done"))).resolves.toBe("done");
+    await expect(withDeadline(Promise.reject(new Error("no")))).rejects.toThrow("no");
   }
 });
 
 it("reports a silent record, and later errors to onLate", async () => {
   const timeout = { name: "HostError", code: "DROVER-STA-010" };
-  await expect(createRecordDeadline(10, unexpected)(never)).rejects.toMatchObject(timeout);
-  const late: unknown[] = [];
+  await expect(createRecordDeadline(10, unexpected)(pendingForever)).rejects.toMatchObject(timeout);
+  const lateErrors: unknown[] = [];
   let fail!: (fault: Error) => void;
   const slow = new Promise<string>((_, reject) => (fail = reject));
-  await expect(createRecordDeadline(10, (fault) => late.push(fault))(slow)).rejects.toMatchObject(timeout);
+  await expect(createRecordDeadline(10, (fault) => lateErrors.push(fault))(slow)).rejects.toMatchObject(timeout);
   fail(new Error("after all"));
-  await expect.poll(() => late.map(String)).toEqual(["Error: after all"]);
+  await expect.poll(() => lateErrors.map(String)).toEqual(["Error: after all"]);
 });
 
-it("gives the second operation the time the first has left", async () => {
+it("gives the second operation only the time that the first has left", async () => {
   vi.useFakeTimers();
-  const inTime = createRecordDeadline(200, unexpected);
-  const [first] = await Promise.all([inTime(pause(150)).then(() => "in time"), vi.advanceTimersByTimeAsync(150)]);
+  const withDeadline = createRecordDeadline(200, unexpected);
+  const [first] = await Promise.all([withDeadline(pause(150)).then(() => "in time"), vi.advanceTimersByTimeAsync(150)]);
   expect(first).toBe("in time");
-  const second = expect(inTime(pause(150))).rejects.toMatchObject({ code: "DROVER-STA-010" });
+  const second = expect(withDeadline(pause(150))).rejects.toMatchObject({ code: "DROVER-STA-010" });
   await Promise.all([second, vi.advanceTimersByTimeAsync(50)]);
 });

@@ -26,25 +26,25 @@ const health = async () => {
 const submit = () => coordinator.client.submit({ agent_name: "work" });
 
 test("a coordinator whose database was deleted is unhealthy, refuses writes, logs it and rescues its data", async () => {
-  const acknowledged: string[] = [];
-  for (let no = 0; no < 80; no += 1) acknowledged.push((await submit()).run_id);
+  const acknowledgedIds: string[] = [];
+  for (let index = 0; index < 80; index += 1) acknowledgedIds.push((await submit()).run_id);
   expect(await health()).toMatchObject({ status: 200 });
   rmSync(databaseFile(recordDirectory(coordinator.directory)));
-  // At once, even if the last result is still cached.
+  // The deletion shows at once, even if the last result is still cached.
   expect(await health()).toMatchObject({ status: 503, code: "DROVER-STA-012" });
   expect((await health()).text).not.toContain(coordinator.directory);
-  // Writes acknowledged before the deletion was noticed are in the rescued record too.
-  for (let refused = false; !refused;)
+  // Writes acknowledgedIds before the deletion was noticed are in the rescued record too.
+  for (let isRefused = false; !isRefused;)
     await submit().then(
-      ({ run_id }) => acknowledged.push(run_id),
+      ({ run_id }) => acknowledgedIds.push(run_id),
       (error) => {
         expect(error).toMatchObject({ code: "DROVER-STA-012" });
-        refused = true;
+        isRefused = true;
       },
     );
   await expect(submit()).rejects.toMatchObject({ code: "DROVER-STA-012" });
   // Reads still work.
-  expect((await coordinator.client.runs.get(acknowledged[0]!)).run_id).toBe(acknowledged[0]);
+  expect((await coordinator.client.runs.get(acknowledgedIds[0]!)).run_id).toBe(acknowledgedIds[0]);
   const reported = coordinator.defects.filter(
     (defect) => defect instanceof HostError && defect.code === "DROVER-STA-012",
   );
@@ -55,7 +55,7 @@ test("a coordinator whose database was deleted is unhealthy, refuses writes, log
   expect(more).toEqual([]);
   expect(reported[0]).toMatchObject({ next: expect.stringContaining(name!) });
 
-  const directory = join(coordinator.directory, "again");
+  const directory = join(coordinator.directory, "restored");
   await restoreStore({
     directory,
     file: join(recordDirectory(coordinator.directory), name!),
@@ -63,9 +63,9 @@ test("a coordinator whose database was deleted is unhealthy, refuses writes, log
     keepTokens: true,
   });
   const restored = await openStore({ directory, now: () => new Date() });
-  const found = await Promise.all(acknowledged.map((run_id) => restored.read.run(run_id)));
+  const restoredRuns = await Promise.all(acknowledgedIds.map((run_id) => restored.read.run(run_id)));
   await restored.close();
-  expect(found.filter((run) => run === null)).toEqual([]);
+  expect(restoredRuns.filter((run) => run === null)).toEqual([]);
 });
 
 test("an idle coordinator reports that its database is gone, and recovers when it is back", async () => {

@@ -23,13 +23,13 @@ test("waits for a silent record once, and recovers as soon as it responds", asyn
   await vi.advanceTimersByTimeAsync(200);
   const errors = await results;
   for (const error of errors) expect(error).toMatchObject({ code: "DROVER-STA-010" });
-  // Time stands still here, so waiting again would never end.
-  for (let again = 0; again < 100; again += 1) expect(await probe.findError()).not.toBeNull();
+  // The fake timers stand still, so a second wait would never end.
+  for (let index = 0; index < 100; index += 1) expect(await probe.findError()).not.toBeNull();
   respond();
   expect([await probe.findError(), probes]).toEqual([null, 1]);
 });
 
-test("returns the fault until the record works again", async () => {
+test("returns the error until the record works again", async () => {
   let error: Error | null = new Error("away");
   const probeRecord = async () => {
     if (error !== null) throw error;

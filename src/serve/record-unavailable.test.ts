@@ -34,9 +34,9 @@ test.each([
     await expect.poll(async () => JSON.parse((await getHealth()).text).code).toBe(code);
     const responses = await Promise.all(Array.from({ length: 20 }, getHealth));
     // Requests that need a silent record wait for it.
-    const strangers =
-      mode === "refuse" ? [await listRunsAs("drv_stranger"), await listRunsAs(coordinator.adminToken)] : [];
-    for (const response of [...responses, ...strangers]) {
+    const refusedLists =
+      mode === "refuse" ? [await listRunsAs("drv_unknown"), await listRunsAs(coordinator.adminToken)] : [];
+    for (const response of [...responses, ...refusedLists]) {
       expect(response).toMatchObject({
         status: 503,
         headers: { "content-type": "application/problem+json", connection: "close", "retry-after": "1" },
@@ -91,7 +91,7 @@ async function startDatabaseProxy(url: string): Promise<DatabaseProxy> {
   });
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
   const proxyUrl = new URL(url);
-  // a TCP server's address is never a string
+  // A TCP server's address is never a string.
   proxyUrl.port = String((server.address() as { port: number }).port);
   return {
     url: proxyUrl.href,

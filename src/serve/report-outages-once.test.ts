@@ -7,10 +7,10 @@ const lockError = () => new HostError({ code: "DROVER-STA-003", message: "locked
 
 test("reports each code once per outage, the recovery, and every defect", async () => {
   const lines: string[] = [];
-  let isAvailable = false;
+  let hasRecovered = false;
   const outages = reportOutagesOnce({
     report: (error, where) => lines.push(`${where}: ${error instanceof Error ? error.message : String(error)}`),
-    isAvailable: async () => isAvailable,
+    isAvailable: async () => hasRecovered,
     quietMs: 0,
     everyMs: 5,
   });
@@ -24,7 +24,7 @@ test("reports each code once per outage, the recovery, and every defect", async 
     "get /runs: x is not a function",
     "get /runs: x is not a function",
   ]);
-  isAvailable = true;
+  hasRecovered = true;
   await expect.poll(() => lines.at(-1)).toMatch(/^record: .* again; 2 further/);
   outages.report(connectionError("once more"), "database");
   expect(lines.at(-1)).toBe("database: once more");

@@ -14,13 +14,13 @@ afterEach(async () => {
 
 const streamHeaders = { accept: "text/event-stream" };
 
-test("limits the streams of one caller over all of its tokens, and nobody else's", async () => {
+test("limits the streams of one subject over all of its tokens, and no other caller's", async () => {
   coordinator = await startTestCoordinator({
     requestLimits: { requests: 3, unreadBytes: 2 ** 20, totalRequests: 100 },
   });
-  const [ann, annAgain, bob] = [await createToken("ann"), await createToken("ann"), await createToken("bob")];
+  const [ann, annsSecondToken, bob] = [await createToken("ann"), await createToken("ann"), await createToken("bob")];
   const disconnect = new AbortController();
-  for (const token of [ann, ann, annAgain])
+  for (const token of [ann, ann, annsSecondToken])
     expect((await ask(token, streamHeaders, disconnect.signal)).status).toBe(200);
   for (const path of ["/events", "/runs", "/agents"]) {
     const refused = await ask(ann, streamHeaders, undefined, path);
@@ -33,7 +33,7 @@ test("limits the streams of one caller over all of its tokens, and nobody else's
   await expect.poll(async () => (await ask(ann, {})).status).toBe(200);
 });
 
-test("unfinished requests without a token lock nobody out", async () => {
+test("unfinished requests without a token lock out no other caller", async () => {
   coordinator = await startTestCoordinator({
     requestLimits: { requests: 3, unreadBytes: 2 ** 20, totalRequests: 100 },
   });
@@ -65,11 +65,11 @@ test("a disconnected reader resumes after the last event it received", async () 
   const seen: number[] = [];
   for (let last = 0; last < 61;) {
     const headers = { ...streamHeaders, "last-event-id": String(last) };
-    const answer = await ask(coordinator.adminToken, headers, undefined, `/runs/${run_id}/events`);
-    let left = 7;
-    for await (const { id } of readSse(answer.body!)) {
+    const response = await ask(coordinator.adminToken, headers, undefined, `/runs/${run_id}/events`);
+    let remaining = 7;
+    for await (const { id } of readSse(response.body!)) {
       seen.push((last = Number(id)));
-      if ((left -= 1) === 0 || last === 61) break;
+      if ((remaining -= 1) === 0 || last === 61) break;
     }
   }
   expect(seen).toEqual(Array.from({ length: 61 }, (_, index) => index + 1));

@@ -21,13 +21,13 @@ afterAll(async () => {
   await database.drop();
 });
 
-test("leaves no valid token to a thief who keeps rotating a stolen one at another coordinator", async () => {
+test("revoking a subject leaves no valid token, even while a thief rotates a stolen one at another coordinator", async () => {
   const stillValid: string[] = [];
   for (let round = 0; round < 20; round += 1) {
     const subject = `ann ${round}`;
     const { token } = await coordinator.client.tokens.create({ role: "user", subject });
-    const thief = rotateForever(token);
-    // While the thief is rotating.
+    const thief = startRotating(token);
+    // Revoke in the middle of the thief's rotations.
     await expect.poll(() => thief.rotations, { interval: 1 }).toBeGreaterThan(round % 4);
     await coordinator.client.tokens.revokeSubject(subject);
     thief.maxRotations = thief.rotations + 10;
@@ -48,7 +48,7 @@ const isValid = (token: string): Promise<boolean> =>
     );
 
 /** Rotates until a request is refused or `maxRotations` is reached. `lastToken` may still be valid. */
-function rotateForever(stolen: string) {
+function startRotating(stolen: string) {
   const thief = { rotations: 0, maxRotations: Infinity, lastToken: Promise.resolve(stolen) };
   thief.lastToken = loop();
   return thief;

@@ -12,9 +12,9 @@ import { tables } from "../record/copy/tables.ts";
 import { restoreRecord } from "../record/restore.ts";
 import { all, type Row, type Work } from "../record/query.ts";
 
-const closing: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
+  for (const cleanUp of cleanups.splice(0).toReversed()) await cleanUp();
 });
 
 const password = "correct horse battery staple";
@@ -45,7 +45,7 @@ const engines: { name: string; open(): Promise<OpenedRecord> }[] = [
         coordinator,
         record: { directory: recordDirectory(coordinator.directory) },
         async createOther() {
-          const directory = join(createFolder(), "state");
+          const directory = join(createDirectory(), "state");
           return {
             record: { directory: recordDirectory(directory) },
             start: () => startTestCoordinator({ stateDirectory: directory }),
@@ -60,7 +60,7 @@ const engines: { name: string; open(): Promise<OpenedRecord> }[] = [
       const secret = randomBytes(32);
       const createDatabase = async () => {
         const database = await freshDatabase();
-        closing.push(() => database.drop());
+        cleanups.push(() => database.drop());
         return { url: database.url, secret };
       };
       const record = await createDatabase();
@@ -77,14 +77,14 @@ const engines: { name: string; open(): Promise<OpenedRecord> }[] = [
   },
 ];
 
-const createFolder = (): string => {
+const createDirectory = (): string => {
   const created = mkdtempSync(join(tmpdir(), "drover-sealed-"));
-  closing.push(() => rmSync(created, { recursive: true, force: true }));
+  cleanups.push(() => rmSync(created, { recursive: true, force: true }));
   return created;
 };
 
-/** Every row of every table, as text. */
-async function dump({ store }: TestCoordinator): Promise<string> {
+/** Returns every row of every table as text. */
+async function dumpTables({ store }: TestCoordinator): Promise<string> {
   const rows = await Promise.all(
     tables.map(({ name }) =>
       store.engine.read(function* (): Work<Row[]> {
@@ -108,7 +108,7 @@ async function claim({ port }: TestCoordinator, runner_key = "one") {
 describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
   test("in an idempotency key is not stored, and a repeated request is still recognized", async () => {
     const { coordinator } = await open();
-    closing.push(() => coordinator.dispose());
+    cleanups.push(() => coordinator.dispose());
     const { client } = coordinator;
     await client.agents.put("deploy", agent);
     const request = { agent_name: "deploy", idempotency_key: `deploy ${githubToken}` };
@@ -117,23 +117,23 @@ describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
     expect((await client.submit({ ...request, idempotency_key: `again ${githubToken}` })).run_id).not.toBe(
       created.run_id,
     );
-    expect(await dump(coordinator)).not.toContain(githubToken);
+    expect(await dumpTables(coordinator)).not.toContain(githubToken);
   });
 
   test("reaches its runner, is never shown, and is deleted when the run ends", async () => {
     const { coordinator } = await open();
-    closing.push(() => coordinator.dispose());
+    cleanups.push(() => coordinator.dispose());
     const { client } = coordinator;
     await client.agents.put("deploy", agent);
     const created = await client.submit({ agent_name: "deploy", parameters, prompt: `use ${githubToken}` });
-    const shown = {
+    const redactedInput = {
       parameters: { target: "production", password: "[redacted:password]", note: "with [redacted:github-token]" },
       prompt: "use [redacted:github-token]",
     };
-    expect(created).toMatchObject(shown);
-    expect(await client.runs.get(created.run_id)).toMatchObject(shown);
-    expect(await dump(coordinator)).not.toMatch(new RegExp(`${password}|${githubToken}`));
-    expect(await dump(coordinator)).toContain('"sealed":"v1.');
+    expect(created).toMatchObject(redactedInput);
+    expect(await client.runs.get(created.run_id)).toMatchObject(redactedInput);
+    expect(await dumpTables(coordinator)).not.toMatch(new RegExp(`${password}|${githubToken}`));
+    expect(await dumpTables(coordinator)).toContain('"sealed":"v1.');
 
     const { claim: claimed, runner_id, epoch } = await claim(coordinator);
     expect(claimed.invocation).toMatchObject({ parameters, prompt: `use ${githubToken}` });
@@ -149,8 +149,8 @@ describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
       finishes,
     });
     await expect.poll(async () => (await client.runs.get(created.run_id)).status).toBe("failed");
-    expect(await client.runs.get(created.run_id)).toMatchObject(shown);
-    expect(await dump(coordinator)).not.toContain('"sealed":"v1.');
+    expect(await client.runs.get(created.run_id)).toMatchObject(redactedInput);
+    expect(await dumpTables(coordinator)).not.toContain('"sealed":"v1.');
     await expect(client.runs.retry(created.run_id)).rejects.toMatchObject({
       code: "DROVER-PAR-007",
       message: expect.stringContaining(created.run_id),
@@ -159,18 +159,18 @@ describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
 
   test("is deleted when the run is cancelled before it was claimed", async () => {
     const { coordinator } = await open();
-    closing.push(() => coordinator.dispose());
+    cleanups.push(() => coordinator.dispose());
     const { client } = coordinator;
     await client.agents.put("deploy", agent);
     const { run_id } = await client.submit({ agent_name: "deploy", parameters });
     await client.runs.stop(run_id);
     expect((await client.runs.get(run_id)).status).toBe("cancelled");
-    expect(await dump(coordinator)).not.toContain('"sealed":"v1.');
+    expect(await dumpTables(coordinator)).not.toContain('"sealed":"v1.');
   });
 
-  test("counts for the Idempotency-Key without being guessable from what is stored", async () => {
+  test("is compared for the Idempotency-Key, but cannot be guessed from what is stored", async () => {
     const { coordinator } = await open();
-    closing.push(() => coordinator.dispose());
+    cleanups.push(() => coordinator.dispose());
     const { client } = coordinator;
     await client.agents.put("deploy", agent);
     const request = { agent_name: "deploy", parameters, idempotency_key: "once" };
@@ -182,38 +182,36 @@ describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
   });
 
   test("is sealed in a backup and reaches a runner of the restored record", async () => {
-    const { coordinator, record, createOther: other } = await open();
-    closing.push(() => coordinator.dispose());
+    const { coordinator, record, createOther } = await open();
+    cleanups.push(() => coordinator.dispose());
     await coordinator.client.agents.put("deploy", agent);
     const { run_id } = await coordinator.client.submit({ agent_name: "deploy", parameters });
-    const file = join(createFolder(), "backup");
+    const file = join(createDirectory(), "backup");
     await backupRecord(record, file, new Date());
     expect(readFileSync(file).includes(password) || readFileSync(file).includes(githubToken)).toBe(false);
-    const target = await other();
+    const target = await createOther();
     await restoreRecord(target.record, file, { now: new Date() });
     const restored = await target.start();
-    closing.push(() => restored.dispose());
+    cleanups.push(() => restored.dispose());
     expect((await claim(restored)).claim).toMatchObject({ run_id, invocation: { parameters } });
   });
 
-  test("is not accepted as given if only its placeholder is sent", async () => {
+  test("is not accepted if only its redaction mark is sent", async () => {
     const { coordinator } = await open();
-    closing.push(() => coordinator.dispose());
+    cleanups.push(() => coordinator.dispose());
     await coordinator.client.agents.put("deploy", agent);
-    const withPlaceholder = { list: [{ password: "[redacted:password]" }] };
-    await expect(
-      coordinator.client.submit({ agent_name: "deploy", parameters: withPlaceholder }),
-    ).rejects.toMatchObject({
+    const withMark = { list: [{ password: "[redacted:password]" }] };
+    await expect(coordinator.client.submit({ agent_name: "deploy", parameters: withMark })).rejects.toMatchObject({
       code: "DROVER-PAR-007",
     });
-    // A prompt may quote a log that shows the placeholder.
+    // A prompt may quote a log that shows the mark.
     await coordinator.client.submit({ agent_name: "deploy", prompt: "why does it say [redacted:password]?" });
   });
 });
 
 test("no file of a state directory holds a secret parameter", async () => {
   const coordinator = await startTestCoordinator();
-  closing.push(() => coordinator.dispose());
+  cleanups.push(() => coordinator.dispose());
   await coordinator.client.agents.put("deploy", agent);
   await coordinator.client.submit({ agent_name: "deploy", parameters });
   const names = readdirSync(coordinator.directory, { recursive: true }).map(String);

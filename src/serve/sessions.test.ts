@@ -13,7 +13,7 @@ afterAll(async () => {
   await coordinator.dispose();
 });
 
-test("a session shows its runs and their origin, continues on its own runner, and ends when deleted", async () => {
+test("lists a session's runs, ancestors and forks, continues it on the same runner, and refuses to resume it once deleted", async () => {
   const { client } = coordinator;
   await client.agents.put("chat", { type: "autonomous", executor: "claude" });
   const port = createHttpPort({ url: coordinator.url, token: coordinator.adminToken });
@@ -42,35 +42,39 @@ test("a session shows its runs and their origin, continues on its own runner, an
   };
   const first = await client.submit({ agent_name: "chat", prompt: "hi" });
   const session_id = first.session_id!;
-  const begun = await claimRun("c1");
+  const claimed = await claimRun("c1");
   await expect(client.sessions.remove(session_id)).rejects.toMatchObject({ code: "DROVER-API-030" });
-  await finish(begun, "theirs");
+  await finish(claimed, "executor-session");
   const second = await client.submit({ agent_name: "chat", mode: "resume", session_id });
-  const resumed = await claimRun("c2");
-  expect(resumed.invocation).toMatchObject({
+  const claimedResume = await claimRun("c2");
+  expect(claimedResume.invocation).toMatchObject({
     run_id: second.run_id,
     mode: "resume",
-    executor_session_id: "theirs",
+    executor_session_id: "executor-session",
     forked_from: null,
   });
-  await finish(resumed, "theirs");
+  await finish(claimedResume, "executor-session");
   const fork = await client.submit({ agent_name: "chat", mode: "fork", session_id });
-  const forked = await claimRun("c3");
-  expect(forked.invocation).toMatchObject({ mode: "fork", executor_session_id: "theirs", forked_from: session_id });
+  const claimedFork = await claimRun("c3");
+  expect(claimedFork.invocation).toMatchObject({
+    mode: "fork",
+    executor_session_id: "executor-session",
+    forked_from: session_id,
+  });
   // A command inside a run must not read the owner's other sessions.
-  const attemptClient = createClient({ url: coordinator.url, token: forked.attempt_token });
+  const attemptClient = createClient({ url: coordinator.url, token: claimedFork.attempt_token });
   for (const mode of ["resume", "fork"] as const)
     await expect(attemptClient.submit({ agent_name: "chat", mode, session_id })).rejects.toMatchObject({
       code: "DROVER-SUB-003",
     });
-  await finish(forked, "other");
+  await finish(claimedFork, "other");
   expect(await client.sessions.get(session_id)).toMatchObject({
     runner_id,
     project_dir: null,
     forked_from: null,
     run_count: 2,
     versions: [
-      { run_id: second.run_id, parent: first.run_id, mode: "resume", executor_session_id: "theirs" },
+      { run_id: second.run_id, parent: first.run_id, mode: "resume", executor_session_id: "executor-session" },
       { run_id: first.run_id, parent: null, mode: "start", status: "completed" },
     ],
   });
@@ -80,27 +84,27 @@ test("a session shows its runs and their origin, continues on its own runner, an
     ancestors: [{ session_id, forked_from: null, runs: [{ run_id: second.run_id }, { run_id: first.run_id }] }],
     descendants: [],
   });
-  const deeper = await client.submit({
+  const nestedFork = await client.submit({
     agent_name: "chat",
     mode: "fork",
     session_id: fork.session_id!,
     fork_at_turn: 2,
   });
-  const deep = await claimRun("c4");
-  expect(deep.invocation).toMatchObject({ forked_from: fork.session_id, fork_at_turn: 2 });
-  await finish(deep, "deep");
+  const claimedNestedFork = await claimRun("c4");
+  expect(claimedNestedFork.invocation).toMatchObject({ forked_from: fork.session_id, fork_at_turn: 2 });
+  await finish(claimedNestedFork, "nested");
   expect(await client.sessions.get(session_id)).toMatchObject({
     ancestors: [],
     descendants: [
       { session_id: fork.session_id, forked_from: session_id, fork_at_turn: null, runs: [{ run_id: fork.run_id }] },
-      { session_id: deeper.session_id, forked_from: fork.session_id, fork_at_turn: 2 },
+      { session_id: nestedFork.session_id, forked_from: fork.session_id, fork_at_turn: 2 },
     ],
   });
-  const { ancestors } = await client.sessions.get(deeper.session_id!);
+  const { ancestors } = await client.sessions.get(nestedFork.session_id!);
   expect(ancestors.map((each) => each.session_id)).toEqual([session_id, fork.session_id]);
-  const again = await client.runs.retry(fork.run_id);
-  expect(again).toMatchObject({ mode: "fork", forked_from: session_id });
-  await client.runs.stop(again.run_id);
+  const retried = await client.runs.retry(fork.run_id);
+  expect(retried).toMatchObject({ mode: "fork", forked_from: session_id });
+  await client.runs.stop(retried.run_id);
 
   const request = { runner_id, epoch, session_ids: [session_id, fork.session_id!] };
   expect(await port.sessions(request)).toEqual({ gone: [] });
@@ -114,7 +118,7 @@ test("a session shows its runs and their origin, continues on its own runner, an
   port.close();
 });
 
-test("partials reach the followers of a run and nobody else, and are not stored", async () => {
+test("partial output reaches the followers of its run and no others, and is not stored", async () => {
   const [followed, other] = [await claimOverHttp(coordinator, "followed"), await claimOverHttp(coordinator, "other")];
   const received: string[] = [];
   const receivedByOther: string[] = [];

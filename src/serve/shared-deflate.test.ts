@@ -11,7 +11,7 @@ const texts = [
   Buffer.alloc(70_000, 0xff).toString("latin1"),
 ];
 
-test("packs a buffer once, and every reader gets a valid stream from where it joined", () => {
+test("compresses a buffer once, and every reader gets a valid stream from where it joined", () => {
   const deflate = createSharedDeflate();
   const buffers = texts.map((text) => Buffer.from(text, "latin1"));
   const packed = buffers.map((bytes) => deflate.open().pack(bytes));
@@ -19,13 +19,13 @@ test("packs a buffer once, and every reader gets a valid stream from where it jo
     const stream = deflate.open();
     const chunks = buffers.slice(from).map((bytes) => stream.pack(bytes));
     chunks.forEach((chunk, index) => expect(chunk).toBe(packed[from + index]));
-    // inflateSync rejects a wrong checksum
+    // `inflateSync` rejects a wrong checksum.
     const whole = inflateSync(Buffer.concat([stream.header, ...chunks, stream.trailer()]));
     expect(whole.equals(Buffer.concat(buffers.slice(from)))).toBe(true);
   }
 });
 
-test("rejects nothing that zlib accepts: random lengths and bytes have the right checksum", () => {
+test("computes the right checksum for buffers of random lengths and bytes", () => {
   const deflate = createSharedDeflate();
   let seed = 1;
   const next = (limit: number): number => (seed = (seed * 48271) % 2147483647) % limit;

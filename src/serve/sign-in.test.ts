@@ -12,7 +12,7 @@ import { createClient, type NewToken } from "../wire/client.ts";
 let coordinator: TestCoordinator;
 let drop: (() => Promise<void>) | null = null;
 
-describe.each(["sqlite", "postgres"])("over %s", (engine) => {
+describe.each(["sqlite", "postgres"])("signing in, with a record in %s", (engine) => {
   beforeAll(async () => {
     const database = engine === "sqlite" ? null : await freshDatabase();
     drop = database?.drop ?? null;
@@ -29,13 +29,13 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
 
   test("a link signs in once, with a cookie that scripts and other sites cannot use", async () => {
     const { code } = await coordinator.client.signIn.link();
-    const answer = await exchange(code!);
-    expect(answer.status).toBe(204);
-    const [cookie = ""] = [answer.headers["set-cookie"]].flat();
+    const response = await exchange(code!);
+    expect(response.status).toBe(204);
+    const [cookie = ""] = [response.headers["set-cookie"]].flat();
     expect(cookie).toMatch(/^drover_\w+=drvb_[0-9A-Za-z]{32}; Max-Age=\d+; Path=\/; HttpOnly; SameSite=Strict$/);
     expect(await getMe(cookie)).toMatchObject({ subject: "admin", role: "admin", by: "browser" });
-    const again = await exchange(code!);
-    expect([again.status, JSON.parse(again.text).code]).toEqual([409, "DROVER-WEB-001"]);
+    const second = await exchange(code!);
+    expect([second.status, JSON.parse(second.text).code]).toEqual([409, "DROVER-WEB-001"]);
   });
 
   test("refuses an unknown code and other kinds of tokens", async () => {
@@ -82,12 +82,15 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
 
   test("signing out ends only that browser's session", async () => {
     const [one, other] = [await signIn(coordinator.adminToken), await signIn(coordinator.adminToken)];
-    const answer = await rawCall(coordinator.url, {
+    const response = await rawCall(coordinator.url, {
       method: "DELETE",
       path: "/sign-in",
       headers: { host: host(), cookie: one, origin: coordinator.url },
     });
-    expect([answer.status, String(answer.headers["set-cookie"])]).toEqual([204, expect.stringContaining("Max-Age=0")]);
+    expect([response.status, String(response.headers["set-cookie"])]).toEqual([
+      204,
+      expect.stringContaining("Max-Age=0"),
+    ]);
     expect([(await get("/me", one)).status, (await get("/me", other)).status]).toEqual([401, 200]);
   });
 
@@ -140,27 +143,27 @@ test("each page response has its own policy and nonce; assets are cached forever
 });
 
 test("explains how to build a missing dashboard", async () => {
-  const bare = await startTestCoordinator({ webDirectory: null });
+  const withoutDashboard = await startTestCoordinator({ webDirectory: null });
   try {
-    const answer = await fetch(`${bare.url}/ui/`);
-    expect([answer.status, await answer.json()]).toMatchObject([404, { code: "DROVER-WEB-002" }]);
+    const response = await fetch(`${withoutDashboard.url}/ui/`);
+    expect([response.status, await response.json()]).toMatchObject([404, { code: "DROVER-WEB-002" }]);
   } finally {
-    await bare.dispose();
+    await withoutDashboard.dispose();
   }
 });
 
 function createWebDirectory(): string {
-  const folder = join(mkdtempSync(join(tmpdir(), "drover-web-")), "web");
-  mkdirSync(join(folder, "assets"), { recursive: true });
-  writeFileSync(join(folder, "index.html"), '<html nonce="__NONCE__">');
-  writeFileSync(join(folder, "assets", "app-1a2b.js"), "app()");
-  writeFileSync(join(folder, "..", "secret.js"), "secret");
-  folders.push(join(folder, ".."));
-  return folder;
+  const directory = join(mkdtempSync(join(tmpdir(), "drover-web-")), "web");
+  mkdirSync(join(directory, "assets"), { recursive: true });
+  writeFileSync(join(directory, "index.html"), '<html nonce="__NONCE__">');
+  writeFileSync(join(directory, "assets", "app-1a2b.js"), "app()");
+  writeFileSync(join(directory, "..", "secret.js"), "secret");
+  temporaryDirectories.push(join(directory, ".."));
+  return directory;
 }
 
-const folders: string[] = [];
-afterAll(() => folders.forEach((folder) => rmSync(folder, { recursive: true })));
+const temporaryDirectories: string[] = [];
+afterAll(() => temporaryDirectories.forEach((directory) => rmSync(directory, { recursive: true })));
 
 const host = (): string => new URL(coordinator.url).host;
 const createToken = (token: Partial<NewToken>) =>
@@ -196,10 +199,10 @@ function openStream(cookie: string): Promise<{ ended: Promise<void> }> {
     const sent = request(
       `${coordinator.url}/events`,
       { headers: { cookie, accept: "text/event-stream" } },
-      (answer) => {
-        expect(answer.statusCode).toBe(200);
-        answer.on("error", () => undefined).resume();
-        resolve({ ended: new Promise((end) => answer.on("close", end)) });
+      (response) => {
+        expect(response.statusCode).toBe(200);
+        response.on("error", () => undefined).resume();
+        resolve({ ended: new Promise((end) => response.on("close", end)) });
       },
     );
     sent.on("error", reject).end();

@@ -67,7 +67,7 @@ const unreadRequests: [string, UnreadRequest][] = [
 ];
 
 test.each(unreadRequests)("%s that nobody reads affects no other caller and is disconnected", async (_, request) => {
-  for (let index = 0; index < maxRequests; index += 1) sendUnread(request);
+  for (let index = 0; index < maxRequests; index += 1) sendAndStall(request);
   // Another caller reads the whole log meanwhile.
   let seen = 0;
   for await (const { event } of coordinator.client.runs.follow(run_id)) seen += event.type === "output" ? 1 : 0;
@@ -79,9 +79,9 @@ test.each(unreadRequests)("%s that nobody reads affects no other caller and is d
 test("counts unread pages of one caller by their bytes", async () => {
   // More than the kernel buffers for a connection, so the rest is held by the coordinator.
   const request = { path: () => `/runs/${run_id}/events?limit=1000`, times: 150 };
-  const own = await startTestCoordinatorWith(3_600_000);
+  const own = await startSeparateCoordinator(3_600_000);
   try {
-    sendUnread({ ...request, path: () => own.path }, own);
+    sendAndStall({ ...request, path: () => own.path }, own);
     await expect.poll(() => own.status(), { timeout: 60_000 }).toBe(429);
     expect(await own.problem()).toMatchObject({ code: "DROVER-LIM-001", detail: expect.stringContaining("unread") });
     for (const socket of sockets.splice(0)) socket.destroy();
@@ -92,16 +92,16 @@ test("counts unread pages of one caller by their bytes", async () => {
 });
 
 /** Starts a coordinator without a stall timeout that allows many requests per caller. */
-async function startTestCoordinatorWith(stalledMs: number) {
+async function startSeparateCoordinator(stalledMs: number) {
   const requestLimits = { requests: 1000, unreadBytes: 2 ** 20, totalRequests: 1000 };
   const own = await startTestCoordinator({ leaseMs: 3_600_000, stalledMs, requestLimits });
-  const stored = await storeRun(own, 8, null);
+  const storedId = await storeRun(own, 8, null);
   const { token } = await own.client.tokens.create({ role: "admin", subject: "stalled" });
   const get = () => fetch(`${own.url}/me`, { headers: { authorization: `Bearer ${token}` } });
   return {
     url: own.url,
     token,
-    path: `/runs/${stored}/events?limit=1000`,
+    path: `/runs/${storedId}/events?limit=1000`,
     status: async () => (await get()).status,
     problem: async () => (await get()).json(),
     async dispose() {
@@ -127,7 +127,7 @@ async function storeRun({ store }: TestCoordinator, count: number, result_text: 
   return run.run_id;
 }
 
-function sendUnread(request: UnreadRequest, { url, token } = { url: coordinator.url, token: stalledToken }): void {
+function sendAndStall(request: UnreadRequest, { url, token } = { url: coordinator.url, token: stalledToken }): void {
   const { path, accept = "application/json", method = "GET", version = "1.1", headers, times = 1, reads = 0 } = request;
   const { port, host } = new URL(url);
   const socket = connect(Number(port), "127.0.0.1").on("error", () => undefined);

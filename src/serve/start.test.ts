@@ -31,9 +31,9 @@ test("two directories get different tokens, and a restart keeps the token", asyn
   const other = await startTestCoordinator();
   expect(other.adminToken).not.toBe(running.adminToken);
   await other.stop();
-  const again = await startCoordinator({ stateDirectory: other.directory, port: 0 });
-  expect(again.adminToken).toBe(other.adminToken);
-  await again.stop();
+  const restarted = await startCoordinator({ stateDirectory: other.directory, port: 0 });
+  expect(restarted.adminToken).toBe(other.adminToken);
+  await restarted.stop();
   await other.dispose();
 });
 
@@ -66,7 +66,7 @@ test.each(["drover.example", "drover.example:8765", "ftp://drover.example", "htt
   },
 );
 
-test("without auth it works on loopback and still refuses other web pages", async () => {
+test("without auth, a coordinator works on loopback and still refuses other web pages", async () => {
   running = await startTestCoordinator({ authEnabled: false });
   expect((await rawCall(running.url, { path: "/runs" })).status).toBe(200);
   const foreign = await rawCall(running.url, { path: "/runs", headers: { origin: "https://evil.example" } });
@@ -104,7 +104,7 @@ test.runIf(process.getuid?.() === 0).each<[string, (file: string) => void]>([
 test("reports a port in use with a next step", async () => {
   const portHolder = createServer();
   await new Promise<void>((resolve) => void portHolder.listen(0, "127.0.0.1", resolve));
-  // a TCP server's address is never a string
+  // The address of a TCP server is never a string.
   const { port } = portHolder.address() as { port: number };
   try {
     await expect(startTestCoordinator({ port })).rejects.toMatchObject({
@@ -118,11 +118,11 @@ test("reports a port in use with a next step", async () => {
 
 test("stopping is idempotent and ends streams", async () => {
   running = await startTestCoordinator();
-  const following = rawCall(running.url, {
+  const stream = rawCall(running.url, {
     path: "/events",
     headers: { authorization: `Bearer ${running.adminToken}`, accept: "text/event-stream" },
   });
   await expect.poll(async () => running?.client.health()).toMatchObject({ status: "ok" });
   await Promise.all([running.stop(), running.stop()]);
-  expect((await following).status).toBe(200);
+  expect((await stream).status).toBe(200);
 });

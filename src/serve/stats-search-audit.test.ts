@@ -56,16 +56,19 @@ test("statistics refuse a reversed, too long or invalid span, and name the field
 
 test("a search finds the caller's own runs page by page, and all runs for an admin", async () => {
   const { admin, ann, addFinishedRun } = await setUp();
-  const mine = [await addFinishedRun("ann", "count the wolverines"), await addFinishedRun("ann", "wolverine again")];
-  const theirs = await addFinishedRun("bob", "bob's wolverine");
+  const annsRuns = [
+    await addFinishedRun("ann", "count the wolverines"),
+    await addFinishedRun("ann", "wolverine again"),
+  ];
+  const bobsRun = await addFinishedRun("bob", "bob's wolverine");
   const ids = async (client: ApiClient) =>
     (await client.runs.list({ search: "wolverine" })).items.map((run) => run.run_id);
-  expect(await ids(admin)).toEqual([theirs, ...mine.toReversed()]);
-  expect(await ids(ann)).toEqual(mine.toReversed());
+  expect(await ids(admin)).toEqual([bobsRun, ...annsRuns.toReversed()]);
+  expect(await ids(ann)).toEqual(annsRuns.toReversed());
   const first = await ann.runs.list({ search: "wolverine", limit: 1 });
   expect(first).toMatchObject({ indexing: false, items: [{ match: { where: "prompt", seq: null } }] });
   const second = await ann.runs.list({ search: "wolverine", limit: 1, cursor: first.next_cursor! });
-  expect(second.items.map((run) => run.run_id)).toEqual([mine[0]]);
+  expect(second.items.map((run) => run.run_id)).toEqual([annsRuns[0]]);
   await expect(ann.runs.list({ cursor: first.next_cursor! })).rejects.toMatchObject({ code: "DROVER-API-015" });
   expect((await ann.runs.list()).items[0]).not.toHaveProperty("match");
 });
@@ -102,9 +105,9 @@ test("shows the state of the audit chain, and verifies it without blocking write
   expect(state).toMatchObject({ rows: 60, key_present: true });
   expect(state.head).toBe(state.head_expected);
   expect(Date.parse(state.sealed_at!)).not.toBeNaN();
-  const verifying = Promise.all([admin.audit.verify(), admin.audit.verify()]);
+  const verifications = Promise.all([admin.audit.verify(), admin.audit.verify()]);
   await recordRuns(coordinator.store, 1);
-  for (const found of await verifying) expect(found).toMatchObject({ whole: true, faults: [] });
+  for (const result of await verifications) expect(result).toMatchObject({ whole: true, faults: [] });
   expect(await admin.audit.verify()).toMatchObject({ whole: true, rows: 62 });
 });
 

@@ -21,7 +21,7 @@ const streams: { what: string; path: string }[] = [
   { what: "the stream of all runs", path: "/events" },
 ];
 
-describe.each(["sqlite", "postgres"])("over %s", (engine) => {
+describe.each(["sqlite", "postgres"])("the watch of tokens, on %s", (engine) => {
   beforeAll(async () => {
     // Held polls and streams must not end on their own during a test.
     const options = { pollHoldMs: 200_000, leaseMs: 600_000 };
@@ -41,12 +41,12 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
 
   test.each(streams)("$what ends when its token is revoked, here or by another coordinator", async ({ path }) => {
     for (const url of [coordinator.url, other.url]) {
-      const { ann, made } = await createAnn();
+      const { ann, annsToken } = await createAnn();
       const { run_id } = await ann.submit({ agent_name: "guarded" });
-      const stream = await openStream(url, path.replace("RUN", run_id), made.token);
+      const stream = await openStream(url, path.replace("RUN", run_id), annsToken.token);
       expect(stream.status).toBe(200);
       const bystander = await openStream(url, "/events", coordinator.adminToken);
-      await coordinator.client.tokens.revoke(made.token_id);
+      await coordinator.client.tokens.revoke(annsToken.token_id);
       await stream.ended;
       expect(bystander.isOpen()).toBe(true);
       bystander.close();
@@ -57,15 +57,15 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
   test.concurrent.each(streams)(
     "$what ends when its token expires, and when it was rotated at once",
     async ({ path }) => {
-      const { ann, made } = await createAnn({ expires_at: new Date(Date.now() + 10_000).toISOString() });
+      const { ann, annsToken } = await createAnn({ expires_at: new Date(Date.now() + 10_000).toISOString() });
       const { run_id } = await ann.submit({ agent_name: "guarded" });
-      const stream = await openStream(coordinator.url, path.replace("RUN", run_id), made.token);
+      const stream = await openStream(coordinator.url, path.replace("RUN", run_id), annsToken.token);
       expect(stream.status).toBe(200);
       await stream.ended;
 
       const second = await createAnn();
-      const rotated = await openStream(other.url, path.replace("RUN", run_id), second.made.token);
-      const next = await coordinator.client.tokens.rotate(second.made.token_id, { overlap_seconds: 0 });
+      const rotated = await openStream(other.url, path.replace("RUN", run_id), second.annsToken.token);
+      const next = await coordinator.client.tokens.rotate(second.annsToken.token_id, { overlap_seconds: 0 });
       await rotated.ended;
       const again = await openStream(other.url, path.replace("RUN", run_id), next.token);
       expect(again.status).toBe(200);
@@ -73,10 +73,10 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     },
   );
 
-  test("ends a stream that is not being read as well", async () => {
-    const { made } = await createAnn();
-    const stream = await openStream(coordinator.url, "/events", made.token, "paused");
-    await coordinator.client.tokens.revoke(made.token_id);
+  test("ends even a stream that is not being read", async () => {
+    const { annsToken } = await createAnn();
+    const stream = await openStream(coordinator.url, "/events", annsToken.token, "paused");
+    await coordinator.client.tokens.revoke(annsToken.token_id);
     await stream.ended;
   });
 
@@ -87,11 +87,11 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
       const { runner_id, epoch } = await port.register(
         registration(`key ${created.token_id}`, `/srv/${created.token_id}`),
       );
-      const { registered_at } = (await runnerRow(runner_id))!;
-      // So that a later time differs.
+      const { registered_at } = (await readRunner(runner_id))!;
+      // Wait until a later time differs from the registration's.
       await expect.poll(() => new Date().toISOString() > registered_at).toBe(true);
-      const outcome = port.poll({ runner_id, epoch, claim_id: "c1", want: 0, ack_order: 0 }, never).then(
-        () => "answered",
+      const outcome = port.poll({ runner_id, epoch, claim_id: "c1", want: 0, ack_order: 0 }, neverAborted).then(
+        () => "no error",
         (error) => error.conflict,
       );
       await expect.poll(() => isSeenAfter(runner_id, registered_at)).toBe(true);
@@ -101,7 +101,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     }
   });
 
-  test("refuses an upload whose token ends before it does", async () => {
+  test("refuses an upload whose token is revoked before the upload ends", async () => {
     const { client, url } = coordinator;
     const runner = await client.tokens.create({ role: "runner", subject: "ann" });
     const port = createHttpPort({ url, token: runner.token });
@@ -112,13 +112,13 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
       AbortSignal.timeout(60_000),
     );
     const { run_id, attempt } = claims[0]!;
-    let sent = (): void => undefined;
-    const firstChunk = new Promise<void>((resolve) => (sent = resolve));
-    // The rest is never sent.
+    let onSent = (): void => undefined;
+    const firstChunk = new Promise<void>((resolve) => (onSent = resolve));
+    // The rest of the file is never sent.
     const content = Readable.from(
       (async function* () {
         yield randomBytes(1000);
-        sent();
+        onSent();
         await new Promise(() => undefined);
       })(),
     );
@@ -140,13 +140,13 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
   });
 
   test("refuses a request whose body arrives after its token was revoked", async () => {
-    const { made } = await createAnn();
+    const { annsToken } = await createAnn();
     const body = JSON.stringify({ agent_name: "guarded" });
-    const answered = new Promise<number>((resolve, reject) => {
+    const status = new Promise<number>((resolve, reject) => {
       const sent = request(`${coordinator.url}/runs`, {
         method: "POST",
         headers: {
-          authorization: `Bearer ${made.token}`,
+          authorization: `Bearer ${annsToken.token}`,
           "content-type": "application/json",
           "content-length": body.length,
           expect: "100-continue",
@@ -157,11 +157,11 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
       sent.on("response", (response) => resolve(response.resume().statusCode ?? 0));
       sent.on("continue", () => {
         sent.write(body.slice(0, 5));
-        coordinator.client.tokens.revoke(made.token_id).then(() => sent.end(body.slice(5)), reject);
+        coordinator.client.tokens.revoke(annsToken.token_id).then(() => sent.end(body.slice(5)), reject);
       });
       sent.flushHeaders();
     });
-    expect(await answered).toBe(401);
+    expect(await status).toBe(401);
   });
 
   test("ends the stream of an attempt token when the attempt is over", async () => {
@@ -176,7 +176,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     const newest = await claim("c2");
     const stream = await openStream(other.url, `/runs/${lost.run_id}/events`, lost.attempt_token);
     expect(stream.status).toBe(200);
-    // Not reported as held, so the run returns to the queue.
+    // The run is not reported as held, so it returns to the queue.
     const held: [string, number][] = [[newest.run_id, newest.attempt]];
     await port.report({ runner_id, epoch, held, as_of_claim: "c1", events: [], partials: [], finishes: [] });
     await stream.ended;
@@ -184,15 +184,15 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
   });
 
   test("a client that follows events fails when its token ends instead of reconnecting forever", async () => {
-    const { ann, made } = await createAnn();
+    const { ann, annsToken } = await createAnn();
     const { run_id } = await ann.submit({ agent_name: "guarded" });
-    const following = createClient({ url: other.url, token: made.token }).runs.follow(run_id);
+    const following = createClient({ url: other.url, token: annsToken.token }).runs.follow(run_id);
     expect((await following.next()).value?.event.type).toBe("status");
     const outcome = following.next().then(
       () => "an event",
       (error) => error.code,
     );
-    await coordinator.client.tokens.revoke(made.token_id);
+    await coordinator.client.tokens.revoke(annsToken.token_id);
     expect(await outcome).toBe("DROVER-API-010");
   });
 
@@ -211,7 +211,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
       revoked_at: null,
       used_at: null,
     } as const;
-    // Sorted before and after all others.
+    // These ids sort before and after all others.
     const toId = (index: number): string => `${index < 650 ? "0" : "f"}-${String(index).padStart(4, "0")}`;
     await store.apply(
       texts.map((text, index) => ({
@@ -231,7 +231,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     const watches = credentials.map(({ text, at }) =>
       tokenWatch.watch(`Bearer ${text}`, { kind: "token", role: "runner", subject: "farm", token_id: toId(at) }),
     );
-    const stranger = tokenWatch.watch("Bearer drv_unknown", {
+    const unknownWatch = tokenWatch.watch("Bearer drv_unknown", {
       kind: "token",
       role: "user",
       subject: "x",
@@ -239,17 +239,17 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     });
     await tokenWatch.recheck();
     expect(watches.filter(({ refused }) => refused)).toEqual([]);
-    expect(stranger.refused?.problem.code).toBe("DROVER-API-009");
-    const ended = [0, 4, 648, 652, 1296];
-    await store.apply(ended.map((index) => ({ op: "revoke_token", token_id: toId(index), at: created_at })));
+    expect(unknownWatch.refused?.problem.code).toBe("DROVER-API-009");
+    const revokedIndexes = [0, 4, 648, 652, 1296];
+    await store.apply(revokedIndexes.map((index) => ({ op: "revoke_token", token_id: toId(index), at: created_at })));
     await tokenWatch.recheck();
-    expect(credentials.filter((_, index) => watches[index]!.refused).map(({ at }) => at)).toEqual(ended);
-    for (const watch of [...watches, stranger]) watch.stop();
+    expect(credentials.filter((_, index) => watches[index]!.refused).map(({ at }) => at)).toEqual(revokedIndexes);
+    for (const watch of [...watches, unknownWatch]) watch.stop();
   });
 
   test("keeps requests open if the store fails, and reports the error", async () => {
     const defects: unknown[] = [];
-    let answers: "fault" | "unknown" = "fault";
+    let outcome: "fault" | "unknown" = "fault";
     const tokenWatch = createTokenWatch({
       authEnabled: true,
       now: () => new Date(),
@@ -260,7 +260,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
         read: {
           ...coordinator.store.read,
           async token() {
-            if (answers === "unknown") return null;
+            if (outcome === "unknown") return null;
             throw new HostError({ code: "DROVER-STA-003", message: "locked" });
           },
         },
@@ -271,7 +271,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     watch.whenRefused(() => (calls += 1));
     await tokenWatch.recheck();
     expect([watch.refused, defects.length]).toEqual([null, 1]);
-    answers = "unknown";
+    outcome = "unknown";
     await tokenWatch.recheck();
     expect([watch.refused?.problem.status, calls, defects.length]).toEqual([401, 1, 1]);
     watch.stop();
@@ -281,16 +281,16 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
   });
 });
 
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 
-const runnerRow = async (runner_id: string) =>
+const readRunner = async (runner_id: string) =>
   (await coordinator.client.runners.list()).items.find((row) => row.runner_id === runner_id);
 const isSeenAfter = async (runner_id: string, time: string) =>
-  ((await runnerRow(runner_id))?.last_seen_at ?? "") > time;
+  ((await readRunner(runner_id))?.last_seen_at ?? "") > time;
 
 async function createAnn(more: { expires_at?: string } = {}) {
   const created = await coordinator.client.tokens.create({ role: "user", subject: "ann", ...more });
-  return { made: created, ann: createClient({ url: coordinator.url, token: created.token }) };
+  return { annsToken: created, ann: createClient({ url: coordinator.url, token: created.token }) };
 }
 
 interface OpenStream {

@@ -17,11 +17,11 @@ afterAll(async () => {
 });
 
 const day = 86_400_000;
-const inDays = (days: number): string => new Date(Date.now() + days * day).toISOString();
+const daysFromNow = (days: number): string => new Date(Date.now() + days * day).toISOString();
 const createClientFor = (token: string): ApiClient => createClient({ url: coordinator.url, token });
 const createToken = (token: Partial<NewToken> = {}) => admin.tokens.create({ role: "user", subject: "ann", ...token });
-/** The code that the token is refused with; null if it is accepted. */
-const refusalCode = (token: string): Promise<string | null> =>
+/** Returns the code that the token is refused with; null if it is accepted. */
+const getRefusalCode = (token: string): Promise<string | null> =>
   createClientFor(token)
     .runs.list()
     .then(
@@ -32,7 +32,7 @@ const findToken = async (token_id: string) =>
   (await admin.tokens.list({ limit: 1000 })).items.find((item) => item.token_id === token_id);
 
 test("a rotated token keeps role, subject, label and lifetime, and both work during the overlap", async () => {
-  const old = await createToken({ role: "viewer", label: "laptop", expires_at: inDays(30) });
+  const old = await createToken({ role: "viewer", label: "laptop", expires_at: daysFromNow(30) });
   const created = await admin.tokens.rotate(old.token_id);
   expect(created).toMatchObject({
     kind: "access",
@@ -52,33 +52,33 @@ test("a rotated token keeps role, subject, label and lifetime, and both work dur
     expires_at: old.expires_at,
     revoked_at: created.replaces.ends_at,
   });
-  expect([await refusalCode(old.token), await refusalCode(created.token)]).toEqual([null, null]);
+  expect([await getRefusalCode(old.token), await getRefusalCode(created.token)]).toEqual([null, null]);
 });
 
 test("refuses the old token after the overlap, or at once without one", async () => {
   const old = await createToken();
   const created = await admin.tokens.rotate(old.token_id, { overlap_seconds: 1 });
   expect(created.expires_at).toBeNull();
-  await expect.poll(() => refusalCode(old.token)).toBe("DROVER-API-010");
-  expect(await refusalCode(created.token)).toBeNull();
+  await expect.poll(() => getRefusalCode(old.token)).toBe("DROVER-API-010");
+  expect(await getRefusalCode(created.token)).toBeNull();
   const next = await admin.tokens.rotate(created.token_id, { overlap_seconds: 0 });
-  expect([await refusalCode(created.token), await refusalCode(next.token)]).toEqual(["DROVER-API-010", null]);
+  expect([await getRefusalCode(created.token), await getRefusalCode(next.token)]).toEqual(["DROVER-API-010", null]);
 });
 
 test("during the overlap the old token can be rotated again without extending it, or revoked", async () => {
-  const old = await createToken({ expires_at: inDays(30) });
+  const old = await createToken({ expires_at: daysFromNow(30) });
   const first = await admin.tokens.rotate(old.token_id, { overlap_seconds: 60 });
   const second = await admin.tokens.rotate(old.token_id, { overlap_seconds: 3600 });
   expect(second.replaces.ends_at).toBe(first.replaces.ends_at);
-  const left = Date.parse(second.expires_at!) - Date.parse(second.created_at);
-  expect(left).toBe(Date.parse(old.expires_at!) - Date.parse(old.created_at));
+  const lifetime = Date.parse(second.expires_at!) - Date.parse(second.created_at);
+  expect(lifetime).toBe(Date.parse(old.expires_at!) - Date.parse(old.created_at));
   await admin.tokens.revoke(old.token_id);
-  expect(await refusalCode(old.token)).toBe("DROVER-API-010");
-  expect([await refusalCode(first.token), await refusalCode(second.token)]).toEqual([null, null]);
+  expect(await getRefusalCode(old.token)).toBe("DROVER-API-010");
+  expect([await getRefusalCode(first.token), await getRefusalCode(second.token)]).toEqual([null, null]);
 });
 
 test("rotating your own token does not extend its lifetime", async () => {
-  const old = await createToken({ expires_at: inDays(3) });
+  const old = await createToken({ expires_at: daysFromNow(3) });
   const created = await createClientFor(old.token).tokens.rotate("self");
   expect(created).toMatchObject({
     subject: "ann",
@@ -86,7 +86,7 @@ test("rotating your own token does not extend its lifetime", async () => {
     expires_at: old.expires_at,
     replaces: { token_id: old.token_id, asked_with: true },
   });
-  expect(await refusalCode(created.token)).toBeNull();
+  expect(await getRefusalCode(created.token)).toBeNull();
 });
 
 test("refuses to rotate ended and single-use tokens", async () => {
@@ -118,11 +118,11 @@ test("revokes every token of a subject with one request, including the one it wa
   expect(await createClientFor(other.token).tokens.revokeSubject("eve")).toEqual({ revoked: [] });
   const { revoked } = await createClientFor(tokens[0]!.token).tokens.revokeSubject("eve");
   expect(revoked.sort()).toEqual(tokens.map(({ token_id }) => token_id).sort());
-  for (const { token } of tokens) expect(await refusalCode(token)).toBe("DROVER-API-010");
+  for (const { token } of tokens) expect(await getRefusalCode(token)).toBe("DROVER-API-010");
   // An admin also sees the tokens that a user cannot see.
   expect(await admin.tokens.revokeSubject("eve")).toEqual({ revoked: [runner.token_id] });
   expect(await admin.tokens.revokeSubject("eve")).toEqual({ revoked: [] });
-  expect(await refusalCode(other.token)).toBeNull();
+  expect(await getRefusalCode(other.token)).toBeNull();
 });
 
 test.each([
@@ -155,7 +155,7 @@ test("refuses to exchange a revoked or expired enrolment token", async () => {
     expires_at: new Date(Date.now() + 4000).toISOString(),
   });
   await expect(createClientFor(revoked.token).runners.enroll()).rejects.toMatchObject({ code: "DROVER-API-010" });
-  await expect.poll(() => refusalCode(expired.token)).toBe("DROVER-API-010");
+  await expect.poll(() => getRefusalCode(expired.token)).toBe("DROVER-API-010");
   await expect(createClientFor(expired.token).runners.enroll()).rejects.toMatchObject({ code: "DROVER-API-010" });
 });
 

@@ -24,7 +24,7 @@ afterAll(async () => {
 });
 
 /** Returns the result or the refusal of a call over each transport. */
-async function outcomes(
+async function collectOutcomes(
   call: (client: ApiClient) => Promise<unknown>,
   clients = Object.values(transports),
 ): Promise<unknown[]> {
@@ -57,23 +57,23 @@ test.each<[string, (client: ApiClient) => Promise<unknown>]>([
   ["a bad body", (client) => client.runs.stopMany({})],
   ["a bad cursor", (client) => client.runs.list({ cursor: "x" })],
 ])("returns the same over HTTP and in process: %s", async (_what, call) => {
-  const [http, inProcess] = await outcomes(call);
+  const [http, inProcess] = await collectOutcomes(call);
   expect(inProcess).toEqual(http);
 });
 
 test.each<[string, Parameters<ApiClient["submit"]>[0]]>([
-  ["a broken priority", { agent_name: "transports", priority: 1.5 }],
-  ["an empty key", { agent_name: "transports", idempotency_key: "" }],
-  ["an endless time", { agent_name: "transports", timeout_seconds: 1e9 }],
+  ["an invalid priority", { agent_name: "transports", priority: 1.5 }],
+  ["an empty idempotency key", { agent_name: "transports", idempotency_key: "" }],
+  ["a timeout that is too long", { agent_name: "transports", timeout_seconds: 1e9 }],
 ])("a command without a coordinator refuses the same submissions as HTTP: %s", async (_what, request) => {
   const clients = [coordinator.client, createLocalClient(coordinator, checkSubmit)];
-  const [http, inProcess] = await outcomes((client) => client.submit(request), clients);
+  const [http, inProcess] = await collectOutcomes((client) => client.submit(request), clients);
   expect(http).toMatchObject({ code: "DROVER-API-006" });
   expect(inProcess).toEqual(http);
 });
 
 test("reads files and follows events in process as over HTTP", async () => {
-  const contents = await outcomes(async (client) => {
+  const contents = await collectOutcomes(async (client) => {
     const { size, sha256, stream } = await client.runs.file(run.run_id, "out/kept.txt");
     const chunks: Uint8Array[] = [];
     for await (const chunk of stream) chunks.push(chunk);
@@ -83,13 +83,13 @@ test("reads files and follows events in process as over HTTP", async () => {
   expect(contents[1]).toEqual(contents[0]);
 
   const received = new Map<string, string>();
-  let reading = 0;
+  let followersAtEnd = 0;
   const following = Object.entries(transports).map(async ([name, client]) => {
     const events: StoredEvent[] = [];
     const onPartial = ({ text }: { text: string }): void => void received.set(name, text);
     for await (const event of client.runs.follow(run.run_id, { onPartial })) {
       events.push(event);
-      if (event.event.type === "progress" && (reading += 1) === 2) void sendTextAndFinish();
+      if (event.event.type === "progress" && (followersAtEnd += 1) === 2) void sendTextAndFinish();
     }
     return events;
   });

@@ -21,7 +21,7 @@ test("unfinished deliveries do not block other deliveries", async () => {
     await new Promise((resolve) => socket.once("data", resolve));
     socket.write("{");
   }
-  const answer = await fetch(`${coordinator.url}/hooks/none`, { method: "POST", body: "{}" });
+  const response = await fetch(`${coordinator.url}/hooks/none`, { method: "POST", body: "{}" });
   // Received, and refused because of its signature.
-  expect(answer.status).toBe(401);
+  expect(response.status).toBe(401);
 });

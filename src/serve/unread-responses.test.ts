@@ -8,12 +8,12 @@ import { createRequestLimiter } from "./request-limiter.ts";
 const largeBody = Buffer.alloc(24 * 1024 * 1024);
 
 test("counts unread responses by their bytes until they are disconnected", async () => {
-  const enter = createRequestLimiter({ requests: 1000, unreadBytes: 1024 * 1024, totalRequests: 1000 });
-  const held: ServerResponse[] = [];
+  const admitRequest = createRequestLimiter({ requests: 1000, unreadBytes: 1024 * 1024, totalRequests: 1000 });
+  const longResponses: ServerResponse[] = [];
   const server = createServer((request, outgoing) => {
     try {
-      enter("stalled", outgoing);
-      if (request.url === "/long") held.push(outgoing.on("error", () => undefined));
+      admitRequest("stalled", outgoing);
+      if (request.url === "/long") longResponses.push(outgoing.on("error", () => undefined));
       outgoing.end(request.url === "/long" ? largeBody : "short");
     } catch {
       outgoing.writeHead(429).end();
@@ -29,9 +29,9 @@ test("counts unread responses by their bytes until they are disconnected", async
       sockets.push(socket.pause());
       socket.write("GET /long HTTP/1.1\r\nhost: x\r\n\r\n");
     }
-    await expect.poll(() => held.length).toBe(8);
+    await expect.poll(() => longResponses.length).toBe(8);
     expect(await fetchShortStatus()).toBe(429);
-    for (const outgoing of held) disconnectStalled(outgoing, 100);
+    for (const outgoing of longResponses) disconnectStalled(outgoing, 100);
     await expect.poll(fetchShortStatus).toBe(200);
   } finally {
     for (const socket of sockets) socket.destroy();

@@ -21,9 +21,9 @@ eachEngine("a page of executions", (record) => {
     const pages: string[][] = [];
     for (let before: string | null | undefined; before !== null;) {
       const page = { limit: 50, ...(before === undefined ? {} : { before }) };
-      const found = await listExecutions(store.read, { run_id }, page, null, async () => null);
-      pages.push(found.items.map(({ start }) => start.execution_id));
-      before = found.next_cursor === null ? null : fromCursor("executions", found.next_cursor);
+      const result = await listExecutions(store.read, { run_id }, page, null, async () => null);
+      pages.push(result.items.map(({ start }) => start.execution_id));
+      before = result.next_cursor === null ? null : fromCursor("executions", result.next_cursor);
     }
     expect(pages.flat()).toEqual(ids.toReversed());
     expect(Math.max(...pages.map(({ length }) => length))).toBe(2);

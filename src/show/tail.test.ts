@@ -156,7 +156,7 @@ test("sends an event after a pause at once", async () => {
   };
   const one = createReader(0);
   hub.follow(source, 0, one.sink);
-  // by now it has found nothing more to read and shares the reader
+  // By now the follower has found nothing more to read, and shares batches.
   hub.announce(["r"]);
   await new Promise((resolve) => setImmediate(resolve));
   log = [storedEvent(1)];
@@ -165,7 +165,7 @@ test("sends an event after a pause at once", async () => {
   hub.stop();
 });
 
-test("waits between cheap batches only in proportion to what they took", async () => {
+test("pauses after a cheap batch only in proportion to the time that it took", async () => {
   const { store, start, append } = await setUp();
   const hub = createFeedHub({ tickMs: 2 ** 30, onError: (error) => expect(error).toBeUndefined() });
   cleanups.push(
@@ -181,7 +181,7 @@ test("waits between cheap batches only in proportion to what they took", async (
   }
 });
 
-test("sends what arrives while batches are expensive together", async () => {
+test("sends events that arrive during an expensive batch together", async () => {
   const hub = createFeedHub({ onError: (error) => expect(error).toBeUndefined() });
   const log: StoredEvent[] = [];
   const source: FeedSource = {
@@ -221,7 +221,7 @@ test("shares pages among readers that are a page behind", async () => {
   for (let batch = 0; batch < 50; batch += 1) await append("run-1", 1 + batch * 20, 20);
   await finish("run-1", 1001);
   for (const { ended } of readers) expect(await ended).toHaveLength(1002);
-  // if each of the 20 read for itself, there would be hundreds of reads
+  // If each of the 20 read for itself, there would be hundreds of reads.
   expect(reads - before).toBeLessThan(150);
 });
 
@@ -230,11 +230,11 @@ test("sends new events to a follower that claims a position past the end, withou
   await start("run-1");
   await append("run-1", 0, 5);
   let reads = 0;
-  const counted = (source: FeedSource): FeedSource => ({
+  const countReads = (source: FeedSource): FeedSource => ({
     ...source,
     async read(...page) {
       reads += 1;
-      // otherwise a follower that reads without a pause would starve everything else, including this test
+      // Yield, because a follower that reads without a pause would starve everything else, including this test.
       await new Promise(setImmediate);
       return source.read(...page);
     },
@@ -245,26 +245,26 @@ test("sends new events to a follower that claims a position past the end, withou
     createGlobalFeedSource(store.read, null, owners),
     createGlobalFeedSource(store.read, "ann", owners),
   ];
-  const followed = sources.map((source) => {
+  const followers = sources.map((source) => {
     const [ahead, ordinary] = [createReader(0), createReader(0)];
-    hub.follow(counted(source), 900_000_000, ahead.sink);
-    return { source: counted(source), ahead, ordinary };
+    hub.follow(countReads(source), 900_000_000, ahead.sink);
+    return { source: countReads(source), ahead, ordinary };
   });
   await expect.poll(() => reads).toBeGreaterThanOrEqual(3);
-  for (const { source, ordinary } of followed) hub.follow(source, 0, ordinary.sink);
-  for (const { ordinary } of followed) await expect.poll(() => ordinary.seen().length).toBe(5);
+  for (const { source, ordinary } of followers) hub.follow(source, 0, ordinary.sink);
+  for (const { ordinary } of followers) await expect.poll(() => ordinary.seen().length).toBe(5);
   await append("run-1", 5, 2);
-  for (const { ahead, ordinary } of followed) {
+  for (const { ahead, ordinary } of followers) {
     await expect.poll(() => ordinary.seen().length).toBe(7);
     await expect.poll(() => ahead.seen().map(({ seq }) => seq)).toEqual([6, 7]);
   }
-  // an idle log is not read
+  // A log without new events is not read again.
   const before = reads;
   await new Promise((resolve) => setTimeout(resolve, 200));
   expect(reads - before).toBeLessThan(10);
 });
 
-test("lets a follower continue whose events were removed", async () => {
+test("lets a follower continue after events that it had not read were removed", async () => {
   let log = [1, 2, 3, 4].map(storedEvent);
   let reads = 0;
   const source: FeedSource = {
@@ -311,10 +311,10 @@ async function setUp() {
     rmSync(directory, { recursive: true, force: true });
     expect(faults).toEqual([]);
   });
-  return { store, hub, ...writer(store) };
+  return { store, hub, ...createWriter(store) };
 }
 
-function writer(store: SqliteStore) {
+function createWriter(store: SqliteStore) {
   return {
     start: (run_id: string, created_by = "ann") =>
       store.apply([{ op: "create_run", run: newRun(run_id, created_by), events: [] }]),
@@ -350,15 +350,15 @@ function writer(store: SqliteStore) {
   };
 }
 
-/** A source with its own reads that does not use the store. */
+/** For a source with its own reads, which does not use the store. */
 const noReads = {} as Reads;
 
 function outputEvent(n: number): NumberedEvent {
   return { n, at: new Date().toISOString(), event: { type: "output", stream: "stdout", text: `line ${n}\n` } };
 }
 
-/** A sink that accepts one write and is then full for this many milliseconds, with this many bytes unsent. */
-function createReader(slowMs: number, waiting = Infinity) {
+/** Creates a sink that accepts one write and is then full for this many milliseconds, with this many bytes unsent. */
+function createReader(slowMs: number, unsentBytes = Infinity) {
   let text = "";
   let writes = 0;
   let finish: (events: StoredEvent[]) => void = () => {};
@@ -374,7 +374,7 @@ function createReader(slowMs: number, waiting = Infinity) {
       text += Buffer.from(bytes).toString();
       return slowMs === 0;
     },
-    bufferedBytes: waiting,
+    bufferedBytes: unsentBytes,
     drained: () =>
       slowMs === Infinity ? new Promise(() => {}) : new Promise((resolve) => setTimeout(resolve, slowMs)),
     end: () => finish(seen()),
@@ -383,6 +383,6 @@ function createReader(slowMs: number, waiting = Infinity) {
 }
 
 function newRun(run_id: string, created_by: string): Run {
-  // the ids need not be valid here
+  // The ids need not be valid here.
   return { ...sampleRun({ created_by, started_at: null }), run_id, created_at: new Date().toISOString() };
 }

@@ -10,24 +10,31 @@ import { submitRun, type Submitter } from "./submit.ts";
 const schemas = openSchemaChecker();
 afterAll(() => schemas.stop());
 
-eachEngine("runs that commands inside a run ask for", (record) => {
+eachEngine("runs that commands inside a run submit", (record) => {
   const ask = async (request: Partial<RunRequest>, inside?: Submitter["inside"], subject = "ann") => {
     const { store } = record;
     const agents = createAgentRegistry(store);
     agents.setFileAgents([sampleAgent()]);
     const { idempotency_key, ...body } = request;
-    const whole = {
+    const fullRequest = {
       ...runRequestSchema.parse({ agent_name: "echo", ...body }),
       ...(inside === undefined ? {} : { parent_run_id: inside.run_id }),
       ...(idempotency_key === undefined ? {} : { idempotency_key }),
     };
-    const who: Submitter = { subject, role: "user", ...(inside === undefined ? {} : { inside }) };
+    const submitter: Submitter = { subject, role: "user", ...(inside === undefined ? {} : { inside }) };
     const createRun = async (create: CreateRun) => (await store.apply([create]))[0];
-    const answer = await submitRun(whole, who, { store, createRun, agents, schemas, now: record.now, newId });
-    return answer.ok ? { run_id: answer.run.run_id, repeated: answer.repeated } : { code: answer.fault.code };
+    const result = await submitRun(fullRequest, submitter, {
+      store,
+      createRun,
+      agents,
+      schemas,
+      now: record.now,
+      newId,
+    });
+    return result.ok ? { run_id: result.run.run_id, repeated: result.repeated } : { code: result.fault.code };
   };
 
-  const parent = async (name = "parents") => {
+  const startParent = async (name = "parents") => {
     const { d } = record;
     const run_id = await d.submit({ demands: { runner_id: name }, created_by: "ann" });
     const runner = await d.register(name);
@@ -38,35 +45,35 @@ eachEngine("runs that commands inside a run ask for", (record) => {
     record.store.apply([{ op: "stop_runs", run_ids: [run_id], reason: "user", by: "ann" }]);
   const refusedInside = { code: "DROVER-SUB-008" };
 
-  it("are its children while it is running", async () => {
-    const { inside, runner } = await parent();
+  it("are the run's children while it is running", async () => {
+    const { inside, runner } = await startParent();
     expect(await ask({}, inside)).toMatchObject({ repeated: false });
     await record.d.append(runner, inside.run_id, 1, 1, { type: "status", status: "running" });
     expect(await ask({}, inside)).toMatchObject({ repeated: false });
   });
 
-  it("are refused once it is being stopped, also with a new key, and nothing is stored", async () => {
-    const { inside } = await parent();
-    const before = await ask({ idempotency_key: "k" }, inside);
+  it("are refused once the run is being stopped, also with a new key, and nothing is stored", async () => {
+    const { inside } = await startParent();
+    const firstResult = await ask({ idempotency_key: "k" }, inside);
     await stop(inside.run_id);
     expect(await record.d.statuses(inside.run_id)).toEqual(["stopping"]);
     expect(await ask({}, inside)).toEqual(refusedInside);
     expect(await ask({ idempotency_key: "new" }, inside)).toEqual(refusedInside);
-    expect(await ask({ idempotency_key: "k" }, inside)).toEqual({ ...before, repeated: true });
+    expect(await ask({ idempotency_key: "k" }, inside)).toEqual({ ...firstResult, repeated: true });
     expect(await record.store.read.runs({ parent_run_id: inside.run_id }, { limit: 10 })).toHaveLength(1);
   });
 
   it("are refused in the same transaction as the stop", async () => {
-    const { inside } = await parent();
+    const { inside } = await startParent();
     const results = await Promise.all([stop(inside.run_id), ...Array.from({ length: 5 }, () => ask({}, inside))]);
-    const made = results.slice(1).filter((answer) => "run_id" in answer);
+    const accepted = results.slice(1).filter((answer) => "run_id" in answer);
     const children = await record.store.read.runs({ parent_run_id: inside.run_id }, { limit: 10 });
-    expect(children).toHaveLength(made.length);
+    expect(children).toHaveLength(accepted.length);
     expect(await ask({}, inside)).toEqual(refusedInside);
   });
 
-  it("are refused if it has finished, another attempt runs it or there is no such run", async () => {
-    const { inside, runner } = await parent();
+  it("are refused if the run has finished, has another attempt or does not exist", async () => {
+    const { inside, runner } = await startParent();
     expect(await ask({}, { ...inside, attempt: 2 })).toEqual(refusedInside);
     expect(await ask({}, { ...inside, attempt: 0 })).toEqual(refusedInside);
     expect(await ask({}, { run_id: newId(), attempt: 1 })).toEqual(refusedInside);
@@ -77,42 +84,47 @@ eachEngine("runs that commands inside a run ask for", (record) => {
   });
 
   it("have their own idempotency keys, separate from those of its owner and of other runs", async () => {
-    const [one, two] = [await parent("one"), await parent("two")];
+    const [one, two] = [await startParent("one"), await startParent("two")];
     const key = { idempotency_key: "deploy" };
-    const owners = await ask(key);
-    const answers = [owners, await ask(key, one.inside), await ask(key, two.inside), await ask(key, undefined, "kim")];
-    expect(answers.map((answer) => "repeated" in answer && answer.repeated)).toEqual([false, false, false, false]);
-    expect(await ask(key)).toEqual({ ...owners, repeated: true });
-    expect(await ask(key, one.inside)).toEqual({ ...answers[1], repeated: true });
-    // the keys do not conflict
+    const ownersResult = await ask(key);
+    const results = [
+      ownersResult,
+      await ask(key, one.inside),
+      await ask(key, two.inside),
+      await ask(key, undefined, "kim"),
+    ];
+    expect(results.map((result) => "repeated" in result && result.repeated)).toEqual([false, false, false, false]);
+    expect(await ask(key)).toEqual({ ...ownersResult, repeated: true });
+    expect(await ask(key, one.inside)).toEqual({ ...results[1], repeated: true });
+    // The keys do not conflict.
     expect(await ask({ ...key, priority: 3 }, one.inside)).toEqual({ code: "DROVER-SUB-004" });
     expect(await ask({ idempotency_key: "other", priority: 3 }, one.inside)).toMatchObject({ repeated: false });
     expect(await ask({ idempotency_key: "other" })).toMatchObject({ repeated: false });
   });
 
   it("cannot use up a key before its owner does", async () => {
-    const { inside } = await parent();
-    const owned = await ask({ idempotency_key: "nightly" }, inside);
-    const owners = await ask({ idempotency_key: "nightly", priority: 9 });
-    expect(owners).toMatchObject({ repeated: false });
-    expect(owners).not.toMatchObject({ run_id: "run_id" in owned ? owned.run_id : "" });
+    const { inside } = await startParent();
+    const runsResult = await ask({ idempotency_key: "nightly" }, inside);
+    const ownersResult = await ask({ idempotency_key: "nightly", priority: 9 });
+    expect(ownersResult).toMatchObject({ repeated: false });
+    expect(ownersResult).not.toMatchObject({ run_id: "run_id" in runsResult ? runsResult.run_id : "" });
   });
 
   it("are at most 100 at a time, and at most eight deep", async () => {
-    const { inside } = await parent();
+    const { inside } = await startParent();
     const children = await Promise.all(Array.from({ length: 100 }, () => ask({}, inside)));
     expect(children.every((answer) => "run_id" in answer)).toBe(true);
     expect(await ask({}, inside)).toEqual({ code: "DROVER-SUB-009" });
-    // a person may still submit, and so may the run once a child has finished
+    // A user may still submit, and so may the run once a child has finished.
     expect(await ask({ parent_run_id: inside.run_id })).toMatchObject({ repeated: false });
     await stop("run_id" in children[0]! ? children[0].run_id : "");
     await stop("run_id" in children[1]! ? children[1].run_id : "");
     expect(await ask({}, inside)).toMatchObject({ repeated: false });
 
-    let above = inside.run_id;
-    for (let depth = 1; depth < 8; depth += 1) above = await record.d.submit({ parent_run_id: above });
-    expect(await ask({ parent_run_id: above })).toMatchObject({ repeated: false });
-    above = await record.d.submit({ parent_run_id: above });
-    expect(await ask({ parent_run_id: above })).toEqual({ code: "DROVER-SUB-007" });
+    let parentId = inside.run_id;
+    for (let depth = 1; depth < 8; depth += 1) parentId = await record.d.submit({ parent_run_id: parentId });
+    expect(await ask({ parent_run_id: parentId })).toMatchObject({ repeated: false });
+    parentId = await record.d.submit({ parent_run_id: parentId });
+    expect(await ask({ parent_run_id: parentId })).toEqual({ code: "DROVER-SUB-007" });
   });
 });

@@ -30,7 +30,7 @@ test("reports each invalid parameter with its code and path", async () => {
   ]);
 });
 
-test("refuses what a command line cannot carry, whatever the schema says", async () => {
+test("refuses values that a command line cannot contain, whatever the schema allows", async () => {
   expect(await checkParameters(agent(), { message: "a\0b", tags: ["x,y"] }, schemas)).toMatchObject([
     { code: "DROVER-PAR-002", path: "/message" },
     { code: "DROVER-PAR-002", path: "/tags/0" },
@@ -44,39 +44,43 @@ test("does not apply command line rules to an autonomous agent", async () => {
 });
 
 test("skips the schema if the script validates, but still applies command line rules", async () => {
-  const judged = agent({ parameters_validation: "executor" });
-  expect(await checkParameters(judged, { unknown: "param" }, schemas)).toEqual([]);
-  expect(await checkParameters(judged, { "--x": 1 }, schemas)).toMatchObject([{ code: "DROVER-PAR-002" }]);
+  const executorValidated = agent({ parameters_validation: "executor" });
+  expect(await checkParameters(executorValidated, { unknown: "param" }, schemas)).toEqual([]);
+  expect(await checkParameters(executorValidated, { "--x": 1 }, schemas)).toMatchObject([{ code: "DROVER-PAR-002" }]);
 });
 
 /** Parses the parameters from JSON, as from a request body. */
-const refused = (parameters: unknown) => checkParameters(agent(), parameters as Record<string, unknown>, schemas);
+const checkUnknown = (parameters: unknown) => checkParameters(agent(), parameters as Record<string, unknown>, schemas);
 
 test("refuses special keys, oversized values and deep nesting first", async () => {
-  expect(await refused(JSON.parse('{"message":"x","__proto__":{"a":1}}'))).toMatchObject([
+  expect(await checkUnknown(JSON.parse('{"message":"x","__proto__":{"a":1}}'))).toMatchObject([
     { code: "DROVER-PAR-003", path: "/__proto__" },
   ]);
-  expect(await refused({ message: [{ constructor: 1 }] })).toMatchObject([
+  expect(await checkUnknown({ message: [{ constructor: 1 }] })).toMatchObject([
     { code: "DROVER-PAR-003", path: "/message/0/constructor" },
   ]);
-  expect(await refused({ message: [Infinity] })).toMatchObject([{ code: "DROVER-PAR-003", path: "/message/0" }]);
-  expect(await refused({ message: "x".repeat(1024 * 1024) })).toMatchObject([{ code: "DROVER-PAR-003", path: "" }]);
-  expect(await refused(JSON.parse(`{"message":${"[".repeat(65)}${"]".repeat(65)}}`))).toMatchObject([
+  expect(await checkUnknown({ message: [Infinity] })).toMatchObject([{ code: "DROVER-PAR-003", path: "/message/0" }]);
+  expect(await checkUnknown({ message: "x".repeat(1024 * 1024) })).toMatchObject([
+    { code: "DROVER-PAR-003", path: "" },
+  ]);
+  expect(await checkUnknown(JSON.parse(`{"message":${"[".repeat(65)}${"]".repeat(65)}}`))).toMatchObject([
     { code: "DROVER-PAR-003" },
   ]);
 });
 
-test("refuses everything if the schema cannot be checked in time or at all", async () => {
-  const hasty = openSchemaChecker({ checkMs: 50 });
+test("refuses all parameters if the schema cannot be checked in time or at all", async () => {
+  const impatientSchemas = openSchemaChecker({ checkMs: 50 });
   try {
     const slow = agent({ parameters_schema: { properties: { message: { pattern: "^(a+)+$" } } } });
-    expect(await checkParameters(slow, { message: `${"a".repeat(40)}!` }, hasty)).toMatchObject([
+    expect(await checkParameters(slow, { message: `${"a".repeat(40)}!` }, impatientSchemas)).toMatchObject([
       { code: "DROVER-PAR-004" },
     ]);
     const broken = agent({ parameters_schema: { type: "strng" } });
-    expect(await checkParameters(broken, { message: "x" }, hasty)).toMatchObject([{ code: "DROVER-PAR-001" }]);
+    expect(await checkParameters(broken, { message: "x" }, impatientSchemas)).toMatchObject([
+      { code: "DROVER-PAR-001" },
+    ]);
   } finally {
-    await hasty.stop();
+    await impatientSchemas.stop();
   }
 });
 

@@ -10,23 +10,23 @@ afterEach(async () => {
   await host.dispose();
 });
 
-const refused = async (request: ReturnType<Host["ask"]>) => {
-  const answer = await request;
-  if (answer.ok) throw new Error("it was taken");
-  return answer.fault;
+const getFault = async (request: ReturnType<Host["ask"]>) => {
+  const result = await request;
+  if (result.ok) throw new Error("the request was accepted");
+  return result.fault;
 };
 
 it("creates a pending run with a new session", async () => {
-  const answer = await host.ask({
+  const result = await host.ask({
     parameters: { message: "hi" },
     priority: 3,
     task_id: "t",
     project_dir: "/p",
     demands: { tags: ["b", "a", "b"] },
   });
-  if (!answer.ok) throw new Error(answer.fault.message);
-  expect(answer).toMatchObject({ repeated: false });
-  expect(answer.run).toMatchObject({
+  if (!result.ok) throw new Error(result.fault.message);
+  expect(result).toMatchObject({ repeated: false });
+  expect(result.run).toMatchObject({
     agent_name: "echo",
     created_by: "ann",
     status: "pending",
@@ -37,14 +37,14 @@ it("creates a pending run with a new session", async () => {
     project_dir: "/p",
     demands: { executor_type: "procedural", tags: ["a", "b"] },
   });
-  expect(await host.store.read.session(answer.run.session_id ?? "")).toMatchObject({
+  expect(await host.store.read.session(result.run.session_id ?? "")).toMatchObject({
     agent_name: "echo",
     created_by: "ann",
   });
 });
 
 it("suggests the intended agent, and lists all matches of an ambiguous name", async () => {
-  expect(await refused(host.ask({ agent_name: "ehco" }))).toMatchObject({
+  expect(await getFault(host.ask({ agent_name: "ehco" }))).toMatchObject({
     status: 404,
     code: "DROVER-SUB-001",
     message: "There is no agent ehco. Did you mean echo?",
@@ -53,7 +53,7 @@ it("suggests the intended agent, and lists all matches of an ambiguous name", as
     await host.register({ name: "one", agents: [sampleAgent({ name: "a" })] }),
     await host.register({ name: "two", agents: [sampleAgent({ name: "a" })] }),
   ];
-  const fault = await refused(host.ask({ agent_name: "a" }));
+  const fault = await getFault(host.ask({ agent_name: "a" }));
   expect(fault).toMatchObject({ status: 409, code: "DROVER-API-021" });
   expect(fault.faults.map(({ message }) => message)).toEqual([`a@${one.runner_id}`, `a@${two.runner_id}`]);
   const picked = await host.submit({ agent_name: "a@two" });
@@ -71,7 +71,7 @@ it("does not count a draining runner among several that offer an agent", async (
   const run_id = await host.submit({ agent_name: "a" });
   expect(await host.run(run_id)).toMatchObject({ demands: { runner_id: two.runner_id } });
   await host.dispatcher.drainRunner(two.runner_id, true);
-  expect(await refused(host.ask({ agent_name: "a" }))).toMatchObject({ code: "DROVER-API-021" });
+  expect(await getFault(host.ask({ agent_name: "a" }))).toMatchObject({ code: "DROVER-API-021" });
 });
 
 it("reports each wrong parameter, unless the executor validates them", async () => {
@@ -84,7 +84,7 @@ it("reports each wrong parameter, unless the executor validates them", async () 
     sampleAgent({ parameters_schema }),
     sampleAgent({ name: "free", parameters_schema, parameters_validation: "executor" }),
   ]);
-  const fault = await refused(host.ask({ parameters: { n: "x", list: [1], odd: true } }));
+  const fault = await getFault(host.ask({ parameters: { n: "x", list: [1], odd: true } }));
   expect(fault).toMatchObject({ status: 400, code: "DROVER-PAR-001" });
   expect(fault.faults.map(({ path }) => path).sort()).toEqual([
     "body.parameters.list[0]",
@@ -94,13 +94,13 @@ it("reports each wrong parameter, unless the executor validates them", async () 
   expect(await host.run(await host.submit({ agent_name: "free", parameters: { odd: true } }))).toMatchObject({
     parameters: { odd: true },
   });
-  const argv = await refused(host.ask({ agent_name: "free", parameters: { a: "x\0y" } }));
+  const argv = await getFault(host.ask({ agent_name: "free", parameters: { a: "x\0y" } }));
   expect(argv).toMatchObject({ status: 400, code: "DROVER-PAR-002", faults: [{ path: "body.parameters.a" }] });
 });
 
 it("refuses to resume or fork a procedural agent with exactly this message", async () => {
   for (const mode of ["resume", "fork"] as const) {
-    expect(await refused(host.ask({ mode, session_id: "s" }))).toMatchObject({
+    expect(await getFault(host.ask({ mode, session_id: "s" }))).toMatchObject({
       status: 400,
       message: "Procedural agents do not support resumption",
     });
@@ -118,8 +118,8 @@ it("continues a session where it is stored, and never another user's", async () 
     executor: { type: "claude", config: {} },
   });
   const first = await host.run(await host.submit({ agent_name: "chat" }));
-  const unbegun = first.session_id ?? "";
-  expect(await refused(host.ask({ agent_name: "chat", mode: "fork", session_id: unbegun }))).toMatchObject({
+  const unstartedId = first.session_id ?? "";
+  expect(await getFault(host.ask({ agent_name: "chat", mode: "fork", session_id: unstartedId }))).toMatchObject({
     status: 409,
   });
   await host.port.poll(
@@ -130,24 +130,27 @@ it("continues a session where it is stored, and never another user's", async () 
   const resumed = await host.run(await host.submit({ agent_name: "chat", mode: "resume", session_id }));
   expect(resumed).toMatchObject({
     session_id,
-    // the run's directory, not the runner's: a scratch session must not start working in the project
+    // The session keeps the run's own directory: it must not start working in the runner's project.
     project_dir: null,
     demands: { hostname: "there", executor_profile: "claude", runner_id: runner.runner_id },
   });
-  const elsewhere = { agent_name: "chat", mode: "resume", session_id } as const;
+  const resumeRequest = { agent_name: "chat", mode: "resume", session_id } as const;
   for (const demands of [{ hostname: "here" }, { executor_profile: "codex" }, { runner_id: "another" }])
-    expect(await refused(host.ask({ ...elsewhere, demands }))).toMatchObject({ status: 409, code: "DROVER-SUB-005" });
-  expect(await refused(host.ask({ ...elsewhere, project_dir: "/other" }))).toMatchObject({ status: 409 });
+    expect(await getFault(host.ask({ ...resumeRequest, demands }))).toMatchObject({
+      status: 409,
+      code: "DROVER-SUB-005",
+    });
+  expect(await getFault(host.ask({ ...resumeRequest, project_dir: "/other" }))).toMatchObject({ status: 409 });
   const forked = await host.run(await host.submit({ agent_name: "chat", mode: "fork", session_id }));
   expect(forked).toMatchObject({ forked_from: session_id, trigger_type: "fork" });
   expect(forked.session_id).not.toBe(session_id);
-  expect(await refused(host.ask({ agent_name: "chat", mode: "resume", session_id }, "bob"))).toMatchObject({
+  expect(await getFault(host.ask({ agent_name: "chat", mode: "resume", session_id }, "bob"))).toMatchObject({
     status: 404,
     code: "DROVER-SUB-003",
   });
-  expect(await refused(host.ask({ agent_name: "other", mode: "resume", session_id }))).toMatchObject({ status: 409 });
-  expect(await refused(host.ask({ agent_name: "chat", mode: "resume" }))).toMatchObject({ status: 400 });
-  expect(await refused(host.ask({ agent_name: "chat", session_id }))).toMatchObject({ status: 400 });
+  expect(await getFault(host.ask({ agent_name: "other", mode: "resume", session_id }))).toMatchObject({ status: 409 });
+  expect(await getFault(host.ask({ agent_name: "chat", mode: "resume" }))).toMatchObject({ status: 400 });
+  expect(await getFault(host.ask({ agent_name: "chat", session_id }))).toMatchObject({ status: 400 });
 });
 
 it("continues a session with its own runner's agent if several runners offer that name", async () => {
@@ -164,38 +167,38 @@ it("continues a session with its own runner's agent if several runners offer tha
     AbortSignal.timeout(60_000),
   );
   const session_id = first.session_id ?? "";
-  expect(await refused(host.ask({ agent_name: "chat" }))).toMatchObject({ status: 409, code: "DROVER-API-021" });
+  expect(await getFault(host.ask({ agent_name: "chat" }))).toMatchObject({ status: 409, code: "DROVER-API-021" });
   for (const mode of ["resume", "fork"] as const) {
     const run = await host.run(await host.submit({ agent_name: "chat", mode, session_id }));
     expect(run.demands).toMatchObject({ runner_id: two.runner_id });
   }
-  expect(await refused(host.ask({ agent_name: `chat@${one.runner_id}`, mode: "resume", session_id }))).toMatchObject({
+  expect(await getFault(host.ask({ agent_name: `chat@${one.runner_id}`, mode: "resume", session_id }))).toMatchObject({
     status: 409,
   });
 });
 
-it("names the directory of a session's runner if only another runner offers its agent, and no demand", async () => {
+it("if only another runner offers a session's agent, names the directory of the session's runner, and no demand", async () => {
   const agents = [sampleAgent({ name: "chat", type: "autonomous", command: null })];
   const runnerAgents = { agents, executor: { type: "claude", config: {} }, executor_profile: "claude" };
-  const runner = await host.register({ ...runnerAgents, name: "one", project_dir: "/began/here" });
+  const runner = await host.register({ ...runnerAgents, name: "one", project_dir: "/first/directory" });
   const { session_id } = await host.run(await host.submit({ agent_name: "chat" }));
   await host.port.poll(
     { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "c", want: 1, ack_order: 0 },
     AbortSignal.timeout(60_000),
   );
-  await host.register({ ...runnerAgents, agents: [], name: "one", project_dir: "/began/here" });
+  await host.register({ ...runnerAgents, agents: [], name: "one", project_dir: "/first/directory" });
   await host.register({ ...runnerAgents, name: "two", project_dir: "/other" });
   const resume = { agent_name: "chat", mode: "resume", session_id: session_id ?? "" } as const;
-  const fault = await refused(host.ask(resume));
+  const fault = await getFault(host.ask(resume));
   expect(fault).toMatchObject({ status: 409, code: "DROVER-SUB-005", faults: [{ path: "body.session_id" }] });
-  expect(fault.message).toContain(`${runner.runner_id} in /began/here`);
-  expect(fault.next).toContain("in /began/here");
-  expect(await refused(host.ask({ ...resume, demands: { hostname: "elsewhere" } }))).toMatchObject({
+  expect(fault.message).toContain(`${runner.runner_id} in /first/directory`);
+  expect(fault.next).toContain("in /first/directory");
+  expect(await getFault(host.ask({ ...resume, demands: { hostname: "elsewhere" } }))).toMatchObject({
     faults: [{ path: "body.demands.hostname" }],
     next: "Remove these demands from the request.",
   });
   host.agents.setFileAgents([sampleAgent({ ...agents[0]!, demands: { hostname: "elsewhere" } })]);
-  expect(await refused(host.ask(resume))).toMatchObject({
+  expect(await getFault(host.ask(resume))).toMatchObject({
     faults: [{ path: "body.session_id" }],
     next: "Change the agent's demands, or start a new session.",
   });
@@ -206,7 +209,7 @@ it("combines the demands of agent and request, and reports conflicts", async () 
   expect(await host.run(await host.submit({ demands: { tags: ["a"] } }))).toMatchObject({
     demands: { hostname: "big", tags: ["a", "gpu"] },
   });
-  expect(await refused(host.ask({ demands: { hostname: "small" } }))).toMatchObject({
+  expect(await getFault(host.ask({ demands: { hostname: "small" } }))).toMatchObject({
     status: 409,
     code: "DROVER-SUB-005",
     faults: [{ path: "body.demands.hostname" }],
@@ -214,11 +217,11 @@ it("combines the demands of agent and request, and reports conflicts", async () 
 });
 
 it("creates one run per idempotency key, whatever the order of fields, and refuses the key for another request", async () => {
-  const once = await host.ask({ idempotency_key: "k", parameters: { a: 1, b: 2 } });
-  const again = await host.ask({ idempotency_key: "k", parameters: { b: 2, a: 1 } });
-  expect(again).toMatchObject({ ok: true, repeated: true });
-  expect(again.ok && once.ok && again.run.run_id === once.run.run_id).toBe(true);
-  expect(await refused(host.ask({ idempotency_key: "k", parameters: { a: 2 } }))).toMatchObject({
+  const first = await host.ask({ idempotency_key: "k", parameters: { a: 1, b: 2 } });
+  const repeated = await host.ask({ idempotency_key: "k", parameters: { b: 2, a: 1 } });
+  expect(repeated).toMatchObject({ ok: true, repeated: true });
+  expect(repeated.ok && first.ok && repeated.run.run_id === first.run.run_id).toBe(true);
+  expect(await getFault(host.ask({ idempotency_key: "k", parameters: { a: 2 } }))).toMatchObject({
     status: 409,
     code: "DROVER-SUB-004",
   });
@@ -230,17 +233,17 @@ it("creates one run per idempotency key, whatever the order of fields, and refus
 
 it("gives a retry the timeout of the original run", async () => {
   const first = await host.submit({ timeout_seconds: 9 });
-  const again = await host.submit({ retry_of: first });
-  expect(await host.store.read.submitted_agent(again)).toMatchObject({ timeout_seconds: 9 });
+  const retry = await host.submit({ retry_of: first });
+  expect(await host.store.read.submitted_agent(retry)).toMatchObject({ timeout_seconds: 9 });
 });
 
 it("refuses a retry whose parameters contain a mark in place of a secret", async () => {
   const parameters = { note: "with [redacted:github-token]", list: [{ key: "[redacted:key]" }] };
   const first = await host.submit({});
-  const fault = await refused(host.ask({ parameters, retry_of: first }));
+  const fault = await getFault(host.ask({ parameters, retry_of: first }));
   expect(fault).toMatchObject({ status: 400, code: "DROVER-PAR-007" });
   expect(fault.faults.map(({ path }) => path)).toEqual(["body.parameters.note", "body.parameters.list[0].key"]);
-  // The text of another request may quote a mark.
+  // Text in another request may contain a mark.
   await host.submit({ parameters: { note: parameters.note } });
 });
 
@@ -251,7 +254,7 @@ it("uses the requested model, and refuses one for a procedural agent", async () 
   const request = { runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 };
   const { claims } = await host.port.poll(request, new AbortController().signal);
   expect(claims[0]?.invocation.agent).toMatchObject({ name: "thinker", model: "another" });
-  expect(await refused(host.ask({ model: "another" }))).toMatchObject({ status: 400, code: "DROVER-SUB-002" });
+  expect(await getFault(host.ask({ model: "another" }))).toMatchObject({ status: 400, code: "DROVER-SUB-002" });
 });
 
 it.each([
@@ -260,26 +263,26 @@ it.each([
   ["24h", 86_400],
 ])("refuses to continue a session that was not used for %s, and says what to do", async (given, seconds) => {
   const clock = standingClock();
-  const later = await openHost({ clock });
+  const ownHost = await openHost({ clock });
   try {
     const timeout = /^\d+$/.test(given) ? Number(given) : given;
     const chat = { name: "chat", type: "autonomous", command: null, session: { timeout } } as const;
-    later.agents.setFileAgents([sampleAgent(chat)]);
-    await later.register({ executor_profile: "claude", executor: { type: "claude", config: {} } });
-    const { session_id } = await later.run(await later.submit({ agent_name: "chat" }));
+    ownHost.agents.setFileAgents([sampleAgent(chat)]);
+    await ownHost.register({ executor_profile: "claude", executor: { type: "claude", config: {} } });
+    const { session_id } = await ownHost.run(await ownHost.submit({ agent_name: "chat" }));
     const resume = { agent_name: "chat", mode: "resume", session_id: session_id! } as const;
     clock.advance(seconds * 1000);
-    expect(await later.ask(resume)).toMatchObject({ ok: true });
+    expect(await ownHost.ask(resume)).toMatchObject({ ok: true });
     clock.advance(seconds * 1000 + 1);
-    expect(await refused(later.ask(resume))).toMatchObject({
+    expect(await getFault(ownHost.ask(resume))).toMatchObject({
       status: 409,
       code: "DROVER-SUB-006",
       faults: [{ path: "body.session_id", message: "expired" }],
       next: expect.stringContaining("new session"),
     });
   } finally {
-    await later.close();
-    await later.dispose();
+    await ownHost.close();
+    await ownHost.dispose();
   }
 });
 
@@ -293,7 +296,7 @@ it("refuses to continue a session that belongs to another executor", async () =>
   const { session_id } = await host.run(await host.submit({ agent_name: "chat" }));
   await host.port.poll({ runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 }, AbortSignal.timeout(60_000));
   host.agents.setFileAgents([sampleAgent({ ...chat, executor: "codex" })]);
-  expect(await refused(host.ask({ agent_name: "chat", mode: "resume", session_id: session_id! }))).toMatchObject({
+  expect(await getFault(host.ask({ agent_name: "chat", mode: "resume", session_id: session_id! }))).toMatchObject({
     status: 409,
     code: "DROVER-SUB-003",
     message: expect.stringContaining("belongs to the executor claude"),

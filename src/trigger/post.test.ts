@@ -13,8 +13,8 @@ afterEach(() => receiver.close());
 
 const rules = createAddressRules(["127.0.0.1"]);
 const send = (url = receiver.url, more: Partial<Parameters<typeof post>[1]> = {}) =>
-  post(new URL(url), { headers: { "x-a": "b" }, body: Buffer.from('{"a":1}'), rules, signal: never, ...more });
-const never = new AbortController().signal;
+  post(new URL(url), { headers: { "x-a": "b" }, body: Buffer.from('{"a":1}'), rules, signal: neverAborted, ...more });
+const neverAborted = new AbortController().signal;
 
 test("sends the body with its headers, and returns the first bytes of the response", async () => {
   receiver.answer((_, response) => void response.writeHead(418).end("x".repeat(5000)));
@@ -22,12 +22,12 @@ test("sends the body with its headers, and returns the first bytes of the respon
   expect(receiver.requests).toMatchObject([{ body: '{"a":1}', headers: { "x-a": "b", "content-length": "7" } }]);
 });
 
-test("does not follow a redirect, to loopback or anywhere else", async () => {
-  const elsewhere = await startReceiver();
-  receiver.answer((_, response) => void response.writeHead(307, { location: elsewhere.url }).end());
+test("does not follow a redirect", async () => {
+  const redirectTarget = await startReceiver();
+  receiver.answer((_, response) => void response.writeHead(307, { location: redirectTarget.url }).end());
   expect(await send()).toMatchObject({ status: 307 });
-  expect(elsewhere.connections()).toBe(0);
-  await elsewhere.close();
+  expect(redirectTarget.connections()).toBe(0);
+  await redirectTarget.close();
 });
 
 test("gives up on a receiver that never responds", async () => {
@@ -36,27 +36,27 @@ test("gives up on a receiver that never responds", async () => {
 });
 
 test("uses the status of an endless response and stops reading it", async () => {
-  let cut = false;
+  let isClosed = false;
   let written = 0;
   receiver.answer((_, response) => {
-    response.on("close", () => (cut = true));
+    response.on("close", () => (isClosed = true));
     const megabyte = Buffer.alloc(1024 * 1024, "x");
     const more = (): void => {
-      // would be a gigabyte if the client kept reading
+      // This sends a gigabyte if the client keeps reading.
       while (written++ < 1024 && response.write(megabyte));
     };
     response.on("drain", more);
     more();
   });
   expect(await send()).toEqual({ status: 200, excerpt: "x".repeat(1024) });
-  await expect.poll(() => cut).toBe(true);
+  await expect.poll(() => isClosed).toBe(true);
   expect(written).toBeLessThan(100);
 });
 
 test("reports a receiver that is unreachable or does not speak HTTP", async () => {
   const server = createServer((socket) => void socket.resume().end("hello\r\n\r\n"));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  // a server on a TCP port always has an AddressInfo
+  // The address of a TCP server is never a string.
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
   expect(await send(url)).toMatchObject({ error: expect.stringMatching(/HPE_|Parse/) });
   await new Promise((resolve) => server.close(resolve));
@@ -65,17 +65,17 @@ test("reports a receiver that is unreachable or does not speak HTTP", async () =
 
 test("stops at once when aborted, even before it started", async () => {
   receiver.answer(() => undefined);
-  const stopping = new AbortController();
-  const posting = send(receiver.url, { signal: stopping.signal });
+  const stopController = new AbortController();
+  const result = send(receiver.url, { signal: stopController.signal });
   await expect.poll(() => receiver.requests.length).toBe(1);
-  stopping.abort();
-  expect(await posting).toHaveProperty("error");
+  stopController.abort();
+  expect(await result).toHaveProperty("error");
   expect(await send(receiver.url, { signal: AbortSignal.abort() })).toHaveProperty("error");
   expect(receiver.requests).toHaveLength(1);
 });
 
 test("checks the certificate of a receiver", async () => {
-  // a server without TLS is the simplest one without a valid certificate
+  // A server without TLS is the simplest one without a valid certificate.
   expect(await send(receiver.url.replace("http:", "https:"))).toHaveProperty("error");
   expect(receiver.requests).toEqual([]);
 });

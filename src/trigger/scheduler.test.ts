@@ -15,10 +15,10 @@ afterEach(async () => {
 });
 
 const secret = Buffer.alloc(32, 7);
-const patient = { timeout: 30_000 };
+const pollOptions = { timeout: 30_000 };
 type Body = Parameters<TestCoordinator["client"]["schedules"]["create"]>[0];
 
-/** Starts a coordinator with a manual trigger clock. `again` starts another one on the same record. */
+/** Starts a coordinator with a manual trigger clock. `startAnother` starts another one on the same record. */
 async function setUp(engine: "SQLite" | "PostgreSQL", options: Partial<CoordinatorOptions> = {}) {
   const clock = handClock("2026-01-01T00:00:30.000Z");
   const record = engine === "PostgreSQL" ? await emptyRecord(secret) : null;
@@ -27,7 +27,7 @@ async function setUp(engine: "SQLite" | "PostgreSQL", options: Partial<Coordinat
   const database = record && { url: record.url, secret };
   const coordinator = await startTestCoordinator({ ...base, database });
   cleanups.push(() => coordinator.dispose());
-  const again = async (): Promise<TestCoordinator> => {
+  const startAnother = async (): Promise<TestCoordinator> => {
     const recordOptions = database ? {} : { stateDirectory: coordinator.directory };
     const other = await startTestCoordinator({ ...base, database, ...recordOptions });
     cleanups.push(() => other.dispose());
@@ -37,24 +37,24 @@ async function setUp(engine: "SQLite" | "PostgreSQL", options: Partial<Coordinat
   await client.agents.put("noop", { type: "procedural", command: "true" });
   const create = (body: Partial<Body> = {}) =>
     client.schedules.create({ agent_name: "noop", name: "s", cron: "* * * * *", ...body });
-  return { coordinator, client, clock, create, again };
+  return { coordinator, client, clock, create, startAnother };
 }
 
 /** Returns the history as "HH:MM outcome" or "HH:MM why", oldest first. */
-async function history(client: TestCoordinator["client"], schedule_id: string): Promise<string[]> {
+async function readHistory(client: TestCoordinator["client"], schedule_id: string): Promise<string[]> {
   const { items } = await client.schedules.history(schedule_id, { limit: 1000 });
   return items.toReversed().map(({ slot, outcome, why }) => `${slot.slice(11, 16)} ${why ?? outcome}`);
 }
 
 describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
-  test("fires each slot once, as a run of its owner that names the schedule", async () => {
+  test("starts one run for each slot, owned by the schedule's owner and naming the schedule", async () => {
     const { client, clock, create } = await setUp(engine);
     const { schedule_id, next } = await create({ overlap: "allow", prompt: "go" });
     expect(next.map((at) => at.slice(11, 16))).toEqual(["00:01", "00:02", "00:03", "00:04", "00:05"]);
     clock.advance(30_000);
-    await expect.poll(() => history(client, schedule_id), patient).toEqual(["00:01 fired"]);
+    await expect.poll(() => readHistory(client, schedule_id), pollOptions).toEqual(["00:01 fired"]);
     clock.advance(60_000);
-    await expect.poll(() => history(client, schedule_id), patient).toEqual(["00:01 fired", "00:02 fired"]);
+    await expect.poll(() => readHistory(client, schedule_id), pollOptions).toEqual(["00:01 fired", "00:02 fired"]);
     const { items } = await client.runs.list();
     expect(items).toMatchObject([1, 2].map(() => ({ trigger_type: "schedule", schedule: "s", created_by: "admin" })));
     expect(await client.schedules.get(schedule_id)).toMatchObject({
@@ -67,12 +67,12 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
     const { coordinator, client, clock, create } = await setUp(engine);
     const { schedule_id } = await create();
     clock.advance(30_000);
-    await expect.poll(() => history(client, schedule_id), patient).toHaveLength(1);
+    await expect.poll(() => readHistory(client, schedule_id), pollOptions).toHaveLength(1);
     await finishNextRun(coordinator, { status: "failed", reason: "exit_nonzero", message: "no", exit_code: 1 });
-    const shown = { outcome: "fired", run_status: "failed", run_reason: "exit_nonzero" };
-    expect((await client.schedules.history(schedule_id)).items).toMatchObject([shown]);
-    expect((await client.schedules.get(schedule_id)).last).toMatchObject(shown);
-    expect((await client.schedules.list()).items[0]?.last).toMatchObject(shown);
+    const failedSlot = { outcome: "fired", run_status: "failed", run_reason: "exit_nonzero" };
+    expect((await client.schedules.history(schedule_id)).items).toMatchObject([failedSlot]);
+    expect((await client.schedules.get(schedule_id)).last).toMatchObject(failedSlot);
+    expect((await client.schedules.list()).items[0]?.last).toMatchObject(failedSlot);
   });
 
   test.each([
@@ -85,9 +85,9 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
     const { schedule_id } = await create({ overlap });
     for (const count of [1, 2]) {
       clock.advance(count === 1 ? 30_000 : 60_000);
-      await expect.poll(() => history(client, schedule_id), patient).toHaveLength(count);
+      await expect.poll(() => readHistory(client, schedule_id), pollOptions).toHaveLength(count);
     }
-    expect(await history(client, schedule_id)).toEqual(lines);
+    expect(await readHistory(client, schedule_id)).toEqual(lines);
     const { items } = await client.runs.list();
     expect(items.map(({ status }) => status)).toEqual(statuses);
     const [newest] = items;
@@ -98,41 +98,41 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
   test.each([
     ["none", "00:59 missed"],
     ["one", "00:59 fired"],
-  ] as const)("after an hour without a coordinator, catch_up %s makes it %s", async (catch_up, last) => {
-    const { coordinator, clock, create, again } = await setUp(engine);
+  ] as const)("after an hour without a coordinator, catch_up %s makes the last slot %s", async (catch_up, last) => {
+    const { coordinator, clock, create, startAnother } = await setUp(engine);
     const { schedule_id } = await create({ catch_up, cron: "19-59/20 * * * *" });
     await coordinator.stop();
     clock.set("2026-01-01T01:10:00.000Z");
-    const { client } = await again();
+    const { client } = await startAnother();
     const slots = ["00:19 missed", "00:39 missed", last];
-    await expect.poll(() => history(client, schedule_id), patient).toEqual(slots);
+    await expect.poll(() => readHistory(client, schedule_id), pollOptions).toEqual(slots);
     expect((await client.runs.list()).items).toHaveLength(catch_up === "one" ? 1 : 0);
     clock.set("2026-01-01T01:19:00.000Z");
-    await expect.poll(() => history(client, schedule_id), patient).toHaveLength(4);
+    await expect.poll(() => readHistory(client, schedule_id), pollOptions).toHaveLength(4);
   });
 
-  test("fires a slot that is less than a minute late, after a restart in between", async () => {
-    const { coordinator, clock, create, again } = await setUp(engine);
+  test("starts the run of a slot that is less than a minute late, after a restart", async () => {
+    const { coordinator, clock, create, startAnother } = await setUp(engine);
     const { schedule_id } = await create();
     await coordinator.stop();
     clock.set("2026-01-01T00:01:50.000Z");
-    const { client } = await again();
-    await expect.poll(() => history(client, schedule_id), patient).toEqual(["00:01 fired"]);
+    const { client } = await startAnother();
+    await expect.poll(() => readHistory(client, schedule_id), pollOptions).toEqual(["00:01 fired"]);
     await client.runs.stopMany({ all: true });
     clock.set("2026-01-01T00:02:00.000Z");
-    await expect.poll(() => history(client, schedule_id), patient).toEqual(["00:01 fired", "00:02 fired"]);
+    await expect.poll(() => readHistory(client, schedule_id), pollOptions).toEqual(["00:01 fired", "00:02 fired"]);
   });
 
   test("records each slot a clock jumps over, and repeats none when it goes back", async () => {
     const { client, clock, create } = await setUp(engine);
     const { schedule_id } = await create({ cron: "*/15 * * * *", overlap: "allow" });
     clock.set("2026-01-01T01:00:10.000Z");
-    const jumped = ["00:15 missed", "00:30 missed", "00:45 missed", "01:00 fired"];
-    await expect.poll(() => history(client, schedule_id), patient).toEqual(jumped);
+    const jumpedSlots = ["00:15 missed", "00:30 missed", "00:45 missed", "01:00 fired"];
+    await expect.poll(() => readHistory(client, schedule_id), pollOptions).toEqual(jumpedSlots);
     clock.set("2026-01-01T00:14:59.000Z");
     for (const time of ["00:15:00", "00:30:10", "01:00:10", "01:14:59"]) clock.set(`2026-01-01T${time}.000Z`);
     clock.set("2026-01-01T01:15:00.000Z");
-    await expect.poll(() => history(client, schedule_id), patient).toEqual([...jumped, "01:15 fired"]);
+    await expect.poll(() => readHistory(client, schedule_id), pollOptions).toEqual([...jumpedSlots, "01:15 fired"]);
     expect((await client.runs.list()).items).toHaveLength(2);
   });
 
@@ -141,14 +141,14 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
     const { schedule_id } = await create();
     expect(await client.schedules.change(schedule_id, { enabled: false })).toMatchObject({ enabled: false, next: [] });
     clock.advance(30_000);
-    await expect.poll(() => history(client, schedule_id), patient).toEqual(["00:01 disabled"]);
+    await expect.poll(() => readHistory(client, schedule_id), pollOptions).toEqual(["00:01 disabled"]);
     expect(await client.schedules.run(schedule_id)).toMatchObject({ trigger_type: "manual", schedule: "s" });
     const { items } = await client.schedules.history(schedule_id);
     expect(items.find(({ manual }) => manual)).toMatchObject({ outcome: "fired", run_status: "pending" });
     expect(await client.schedules.change(schedule_id, { enabled: true })).toMatchObject({ enabled: true });
   });
 
-  test("records why a slot was refused or its agent is gone, and still fires others", async () => {
+  test("records why a slot was refused or that its agent is gone, and still runs other schedules", async () => {
     const { client, clock, create } = await setUp(engine);
     await client.agents.put("picky", { type: "procedural", command: "true" });
     const { schedule_id: unknownAgentSchedule } = await create({ name: "gone" });
@@ -159,9 +159,9 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
     const parameters_schema = { type: "object", additionalProperties: false, properties: { b: { type: "string" } } };
     await client.agents.put("picky", { type: "procedural", command: "true", parameters_schema });
     clock.advance(30_000);
-    await expect.poll(() => history(client, unknownAgentSchedule), patient).toEqual(["00:01 agent_gone"]);
-    await expect.poll(() => history(client, refused), patient).toEqual(["00:01 refused"]);
-    await expect.poll(() => history(client, still), patient).toEqual(["00:01 fired"]);
+    await expect.poll(() => readHistory(client, unknownAgentSchedule), pollOptions).toEqual(["00:01 agent_gone"]);
+    await expect.poll(() => readHistory(client, refused), pollOptions).toEqual(["00:01 refused"]);
+    await expect.poll(() => readHistory(client, still), pollOptions).toEqual(["00:01 fired"]);
     expect((await client.schedules.get(refused)).last?.detail).toMatch(/DROVER-PAR-001.*parameters\.a/);
     expect((await client.schedules.get(unknownAgentSchedule)).last?.detail).toMatch(
       /DROVER-SUB-001: There is no agent noop/,
@@ -173,17 +173,17 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
     const { client, clock, create } = await setUp(engine);
     await client.agents.put("chat", { type: "autonomous", executor: "procedural" });
     const { schedule_id } = await create({ agent_name: "chat", resume_session: true, prompt: "go", overlap: "queue" });
-    const fire = async (count: number) => {
+    const runNextSlot = async (count: number) => {
       clock.advance(count === 1 ? 30_000 : 60_000);
-      await expect.poll(() => history(client, schedule_id), patient).toHaveLength(count);
+      await expect.poll(() => readHistory(client, schedule_id), pollOptions).toHaveLength(count);
       return client.runs.get((await client.schedules.get(schedule_id)).last_run_id!);
     };
-    const [first, second] = [await fire(1), await fire(2)];
+    const [first, second] = [await runNextSlot(1), await runNextSlot(2)];
     expect([first.mode, second.mode]).toEqual(["start", "resume"]);
     expect(second.session_id).toBe(first.session_id);
     await client.runs.stopMany({ all: true });
     await client.sessions.remove(first.session_id!);
-    const third = await fire(3);
+    const third = await runNextSlot(3);
     expect(third).toMatchObject({ mode: "start", status: "pending" });
     expect(third.session_id).not.toBe(first.session_id);
   });
@@ -197,38 +197,40 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
       writeFileSync(file, text);
     };
     write("* * * * *");
-    const { coordinator, clock, again } = await setUp(engine, {
+    const { coordinator, clock, startAnother } = await setUp(engine, {
       agentsDirectory: directory,
       onAgentFaults: () => undefined,
     });
-    const named = async () => (await coordinator.client.schedules.list({ agent_name: "report" })).items;
-    await expect.poll(named, patient).toMatchObject([{ name: "nightly", source: "file", cron: "* * * * *" }]);
-    const [{ schedule_id } = { schedule_id: "" }] = await named();
+    const listSchedules = async () => (await coordinator.client.schedules.list({ agent_name: "report" })).items;
+    await expect
+      .poll(listSchedules, pollOptions)
+      .toMatchObject([{ name: "nightly", source: "file", cron: "* * * * *" }]);
+    const [{ schedule_id } = { schedule_id: "" }] = await listSchedules();
     clock.advance(30_000);
-    await expect.poll(() => history(coordinator.client, schedule_id), patient).toEqual(["00:01 fired"]);
+    await expect.poll(() => readHistory(coordinator.client, schedule_id), pollOptions).toEqual(["00:01 fired"]);
     await coordinator.client.schedules.change(schedule_id, { enabled: false });
     await expect(coordinator.client.schedules.change(schedule_id, { prompt: "x" })).rejects.toThrow(
       /defines the schedule/,
     );
     await expect(coordinator.client.schedules.remove(schedule_id)).rejects.toThrow(/defines the schedule/);
     write("30 * * * *");
-    await expect.poll(named, patient).toMatchObject([{ schedule_id, cron: "30 * * * *", enabled: false }]);
-    // a slip in an editor removes nothing
+    await expect.poll(listSchedules, pollOptions).toMatchObject([{ schedule_id, cron: "30 * * * *", enabled: false }]);
+    // A typo in the file removes nothing.
     write("61 * * * *");
     await coordinator.stop();
-    const after = await again();
-    expect((await after.client.schedules.list({ agent_name: "report" })).items).toMatchObject([{ schedule_id }]);
+    const restarted = await startAnother();
+    expect((await restarted.client.schedules.list({ agent_name: "report" })).items).toMatchObject([{ schedule_id }]);
     write("30 * * * *");
     await expect
-      .poll(() => after.client.agents.list().then(({ items }) => items.map(({ name }) => name)), patient)
+      .poll(() => restarted.client.agents.list().then(({ items }) => items.map(({ name }) => name)), pollOptions)
       .toContain("report");
     unlinkSync(file);
     await expect
-      .poll(() => after.client.schedules.list({ agent_name: "report" }).then(({ items }) => items), patient)
+      .poll(() => restarted.client.schedules.list({ agent_name: "report" }).then(({ items }) => items), pollOptions)
       .toEqual([]);
   });
 
-  test("adds and removes schedules with the agents put by the API", async () => {
+  test("adds and removes schedules together with agents that the API creates and removes", async () => {
     const { client } = await setUp(engine);
     const schedules = [{ name: "hourly", every: "1h" }];
     await client.agents.put("keeper", { type: "procedural", command: "true", schedules });
@@ -240,18 +242,18 @@ describe.each(["SQLite", "PostgreSQL"] as const)("on %s", (engine) => {
   });
 });
 
-test("fires each slot once with two coordinators on one database", async () => {
-  const { client, clock, create, again } = await setUp("PostgreSQL");
-  const other = await again();
+test("starts each slot's run once with two coordinators on one database", async () => {
+  const { client, clock, create, startAnother } = await setUp("PostgreSQL");
+  const other = await startAnother();
   const ids = await Promise.all(
     Array.from({ length: 30 }, async (_, index) => (await create({ name: `s${index}`, overlap: "allow" })).schedule_id),
   );
   for (const minutes of [1, 2, 3]) {
     clock.advance(minutes === 1 ? 30_000 : 60_000);
-    for (const id of ids) await expect.poll(() => history(other.client, id), patient).toHaveLength(minutes);
+    for (const id of ids) await expect.poll(() => readHistory(other.client, id), pollOptions).toHaveLength(minutes);
   }
   expect((await client.runs.list({ limit: 1000 })).items).toHaveLength(90);
-  for (const id of ids) expect(await history(client, id)).toEqual(["00:01 fired", "00:02 fired", "00:03 fired"]);
+  for (const id of ids) expect(await readHistory(client, id)).toEqual(["00:01 fired", "00:02 fired", "00:03 fired"]);
 });
 
 test("lets users see and change only their own schedules", async () => {
@@ -261,7 +263,7 @@ test("lets users see and change only their own schedules", async () => {
     return createClient({ url: coordinator.url, token });
   };
   const [ann, bob] = [await createUser("ann"), await createUser("bob")];
-  const { schedule_id } = await ann.schedules.create({ agent_name: "noop", name: "hers", every: "1h" });
+  const { schedule_id } = await ann.schedules.create({ agent_name: "noop", name: "of-ann", every: "1h" });
   await create({ name: "admins" });
   expect((await ann.schedules.list()).items).toMatchObject([{ schedule_id, created_by: "ann" }]);
   expect((await bob.schedules.list()).items).toEqual([]);
@@ -320,7 +322,7 @@ test("changes a schedule, previews slots, and pages through the list", async () 
   expect(second.next_cursor).toBeNull();
 });
 
-/** A runner claims the next run and finishes it with this outcome. */
+/** Claims the next run as a runner, and finishes it with this outcome. */
 async function finishNextRun({ port }: TestCoordinator, outcome: Outcome): Promise<void> {
   const { runner_id, epoch } = await port.register(registration("hand"));
   const poll = { runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 };

@@ -9,27 +9,30 @@ const body = Buffer.from('{"text":"grüße"}');
 const now = new Date("2026-03-01T12:00:00.500Z");
 
 /** Signs with an independent implementation, for comparison. */
-function openssl(key: string, input: Uint8Array): string {
+function signWithOpenssl(key: string, input: Uint8Array): string {
   const printed = execFileSync("openssl", ["dgst", "-sha256", "-hmac", key], { input, encoding: "utf8" });
   return printed.trim().split(" ").at(-1)!;
 }
 
 test("signs as openssl does, with the time in seconds", () => {
   const seconds = "1772366400";
-  const expected = openssl(secret, Buffer.concat([Buffer.from(`${seconds}.`), body]));
+  const expected = signWithOpenssl(secret, Buffer.concat([Buffer.from(`${seconds}.`), body]));
   expect(createSignature(secret, body, now)).toBe(`t=${seconds},v1=${expected}`);
 });
 
-test("accepts what openssl signed, in both schemes, and recognizes replays by the signature", () => {
+test("accepts signatures of openssl in both schemes, and recognizes replays by the signature", () => {
   const seconds = String(Math.floor(now.getTime() / 1000));
-  const timed = openssl(secret, Buffer.concat([Buffer.from(`${seconds}.`), body]));
-  expect(verifyTimestamped(`t=${seconds},v1=${timed}`, secret, body, now)).toEqual({ ok: true, key: timed });
-  // a signature in another case is the same delivery
-  expect(verifyTimestamped(`t=${seconds},v1=${timed.toUpperCase()}`, secret, body, now)).toEqual({
+  const timedSignature = signWithOpenssl(secret, Buffer.concat([Buffer.from(`${seconds}.`), body]));
+  expect(verifyTimestamped(`t=${seconds},v1=${timedSignature}`, secret, body, now)).toEqual({
     ok: true,
-    key: timed,
+    key: timedSignature,
   });
-  const github = openssl(secret, body);
+  // A signature in upper case belongs to the same delivery.
+  expect(verifyTimestamped(`t=${seconds},v1=${timedSignature.toUpperCase()}`, secret, body, now)).toEqual({
+    ok: true,
+    key: timedSignature,
+  });
+  const github = signWithOpenssl(secret, body);
   expect(verifyGithub(`sha256=${github}`, secret, body)).toEqual({ ok: true, key: github });
 });
 
@@ -59,10 +62,10 @@ test("refuses a valid signature for another secret, body or time", () => {
 test("tolerates five minutes in either direction, and no more", () => {
   const exact = new Date("2026-03-01T12:00:00.000Z");
   const header = createSignature(secret, body, exact);
-  for (const off of [signatureToleranceMs, -signatureToleranceMs])
-    expect(verifyTimestamped(header, secret, body, new Date(exact.getTime() + off))).toMatchObject({ ok: true });
-  for (const off of [signatureToleranceMs + 1, -signatureToleranceMs - 1])
-    expect(verifyTimestamped(header, secret, body, new Date(exact.getTime() + off))).toEqual({
+  for (const offsetMs of [signatureToleranceMs, -signatureToleranceMs])
+    expect(verifyTimestamped(header, secret, body, new Date(exact.getTime() + offsetMs))).toMatchObject({ ok: true });
+  for (const offsetMs of [signatureToleranceMs + 1, -signatureToleranceMs - 1])
+    expect(verifyTimestamped(header, secret, body, new Date(exact.getTime() + offsetMs))).toEqual({
       ok: false,
       reason: "old",
     });
@@ -70,11 +73,11 @@ test("tolerates five minutes in either direction, and no more", () => {
 
 test("seals a secret differently each time, readable only with its own key and name", () => {
   const box = createSecretBox(randomBytes(32));
-  const made = createSecret();
-  const sealed = box.seal("hook a", made);
-  expect(box.open("hook a", sealed)).toBe(made);
-  expect(sealed).not.toContain(made.slice(6));
-  expect(box.seal("hook a", made)).not.toBe(sealed);
+  const plainSecret = createSecret();
+  const sealed = box.seal("hook a", plainSecret);
+  expect(box.open("hook a", sealed)).toBe(plainSecret);
+  expect(sealed).not.toContain(plainSecret.slice(6));
+  expect(box.seal("hook a", plainSecret)).not.toBe(sealed);
   expect(() => box.open("hook b", sealed)).toThrow(/cannot be decrypted/);
   expect(() => createSecretBox(randomBytes(32)).open("hook a", sealed)).toThrow(/cannot be decrypted/);
   expect(() => box.open("hook a", "v1.AAAA")).toThrow(/cannot be decrypted/);

@@ -31,91 +31,102 @@ describe.each(["SQLite", "PostgreSQL"])("secrets of schedules and hooks, on %s",
     expect(coordinator.defects).toEqual([]);
   });
 
-  const stored = async (table: "hooks" | "schedules" | "run_bodies"): Promise<string> =>
+  const dumpTable = async (table: "hooks" | "schedules" | "run_bodies"): Promise<string> =>
     JSON.stringify(
       await coordinator.store.engine.read(function* (): Work<Row[]> {
         return yield all(`select * from ${table}`);
       }),
     );
   let claims = 0;
-  const claimed = async () => {
+  const claimRun = async () => {
     const { port } = coordinator;
     const { runner_id, epoch } = await port.register(registration(`runner ${(claims += 1)}`, `/srv/${claims}`));
     const poll = { runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 };
     return (await port.poll(poll, new AbortController().signal)).claims[0]?.invocation;
   };
-  const given = { password: word, to: "production", note: `with ${token}` };
-  const shown = { password: "[redacted:password]", to: "production", note: "with [redacted:github-token]" };
+  const parametersWithSecrets = { password: word, to: "production", note: `with ${token}` };
+  const redactedParameters = {
+    password: "[redacted:password]",
+    to: "production",
+    note: "with [redacted:github-token]",
+  };
 
-  it("keeps those of a schedule sealed, and gives them to its runs", async () => {
+  it("keeps the secrets of a schedule sealed, and gives them to its runs", async () => {
     const { schedules } = coordinator.client;
-    const made = await schedules.create({
+    const created = await schedules.create({
       agent_name: "deploy",
       name: "nightly",
       every: "1d",
       overlap: "allow",
-      parameters: given,
+      parameters: parametersWithSecrets,
       prompt: `use ${token}`,
     });
-    expect(made).toMatchObject({ parameters: shown, prompt: "use [redacted:github-token]" });
-    expect(made).not.toHaveProperty("sealed");
+    expect(created).toMatchObject({ parameters: redactedParameters, prompt: "use [redacted:github-token]" });
+    expect(created).not.toHaveProperty("sealed");
     expect(JSON.stringify(await schedules.list())).not.toMatch(/v1\.|"sealed"/);
-    expect(await stored("schedules")).not.toMatch(new RegExp(`${word}|${token}`));
-    await schedules.run(made.schedule_id);
-    expect(await claimed()).toMatchObject({ parameters: given, prompt: `use ${token}` });
-    expect(await stored("run_bodies")).not.toMatch(new RegExp(`${word}|${token}`));
+    expect(await dumpTable("schedules")).not.toMatch(new RegExp(`${word}|${token}`));
+    await schedules.run(created.schedule_id);
+    expect(await claimRun()).toMatchObject({ parameters: parametersWithSecrets, prompt: `use ${token}` });
+    expect(await dumpTable("run_bodies")).not.toMatch(new RegExp(`${word}|${token}`));
 
-    // other changes do not affect them
-    const changed = await schedules.change(made.schedule_id, { every: "2d" });
-    expect(changed.parameters).toEqual(shown);
-    await schedules.run(made.schedule_id);
-    expect(await claimed()).toMatchObject({ parameters: given, prompt: `use ${token}` });
+    // Other changes do not affect the secrets.
+    const changed = await schedules.change(created.schedule_id, { every: "2d" });
+    expect(changed.parameters).toEqual(redactedParameters);
+    await schedules.run(created.schedule_id);
+    expect(await claimRun()).toMatchObject({ parameters: parametersWithSecrets, prompt: `use ${token}` });
 
-    // a new prompt does not affect the parameters
-    await schedules.change(made.schedule_id, { prompt: "plain" });
-    expect(await stored("schedules")).not.toMatch(new RegExp(`${word}|${token}`));
-    await schedules.run(made.schedule_id);
-    expect(await claimed()).toMatchObject({ parameters: given, prompt: "plain" });
+    // A new prompt does not affect the parameters.
+    await schedules.change(created.schedule_id, { prompt: "plain" });
+    expect(await dumpTable("schedules")).not.toMatch(new RegExp(`${word}|${token}`));
+    await schedules.run(created.schedule_id);
+    expect(await claimRun()).toMatchObject({ parameters: parametersWithSecrets, prompt: "plain" });
 
-    // the redacted value cannot be sent back in place of the secret
-    await expect(schedules.change(made.schedule_id, { parameters: shown })).rejects.toMatchObject({
+    // The redacted value cannot be sent back in place of the secret.
+    await expect(schedules.change(created.schedule_id, { parameters: redactedParameters })).rejects.toMatchObject({
       code: "DROVER-PAR-007",
     });
   });
 
-  it("keeps those of a hook sealed, and gives them to its runs with those of a delivery", async () => {
+  it("keeps the secrets of a hook sealed, and gives them to its runs together with values of a delivery", async () => {
     const { hooks } = coordinator.client;
     const parameters = { password: word, to: "production", note: { from: "/note" } };
-    const made = await hooks.add({ name: "in", agent_name: "deploy", parameters, secret: "a-secret-of-somebody" });
-    expect(made.parameters).toMatchObject({ password: "[redacted:password]", to: "production" });
-    expect(JSON.stringify([made, await hooks.list(), await hooks.get("in")])).not.toMatch(/v1\.|"sealed"/);
-    expect(await stored("hooks")).not.toContain(word);
+    const created = await hooks.add({ name: "in", agent_name: "deploy", parameters, secret: "a-secret-of-somebody" });
+    expect(created.parameters).toMatchObject({ password: "[redacted:password]", to: "production" });
+    expect(JSON.stringify([created, await hooks.list(), await hooks.get("in")])).not.toMatch(/v1\.|"sealed"/);
+    expect(await dumpTable("hooks")).not.toContain(word);
     await hooks.change("in", { max_body_kb: 5 });
     await hooks.change("in", { prompt: "do it" });
-    expect(await stored("hooks")).not.toContain(word);
+    expect(await dumpTable("hooks")).not.toContain(word);
     const body = Buffer.from(JSON.stringify({ note: `with ${token}` }));
     const signature = createSignature("a-secret-of-somebody", body, new Date());
-    const answer = await fetch(`${coordinator.url}/hooks/in`, {
+    const response = await fetch(`${coordinator.url}/hooks/in`, {
       method: "POST",
       body,
       headers: { "drover-signature": signature },
     });
-    expect(answer.status).toBe(202);
-    expect(await claimed()).toMatchObject({ parameters: given, prompt: "do it" });
-    expect(await stored("run_bodies")).not.toMatch(new RegExp(`${word}|${token}`));
+    expect(response.status).toBe(202);
+    expect(await claimRun()).toMatchObject({ parameters: parametersWithSecrets, prompt: "do it" });
+    expect(await dumpTable("run_bodies")).not.toMatch(new RegExp(`${word}|${token}`));
   });
 
-  it("shows none of them if another agent or schema no longer marks them", async () => {
+  it("shows no secret if another agent or schema no longer declares the parameter as secret", async () => {
     const { agents, hooks, schedules } = coordinator.client;
     const open = { type: "procedural", command: "true", parameters_schema: { type: "object" } } as const;
     await agents.put("open", open);
-    await hooks.add({ name: "in", agent_name: "deploy", parameters: given });
+    await hooks.add({ name: "in", agent_name: "deploy", parameters: parametersWithSecrets });
     await expect(hooks.change("in", { agent_name: "open" })).rejects.toMatchObject({ code: "DROVER-API-030" });
-    const made = await schedules.create({ agent_name: "deploy", name: "nightly", every: "1d", parameters: given });
+    const created = await schedules.create({
+      agent_name: "deploy",
+      name: "nightly",
+      every: "1d",
+      parameters: parametersWithSecrets,
+    });
     await agents.put("deploy", open);
-    await expect(schedules.change(made.schedule_id, { prompt: "x" })).rejects.toMatchObject({ code: "DROVER-API-030" });
-    for (const table of ["hooks", "schedules"] as const) expect(await stored(table)).not.toContain(word);
-    // if they are given again, the owner decides
+    await expect(schedules.change(created.schedule_id, { prompt: "x" })).rejects.toMatchObject({
+      code: "DROVER-API-030",
+    });
+    for (const table of ["hooks", "schedules"] as const) expect(await dumpTable(table)).not.toContain(word);
+    // If the owner passes the parameters again, they replace the secrets.
     expect(await hooks.change("in", { agent_name: "open", parameters: { to: "x" } })).toMatchObject({
       parameters: { to: "x" },
     });

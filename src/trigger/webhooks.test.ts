@@ -13,7 +13,7 @@ const webhookAllow = ["127.0.0.1"];
 describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
   let database: FreshDatabase | null = null;
   let receiver: Receiver;
-  const started: TestCoordinator[] = [];
+  const coordinators: TestCoordinator[] = [];
   const recordSecret = randomBytes(32);
   const start = async (options: Partial<CoordinatorOptions> = {}): Promise<TestCoordinator> => {
     const coordinator = await startTestCoordinator({
@@ -22,7 +22,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
       ...(database === null ? {} : { database: { url: database.url, secret: recordSecret } }),
       ...options,
     });
-    started.push(coordinator);
+    coordinators.push(coordinator);
     return coordinator;
   };
   beforeEach(async () => {
@@ -30,7 +30,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     receiver = await startReceiver();
   });
   afterEach(async () => {
-    for (const coordinator of started.splice(0)) {
+    for (const coordinator of coordinators.splice(0)) {
       await coordinator.dispose();
       expect(coordinator.defects).toEqual([]);
     }
@@ -38,7 +38,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     await database?.drop();
   });
 
-  const settledDeliveries = async ({ client }: TestCoordinator, count = 1) => {
+  const waitForDeliveries = async ({ client }: TestCoordinator, count = 1) => {
     await expect
       .poll(
         async () =>
@@ -49,17 +49,17 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     return (await client.webhooks.deliveries()).items;
   };
   /** Submits a run and finishes it. */
-  const finishRun = async (coordinator: TestCoordinator, how: "completed" | "failed", request: object = {}) => {
+  const finishRun = async (coordinator: TestCoordinator, status: "completed" | "failed", request: object = {}) => {
     const { client, store } = coordinator;
     await client.agents.put("work", { type: "procedural", command: "true" });
     const { run_id } = await client.submit({ agent_name: "work", ...request });
     const driver = drive(store, () => new Date());
     const runner = await driver.register("r");
     await driver.claim(runner);
-    const failed = { reason: "exit_nonzero", error: "It said no." } as const;
-    const result = { type: "result", status: how, exit_code: 0, result_text: "Done.", result_data: null } as const;
+    const failure = { reason: "exit_nonzero", error: "It said no." } as const;
+    const result = { type: "result", status, exit_code: 0, result_text: "Done.", result_data: null } as const;
     await driver.finish(runner, run_id, 1, {
-      result: { ...result, ...(how === "failed" ? failed : { reason: null, error: null }) },
+      result: { ...result, ...(status === "failed" ? failure : { reason: null, error: null }) },
     });
     return run_id;
   };
@@ -68,7 +68,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     const coordinator = await start();
     const { secret } = await coordinator.client.webhooks.add({ name: "chat", url: receiver.url });
     const run_id = await finishRun(coordinator, "failed");
-    const [delivery] = await settledDeliveries(coordinator);
+    const [delivery] = await waitForDeliveries(coordinator);
     expect(delivery).toMatchObject({
       status: "delivered",
       attempts: 1,
@@ -100,7 +100,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     const changed = await client.webhooks.change("chat", { events: ["completed"] });
     receiver.answer((_, response) => response.writeHead(200).end(`thanks, ${canary}`));
     const run_id = await finishRun(coordinator, "completed", { task_id: `for ${canary}`, worktree_id: "w1" });
-    const deliveries = await settledDeliveries(coordinator);
+    const deliveries = await waitForDeliveries(coordinator);
     expect(receiver.requests).toMatchObject([
       { path: `/in/${canary}?from=drover`, body: expect.stringContaining(canary) },
     ]);
@@ -123,26 +123,26 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
   });
 
   it("are retried until they respond with 2xx; a redirect does not count", async () => {
-    const elsewhere = await startReceiver();
+    const redirectTarget = await startReceiver();
     const coordinator = await start();
     await coordinator.client.webhooks.add({ name: "chat", url: receiver.url });
-    const answers = [500, 307, 404];
+    const statuses = [500, 307, 404];
     receiver.answer((_, response) => {
-      const status = answers.shift();
+      const status = statuses.shift();
       if (status === undefined) response.end();
-      else response.writeHead(status, status === 307 ? { location: elsewhere.url } : {}).end("no");
+      else response.writeHead(status, status === 307 ? { location: redirectTarget.url } : {}).end("no");
     });
     await finishRun(coordinator, "completed");
-    expect(await settledDeliveries(coordinator)).toMatchObject([{ status: "delivered", attempts: 4 }]);
+    expect(await waitForDeliveries(coordinator)).toMatchObject([{ status: "delivered", attempts: 4 }]);
     expect(new Set(receiver.requests.map(({ headers }) => headers["drover-delivery"])).size).toBe(1);
-    expect(elsewhere.connections()).toBe(0);
-    await elsewhere.close();
+    expect(redirectTarget.connections()).toBe(0);
+    await redirectTarget.close();
   });
 
-  it("delay no other webhook if their receiver never answers", async () => {
+  it("delay no other webhook if their receiver never responds", async () => {
     const slow = await startReceiver(() => undefined);
     const coordinator = await start({
-      // a hanging attempt is aborted only when the coordinator stops
+      // With these limits, an attempt without a response is aborted only when the coordinator stops.
       deliveries: { everyMs: 20, timeoutMs: 600_000, leaseMs: 600_000 },
     });
     await coordinator.client.webhooks.add({ name: "a-slow", url: slow.url });
@@ -153,20 +153,20 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     await slow.close();
   });
 
-  it("of scope named are called only for runs that name them, with their custom payload filled in", async () => {
+  it("with scope named are called only for runs that refer to them, with their custom payload filled in", async () => {
     const coordinator = await start();
     const payload = { text: "{{/run/agent_name}}: {{/event}} {{/run/error}}", n: [1, "{{/run/status}}"] };
     const { client } = coordinator;
-    await client.webhooks.add({ name: "mine", url: receiver.url, scope: "named", events: ["failed"], payload });
+    await client.webhooks.add({ name: "chat", url: receiver.url, scope: "named", events: ["failed"], payload });
     await finishRun(coordinator, "failed");
-    const named = await finishRun(coordinator, "failed", { webhooks: ["mine"] });
-    expect(await settledDeliveries(coordinator)).toMatchObject([{ run_id: named }]);
+    const named = await finishRun(coordinator, "failed", { webhooks: ["chat"] });
+    expect(await waitForDeliveries(coordinator)).toMatchObject([{ run_id: named }]);
     expect(receiver.requests.map(({ body }) => JSON.parse(body))).toEqual([
       { text: "work: run.failed It said no.", n: [1, "failed"] },
     ]);
     const unknown = client.submit({ agent_name: "work", webhooks: ["gone"] });
     await expect(unknown).rejects.toMatchObject({ code: "DROVER-HOK-008", field: "body.webhooks[0]" });
-    await client.agents.put("work", { type: "procedural", command: "true", webhooks: ["gone", "mine"] });
+    await client.agents.put("work", { type: "procedural", command: "true", webhooks: ["gone", "chat"] });
     const { run_id } = await client.submit({ agent_name: "work" });
     const events = (await client.runs.events(run_id)).items.map(({ event }) => event);
     expect(events).toContainEqual({ type: "system", subtype: "unknown_webhook", data: { webhook: "gone" } });
@@ -183,7 +183,7 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     await ann.webhooks.change("anns", { events: ["cancelled"] });
     const second = await ann.submit({ agent_name: "work" });
     await ann.runs.stop(second.run_id);
-    expect(await settledDeliveries(coordinator)).toMatchObject([{ run_id: second.run_id, event: "cancelled" }]);
+    expect(await waitForDeliveries(coordinator)).toMatchObject([{ run_id: second.run_id, event: "cancelled" }]);
     await coordinator.client.webhooks.add({ name: "all", url: receiver.url });
     expect((await ann.webhooks.list()).items.map(({ name }) => name)).toEqual(["anns"]);
     await expect(ann.webhooks.remove("all")).rejects.toMatchObject({ code: "DROVER-API-014" });
@@ -195,11 +195,11 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     await client.webhooks.add({ name: "chat", url: receiver.url });
     receiver.answer((_, response) => void response.writeHead(503).end("later"));
     await finishRun(coordinator, "completed");
-    const [failed] = await settledDeliveries(coordinator);
+    const [failed] = await waitForDeliveries(coordinator);
     expect(failed).toMatchObject({ status: "failed", error: "The receiver responded with 503.", response: "later" });
     receiver.answer((_, response) => void response.end());
     expect(await client.webhooks.redeliver(failed!.delivery_id)).toMatchObject({ status: "pending" });
-    expect(await settledDeliveries(coordinator)).toMatchObject([{ status: "delivered", attempts: 2 }]);
+    expect(await waitForDeliveries(coordinator)).toMatchObject([{ status: "delivered", attempts: 2 }]);
   });
 
   it("at forbidden addresses are refused, and names that resolve to one are never called", async () => {
@@ -226,26 +226,28 @@ describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
     receiver.answer((_, response) => void response.end());
     await first.stop();
     const second = await start({ stateDirectory: first.directory });
-    expect(await settledDeliveries(second)).toMatchObject([{ status: "delivered", run_id }]);
+    expect(await waitForDeliveries(second)).toMatchObject([{ status: "delivered", run_id }]);
     expect(receiver.requests.length).toBeGreaterThanOrEqual(2);
   });
 
   it("are called once per event by any number of coordinators", async () => {
-    const coordinators = [await start()];
-    if (engine === "PostgreSQL") coordinators.push(await start(), await start());
-    const [one] = coordinators as [TestCoordinator];
-    await one.client.webhooks.add({ name: "chat", url: receiver.url });
-    await one.client.agents.put("work", { type: "procedural", command: "true" });
+    const all = [await start()];
+    if (engine === "PostgreSQL") all.push(await start(), await start());
+    const [first] = all as [TestCoordinator];
+    await first.client.webhooks.add({ name: "chat", url: receiver.url });
+    await first.client.agents.put("work", { type: "procedural", command: "true" });
     const runs: string[] = [];
     for (let index = 0; index < 20; index += 1) {
-      const { client } = coordinators[index % coordinators.length]!;
+      const { client } = all[index % all.length]!;
       const { run_id } = await client.submit({ agent_name: "work" });
       runs.push(run_id);
     }
-    await one.client.webhooks.change("chat", { events: ["cancelled"] });
-    await Promise.all(runs.map((run_id, index) => coordinators[index % coordinators.length]!.client.runs.stop(run_id)));
-    await settledDeliveries(one, runs.length);
-    const delivered = receiver.requests.map(({ body }) => (JSON.parse(body) as { run: { run_id: string } }).run.run_id);
-    expect(delivered.toSorted()).toEqual(runs.toSorted());
+    await first.client.webhooks.change("chat", { events: ["cancelled"] });
+    await Promise.all(runs.map((run_id, index) => all[index % all.length]!.client.runs.stop(run_id)));
+    await waitForDeliveries(first, runs.length);
+    const deliveredIds = receiver.requests.map(
+      ({ body }) => (JSON.parse(body) as { run: { run_id: string } }).run.run_id,
+    );
+    expect(deliveredIds.toSorted()).toEqual(runs.toSorted());
   });
 });

@@ -38,7 +38,7 @@ test.each([
   "http://128.0.0.1",
 ])("refuses %s unless http is allowed", (url) => {
   expect(() => parseAddress(url, false)).toThrow(expect.objectContaining({ code: "DROVER-API-035" }));
-  expect(parseAddress(url, true)).toMatchObject({ kind: "tcp", secure: false });
+  expect(parseAddress(url, true)).toMatchObject({ kind: "tcp", isSecure: false });
   expect(isUnencrypted(url)).toBe(true);
 });
 
@@ -60,27 +60,27 @@ test.each([
   );
 });
 
-const closing: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 afterEach(() => {
-  for (const close of closing.splice(0).toReversed()) close();
+  for (const cleanUp of cleanups.splice(0).toReversed()) cleanUp();
 });
 
 /** Starts a server on a socket in its own directory. */
 async function startOnSocket(): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), "drover-socket-"));
-  closing.push(() => rmSync(directory, { recursive: true, force: true }));
+  cleanups.push(() => rmSync(directory, { recursive: true, force: true }));
   const path = join(directory, "sock");
   const server = createServer((_, response) =>
     response.end(JSON.stringify({ status: "ok", version: "0", protocol: 1 })),
   );
   await new Promise<void>((resolve) => void server.listen(path, resolve));
-  closing.push(() => server.close());
+  cleanups.push(() => server.close());
   return path;
 }
-const health = (path: string) => createClient({ url: `unix:${path}`, token: "drv_secret" }).health();
+const checkHealth = (path: string) => createClient({ url: `unix:${path}`, token: "drv_secret" }).health();
 
 const nobody = 65_534;
-const unsafe: [what: string, breakIt: (path: string) => string | void, asRoot?: true][] = [
+const unsafeSockets: [what: string, makeUnsafe: (path: string) => string | void, asRoot?: true][] = [
   ["in a directory that everybody can write to", (path) => chmodSync(join(path, ".."), 0o777)],
   ["in a directory like /tmp", (path) => chmodSync(join(path, ".."), 0o1777)],
   ["in a directory that a group can write to", (path) => chmodSync(join(path, ".."), 0o720)],
@@ -117,17 +117,17 @@ const unsafe: [what: string, breakIt: (path: string) => string | void, asRoot?: 
   ],
 ];
 
-test.each(unsafe.filter(([, , asRoot]) => !asRoot || process.getuid?.() === 0))(
+test.each(unsafeSockets.filter(([, , asRoot]) => !asRoot || process.getuid?.() === 0))(
   "refuses a socket %s",
-  async (_what, breakIt) => {
+  async (_what, makeUnsafe) => {
     const path = await startOnSocket();
-    await expect(health(path)).resolves.toMatchObject({ status: "ok" });
-    await expect(health(breakIt(path) ?? path)).rejects.toMatchObject({ code: "DROVER-API-034" });
+    await expect(checkHealth(path)).resolves.toMatchObject({ status: "ok" });
+    await expect(checkHealth(makeUnsafe(path) ?? path)).rejects.toMatchObject({ code: "DROVER-API-034" });
   },
 );
 
 test("a missing socket means that the coordinator is unreachable", async () => {
   const path = await startOnSocket();
-  await expect(health(join(path, "..", "none"))).rejects.toMatchObject({ code: "DROVER-API-023" });
-  await expect(health(join(path, "none"))).rejects.toMatchObject({ code: "DROVER-API-023" });
+  await expect(checkHealth(join(path, "..", "none"))).rejects.toMatchObject({ code: "DROVER-API-023" });
+  await expect(checkHealth(join(path, "none"))).rejects.toMatchObject({ code: "DROVER-API-023" });
 });

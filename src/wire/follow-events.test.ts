@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const clean of cleanups.splice(0).toReversed()) await clean();
 });
 
-test("delivers every line once and in order although connections are cut at random", async () => {
+test("delivers every line once and in order, although connections are interrupted at random", async () => {
   const proxyPort = await reservePort();
   const { coordinator, write, run_id } = await createRunningRun([`http://127.0.0.1:${proxyPort}`]);
   const proxy = await startCuttingProxy(coordinator.url, proxyPort);
@@ -26,13 +26,13 @@ test("delivers every line once and in order although connections are cut at rand
     for await (const event of client.runs.follow(run_id, { onReconnect: () => (cuts += 1) })) events.push(event);
     return { events, cuts };
   });
-  // Ten per reader: with endless cuts a slow machine would make no progress.
+  // Ten interruptions per reader: with endless ones, a slow machine would make no progress.
   let cutsLeft = 200;
-  const cutting = setInterval(() => cutsLeft-- > 0 && proxy.cutOne(), 5);
-  cleanups.push(() => clearInterval(cutting));
+  const cutTimer = setInterval(() => cutsLeft-- > 0 && proxy.cutOne(), 5);
+  cleanups.push(() => clearInterval(cutTimer));
   await write(lines);
   const finished = await Promise.all(readers);
-  clearInterval(cutting);
+  clearInterval(cutTimer);
   const expected = Array.from({ length: lines }, (_, index) => `line ${index}\n`).join("");
   for (const { events } of finished) {
     expect(events.map((event) => event.seq)).toEqual(events.map((_, index) => index + 1));
@@ -44,7 +44,7 @@ test("delivers every line once and in order although connections are cut at rand
   expect(finished.reduce((sum, one) => sum + one.cuts, 0)).toBeGreaterThan(20);
 });
 
-test("following a finished run returns its log and ends; nothing follows its last event", async () => {
+test("following a finished run returns its log and ends, and nothing follows its last event", async () => {
   const { coordinator, write, run_id } = await createRunningRun();
   await write(10);
   const all: StoredEvent[] = [];
@@ -157,29 +157,29 @@ async function createRunningRun(publicUrls: string[] = []) {
   return { coordinator, run_id, write };
 }
 
-/** Starts a proxy that can cut a random connection at any point. */
-async function startCuttingProxy(to: string, at: number) {
-  const { hostname, port } = new URL(to);
+/** Starts a proxy that can close a random connection at any point. */
+async function startCuttingProxy(targetUrl: string, listenPort: number) {
+  const { hostname, port } = new URL(targetUrl);
   const open = new Set<Socket>();
-  const server = createServer((near) => {
-    const far = connect(Number(port), hostname);
-    open.add(near);
-    near
-      .on("error", () => far.destroy())
+  const server = createServer((clientSocket) => {
+    const coordinatorSocket = connect(Number(port), hostname);
+    open.add(clientSocket);
+    clientSocket
+      .on("error", () => coordinatorSocket.destroy())
       .on("close", () => {
-        open.delete(near);
-        far.destroy();
+        open.delete(clientSocket);
+        coordinatorSocket.destroy();
       });
-    far.on("error", () => near.destroy()).on("close", () => near.destroy());
-    near.pipe(far).pipe(near);
+    coordinatorSocket.on("error", () => clientSocket.destroy()).on("close", () => clientSocket.destroy());
+    clientSocket.pipe(coordinatorSocket).pipe(clientSocket);
   });
-  await new Promise<void>((resolve) => void server.listen(at, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => void server.listen(listenPort, "127.0.0.1", resolve));
   cleanups.push(() => {
     for (const socket of open) socket.destroy();
     server.close();
   });
   return {
-    url: `http://127.0.0.1:${at}`,
+    url: `http://127.0.0.1:${listenPort}`,
     cutOne() {
       const all = [...open];
       all[Math.floor(Math.random() * all.length)]?.destroy();

@@ -36,45 +36,45 @@ test("a stopped or silent coordinator is away, and another server is unproven", 
   await port.register(registration("key-a"));
   await coordinator.stop();
   await expect(port.register(registration("key-a"))).rejects.toMatchObject({ name: "PortError", conflict: "away" });
-  for (const [answer, conflict] of [
+  for (const [status, conflict] of [
     ["never", "away"],
     [502, "away"],
     [200, "unproven"],
   ] as const) {
-    const stranger = createServer((_request, response) => {
-      if (answer !== "never") response.writeHead(answer, { "content-type": "text/html" }).end("<h1>proxy</h1>");
+    const otherServer = createServer((_request, response) => {
+      if (status !== "never") response.writeHead(status, { "content-type": "text/html" }).end("<h1>proxy</h1>");
     });
-    await new Promise<void>((resolve) => void stranger.listen(0, "127.0.0.1", resolve));
+    await new Promise<void>((resolve) => void otherServer.listen(0, "127.0.0.1", resolve));
     // The address of a TCP server is never a string.
-    const url = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`;
-    const other = createHttpPort({ url, token: "drv_x", timeoutMs: answer === "never" ? 200 : 60_000 });
+    const url = `http://127.0.0.1:${(otherServer.address() as AddressInfo).port}`;
+    const other = createHttpPort({ url, token: "drv_x", timeoutMs: status === "never" ? 200 : 60_000 });
     await expect(other.register(registration("key-a"))).rejects.toMatchObject({ conflict });
     other.close();
-    stranger.closeAllConnections();
-    stranger.close();
+    otherServer.closeAllConnections();
+    otherServer.close();
   }
 });
 
 test("a report without a response leaves time for another within the lease", async () => {
   const requestedPaths: string[] = [];
-  const hanging = createServer(
+  const hangingServer = createServer(
     proving("drv_x", (request, response) => {
       requestedPaths.push(request.url ?? "");
       if (request.url !== "/runner/register") return;
       response.writeHead(200).end(JSON.stringify({ runner_id: "r", epoch: 1, lease_ms: 2000 }));
     }),
   );
-  await new Promise<void>((resolve) => void hanging.listen(0, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => void hangingServer.listen(0, "127.0.0.1", resolve));
   // The address of a TCP server is never a string.
-  const url = `http://127.0.0.1:${(hanging.address() as AddressInfo).port}`;
+  const url = `http://127.0.0.1:${(hangingServer.address() as AddressInfo).port}`;
   const port = createHttpPort({ url, token: "drv_x", timeoutMs: 3_600_000 });
   const { runner_id, epoch } = await port.register(registration("key-a"));
   const report = { runner_id, epoch, held: [], as_of_claim: null, events: [], partials: [], finishes: [] };
   await expect(port.report(report)).rejects.toMatchObject({ conflict: "away" });
   expect(requestedPaths).toEqual(["/runner/register", "/runner/report"]);
   port.close();
-  hanging.closeAllConnections();
-  hanging.close();
+  hangingServer.closeAllConnections();
+  hangingServer.close();
 });
 
 test("distinguishes an unknown runner, an old epoch, a duplicate and a bad token", async () => {
@@ -89,9 +89,9 @@ test("distinguishes an unknown runner, an old epoch, a duplicate and a bad token
     conflict: "old_epoch",
   });
   await expect(port.register(registration("key-b"))).rejects.toMatchObject({ conflict: "duplicate_runner" });
-  const guessed = createHttpPort({ url: coordinator.url, token: "drv_guessed" });
-  await expect(guessed.register(registration("key-c"))).rejects.toMatchObject({ conflict: "unproven" });
-  guessed.close();
+  const portWithGuess = createHttpPort({ url: coordinator.url, token: "drv_guessed" });
+  await expect(portWithGuess.register(registration("key-c"))).rejects.toMatchObject({ conflict: "unproven" });
+  portWithGuess.close();
   const viewer = await coordinator.client.tokens.create({ role: "viewer", subject: "eye" });
   const viewerPort = createHttpPort({ url: coordinator.url, token: viewer.token });
   await expect(viewerPort.register(registration("key-c"))).rejects.toMatchObject({ conflict: "unauthorized" });
@@ -103,7 +103,7 @@ test("distinguishes an unknown runner, an old epoch, a duplicate and a bad token
   });
 });
 
-test("cancelling a poll releases it at once on both sides", async () => {
+test("cancelling a poll ends it at once on both sides", async () => {
   const { coordinator, port } = await setUp({ pollHoldMs: 60_000 });
   const { runner_id, epoch } = await port.register(registration("key-a"));
   const polled = port.poll({ runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 }, AbortSignal.timeout(100));
@@ -119,7 +119,7 @@ test("many concurrent calls leak no listeners", async () => {
   process.on("warning", onWarning);
   try {
     const runners = await Promise.all(
-      Array.from({ length: 15 }, (_, no) => port.register(registration(`key-${no}`, `/srv/${no}`))),
+      Array.from({ length: 15 }, (_, index) => port.register(registration(`key-${index}`, `/srv/${index}`))),
     );
     await Promise.all(runners.map(({ runner_id, epoch }) => port.deregister({ runner_id, epoch })));
     // Warnings are emitted in the next turn.
@@ -131,13 +131,13 @@ test("many concurrent calls leak no listeners", async () => {
 });
 
 test("gives up on a silent poll, but waits for one that sends keepalives", async () => {
-  const silent = await startFake({ poll_silence_ms: 300 }, () => undefined);
+  const silent = await startFakeCoordinator({ poll_silence_ms: 300 }, () => undefined);
   await expect(silent.poll()).rejects.toMatchObject({
     conflict: "away",
     message: expect.stringContaining("no data for 300 ms"),
   });
 
-  const alive = await startFake({ poll_silence_ms: 5000 }, (response) => {
+  const alive = await startFakeCoordinator({ poll_silence_ms: 5000 }, (response) => {
     let keepalives = 0;
     const timer = setInterval(() => {
       keepalives += 1;
@@ -148,58 +148,58 @@ test("gives up on a silent poll, but waits for one that sends keepalives", async
   });
   expect(await alive.poll()).toEqual(nothing);
 
-  const stalled = await startFake({ poll_silence_ms: 300 }, (response) => void response.write("\n"));
+  const stalled = await startFakeCoordinator({ poll_silence_ms: 300 }, (response) => void response.write("\n"));
   const cause = expect.objectContaining({ message: "no data for 300 ms" });
   await expect(stalled.poll()).rejects.toMatchObject({ conflict: "away", cause });
 });
 
-test("waits in silence for an older coordinator without keepalives", async () => {
-  const older = await startFake({}, (response) => {
+test("waits for a silent older coordinator, which sends no keepalives", async () => {
+  const older = await startFakeCoordinator({}, (response) => {
     setTimeout(() => response.end(JSON.stringify(nothing)), 600);
   });
   expect(await older.poll()).toEqual(nothing);
 });
 
 test("asks for the longest hold, unless the coordinator knows none, sends no keepalives, or the runner is short of something", async () => {
-  const asked = async (registered: Registered, changes: object = {}) => {
-    const fake = await startFake(registered, (response) => response.end(JSON.stringify(nothing)));
+  const readSentPoll = async (registered: Registered, changes: object = {}) => {
+    const fake = await startFakeCoordinator(registered, (response) => response.end(JSON.stringify(nothing)));
     await fake.poll(changes);
     return fake.bodies().at(-1);
   };
   const long = { poll_silence_ms: 5000, max_hold_ms: 600_000 };
-  expect(await asked(long)).toEqual({ ...request, hold_ms: 600_000 });
-  expect(await asked({ poll_silence_ms: 5000 })).toEqual(request);
-  expect(await asked({ max_hold_ms: 600_000 })).toEqual(request);
-  expect(await asked(long, { want: 0 })).toEqual({ ...request, want: 0 });
-  expect(await asked(long, { shortage: "descriptors" })).toEqual({ ...request, shortage: "descriptors" });
+  expect(await readSentPoll(long)).toEqual({ ...request, hold_ms: 600_000 });
+  expect(await readSentPoll({ poll_silence_ms: 5000 })).toEqual(request);
+  expect(await readSentPoll({ max_hold_ms: 600_000 })).toEqual(request);
+  expect(await readSentPoll(long, { want: 0 })).toEqual({ ...request, want: 0 });
+  expect(await readSentPoll(long, { shortage: "descriptors" })).toEqual({ ...request, shortage: "descriptors" });
 });
 
 test("asks for no long hold after two long polls were cut off in a row, or where the field is refused", async () => {
   const long = { poll_silence_ms: 5000, max_hold_ms: 600_000 };
-  const cutting = new Set([1, 3, 4]);
-  const fake = await startFake(
+  const interruptedPolls = new Set([1, 3, 4]);
+  const fake = await startFakeCoordinator(
     long,
-    (response, no) => {
-      if (!cutting.has(no)) return void response.end(JSON.stringify(nothing));
+    (response, number) => {
+      if (!interruptedPolls.has(number)) return void response.end(JSON.stringify(nothing));
       response.write("\n");
       setTimeout(() => response.destroy(), 50);
     },
     { pollHoldMs: 1 },
   );
   const polls = [];
-  for (let no = 1; no <= 5; no += 1)
+  for (let number = 1; number <= 5; number += 1)
     polls.push(
       await fake.poll().then(
-        () => "answered",
-        () => "cut off",
+        () => "response",
+        () => "interrupted",
       ),
     );
-  expect(polls).toEqual(["cut off", "answered", "cut off", "cut off", "answered"]);
+  expect(polls).toEqual(["interrupted", "response", "interrupted", "interrupted", "response"]);
   expect(fake.bodies().map((body) => "hold_ms" in body)).toEqual([true, true, true, true, false]);
 
-  const older = await startFake(long, (response, no) => {
+  const older = await startFakeCoordinator(long, (response, number) => {
     const problem = { title: "", code: "DROVER-API-006", detail: "body.hold_ms: unknown field", faults: [] };
-    if (no > 1) return void response.end(JSON.stringify(nothing));
+    if (number > 1) return void response.end(JSON.stringify(nothing));
     response.writeHead(400, { "content-type": "application/problem+json" }).end(JSON.stringify(problem));
   });
   await expect(older.poll()).rejects.toMatchObject({ conflict: "refused" });
@@ -209,7 +209,7 @@ test("asks for no long hold after two long polls were cut off in a row, or where
 
 test("opens a new connection after a 503 or no response", async () => {
   for (const fault of [503, "silent"] as const) {
-    const fake = await startFake({}, (response, poll) => {
+    const fake = await startFakeCoordinator({}, (response, poll) => {
       if (poll === 1 && fault === "silent") return;
       response.writeHead(poll === 1 ? 503 : 200).end(JSON.stringify(nothing));
     });
@@ -221,16 +221,16 @@ test("opens a new connection after a 503 or no response", async () => {
     expect(fake.connections()).toBe(2);
     await port.register(registration("key-a"));
     expect(fake.connections()).toBe(2);
-    await expect(port.poll(request, never)).rejects.toMatchObject({ conflict: "away" });
-    await port.poll(request, never);
+    await expect(port.poll(request, neverAborted)).rejects.toMatchObject({ conflict: "away" });
+    await port.poll(request, neverAborted);
     expect(fake.connections()).toBe(3);
-    await port.poll(request, never);
+    await port.poll(request, neverAborted);
     expect(fake.connections()).toBe(3);
   }
 });
 
 const nothing = { claims: [], orders: [] };
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const request = { runner_id: "r", epoch: 1, claim_id: "c1", want: 1, ack_order: 0 };
 
 interface Registered {
@@ -238,10 +238,10 @@ interface Registered {
   max_hold_ms?: number;
 }
 
-/** A fake coordinator that registers every runner and handles polls with `onPoll`. */
-async function startFake(
+/** Starts a fake coordinator that registers every runner and handles polls with `onPoll`. */
+async function startFakeCoordinator(
   registered: Registered,
-  onPoll: (response: ServerResponse, no: number) => void,
+  onPoll: (response: ServerResponse, number: number) => void,
   options: { pollHoldMs?: number } = {},
 ) {
   let connections = 0;
@@ -278,9 +278,9 @@ async function startFake(
     bodies: () => bodies,
     async poll(changes: object = {}) {
       await port.register(registration("key-a"));
-      return port.poll({ ...request, ...changes }, never);
+      return port.poll({ ...request, ...changes }, neverAborted);
     },
-    pollAgain: () => port.poll(request, never),
+    pollAgain: () => port.poll(request, neverAborted),
   };
 }
 

@@ -25,14 +25,17 @@ test("waits a minute for a response over a Unix socket", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
 
   const client = createClient({ url: `unix:${path}`, token: "drv_x" });
-  const late = client.health();
+  const slowResponse = client.health();
   await expect.poll(() => responses.length).toBe(1);
   vi.advanceTimersByTime(59_000);
   responses[0]!.end(JSON.stringify({ status: "ok" }));
-  expect(await late).toEqual({ status: "ok" });
+  expect(await slowResponse).toEqual({ status: "ok" });
 
-  const never = client.health().catch((error: unknown) => error);
+  const missingResponse = client.health().catch((error: unknown) => error);
   await expect.poll(() => responses.length).toBe(2);
   vi.advanceTimersByTime(60_000);
-  expect(await never).toMatchObject({ code: "DROVER-API-023", message: expect.stringContaining("within 60 s") });
+  expect(await missingResponse).toMatchObject({
+    code: "DROVER-API-023",
+    message: expect.stringContaining("within 60 s"),
+  });
 });

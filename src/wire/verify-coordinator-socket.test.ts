@@ -28,14 +28,14 @@ afterEach(async () => {
 const path = (name = "s"): string => join(directory, name);
 
 /** Starts a coordinator that knows the tokens of its runs, and records the Authorization headers it receives. */
-async function startReal(at = path()): Promise<{ authorized: string[] }> {
-  const authorized: string[] = [];
+async function startRealCoordinator(at = path()): Promise<{ authorizationHeaders: string[] }> {
+  const authorizationHeaders: string[] = [];
   const sockets = new Set<string>();
   const prove = createProver({ read: { token_hash: async () => null }, attemptTokens, publicUrls: [], sockets });
-  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     response.setHeader("connection", "close");
     if (request.url !== "/proof") {
-      authorized.push(request.headers.authorization ?? "");
+      authorizationHeaders.push(request.headers.authorization ?? "");
       return void response.writeHead(200, { "content-type": "application/json" }).end('{"items":[]}');
     }
     const proof = await prove((await json(request)) as ProofRequest, null);
@@ -43,13 +43,13 @@ async function startReal(at = path()): Promise<{ authorized: string[] }> {
     const body = JSON.stringify(proof === null ? {} : { proof });
     response.writeHead(proof === null ? 403 : 200, { "content-length": body.length }).end(body);
   };
-  const server = createHttpServer((request, response) => void answer(request, response));
-  await listening(server, at);
+  const server = createHttpServer((request, response) => void respond(request, response));
+  await listenOnSocket(server, at);
   sockets.add(readSocketOrigin(at));
-  return { authorized };
+  return { authorizationHeaders };
 }
 
-function listening(server: Server, at: string): Promise<void> {
+function listenOnSocket(server: Server, at: string): Promise<void> {
   servers.push(server.on("connection", (socket) => connections.push(socket)));
   return new Promise((resolve) => server.listen(at, resolve));
 }
@@ -60,8 +60,8 @@ interface ProofAttempt {
   received: string;
 }
 
-/** Starts an impostor on the socket. Returns everything it received. */
-async function startImpostor(answer: (attempt: ProofAttempt) => void): Promise<() => string> {
+/** Starts an impostor on the socket. Returns a function that returns everything it has received. */
+async function startImpostor(respond: (attempt: ProofAttempt) => void): Promise<() => string> {
   let received = "";
   const server = createServer((socket) => {
     let own = "";
@@ -71,52 +71,58 @@ async function startImpostor(answer: (attempt: ProofAttempt) => void): Promise<(
       own += chunk.toString();
       const body = own.split("\r\n\r\n")[1];
       if (own.startsWith("POST /proof") && body?.endsWith("}"))
-        answer({ socket, request: JSON.parse(body) as ProofRequest, received: own });
+        respond({ socket, request: JSON.parse(body) as ProofRequest, received: own });
     });
   });
-  await listening(server, path());
+  await listenOnSocket(server, path());
   return () => received;
 }
 
-const proved = (proof: string): string => {
+const buildResponse = (proof: string): string => {
   const body = JSON.stringify({ proof });
   return `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
 };
 const relay =
-  (to: string, change: Partial<ProofRequest> = {}) =>
+  (name: string, change: Partial<ProofRequest> = {}) =>
   (attempt: ProofAttempt) => {
     const body = JSON.stringify({ ...attempt.request, ...change });
-    const far = connect(path(to));
-    far.write(`POST /proof HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
-    far.on("error", () => undefined).pipe(attempt.socket);
+    const coordinatorSocket = connect(path(name));
+    coordinatorSocket.write(`POST /proof HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+    coordinatorSocket.on("error", () => undefined).pipe(attempt.socket);
   };
-const own = attemptTokens.sign("0198-impostor", 1);
+const impostorsToken = attemptTokens.sign("0198-impostor", 1);
 
 test.each<[what: string, code: string, (attempt: ProofAttempt) => void]>([
   [
-    "answers everything with 200",
+    "responds to everything with 200",
     "034",
     ({ socket }) => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"),
   ],
-  ["proves with zeros", "034", ({ socket }) => socket.write(proved("0".repeat(64)))],
-  ["sends the nonce back", "034", ({ socket, request }) => socket.write(proved(request.nonce))],
+  ["proves with zeros", "034", ({ socket }) => socket.write(buildResponse("0".repeat(64)))],
+  ["sends the nonce back", "034", ({ socket, request }) => socket.write(buildResponse(request.nonce))],
   [
     "proves that it knows its own token",
     "034",
     ({ socket, request }) =>
-      socket.write(proved(computeProof(hashToken(own), request.nonce, request.origin).toString("hex"))),
+      socket.write(
+        buildResponse(computeProof(hashToken(impostorsToken), request.nonce, request.origin).toString("hex")),
+      ),
   ],
   [
     "replays an old proof",
     "034",
     ({ socket, request }) =>
-      socket.write(proved(computeProof(hashToken(token), "1".repeat(64), request.origin).toString("hex"))),
+      socket.write(buildResponse(computeProof(hashToken(token), "1".repeat(64), request.origin).toString("hex"))),
   ],
   ["relays to the coordinator, whose socket it has moved away", "034", relay("real")],
   ["relays with a path as the origin", "034", relay("real", { origin: "unix:real" })],
   ["relays with an empty origin", "034", relay("real", { origin: "" })],
   ["has no /proof", "034", ({ socket }) => socket.write("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")],
-  ["asks for the token", "034", ({ socket }) => socket.write("HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n")],
+  [
+    "asks for the token",
+    "034",
+    ({ socket }) => socket.write("HTTP/1.1 401 UnauthorizationHeaders\r\ncontent-length: 0\r\n\r\n"),
+  ],
   [
     "redirects the caller",
     "034",
@@ -129,30 +135,30 @@ test.each<[what: string, code: string, (attempt: ProofAttempt) => void]>([
     "023",
     ({ socket }) => socket.write("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n"),
   ],
-])("an impostor on the socket that %s gets no token", async (_, code, answer) => {
-  const { authorized } = await startReal();
+])("an impostor on the socket that %s gets no token", async (_, code, respond) => {
+  const { authorizationHeaders } = await startRealCoordinator();
   renameSync(path(), path("real"));
-  const received = await startImpostor(answer);
+  const received = await startImpostor(respond);
   const client = createClient({ url: `unix:${path()}`, token });
   await expect(client.submit({ agent_name: "secret-agent" })).rejects.toMatchObject({ code: `DROVER-API-${code}` });
   expect(received()).toContain("POST /proof");
   expect(received()).not.toContain(token.slice(-20));
   expect(received()).not.toContain("secret-agent");
-  expect(authorized).toEqual([]);
+  expect(authorizationHeaders).toEqual([]);
 });
 
 test("sends the token to the real coordinator, even if its socket was moved and moved back", async () => {
-  const { authorized } = await startReal();
+  const { authorizationHeaders } = await startRealCoordinator();
   renameSync(path(), path("away"));
   renameSync(path("away"), path());
   await expect(createClient({ url: `unix:${path()}`, token }).agents.list()).resolves.toMatchObject({ items: [] });
-  expect(authorized).toEqual([`Bearer ${token}`]);
+  expect(authorizationHeaders).toEqual([`Bearer ${token}`]);
 });
 
 test("sends no token to a coordinator that does not know it", async () => {
-  const { authorized } = await startReal();
-  const foreign = createAttemptTokens(Buffer.alloc(32, 8), null).sign("0198-run", 3);
-  const client = createClient({ url: `unix:${path()}`, token: foreign });
+  const { authorizationHeaders } = await startRealCoordinator();
+  const unknownToken = createAttemptTokens(Buffer.alloc(32, 8), null).sign("0198-run", 3);
+  const client = createClient({ url: `unix:${path()}`, token: unknownToken });
   await expect(client.agents.list()).rejects.toMatchObject({ code: "DROVER-API-034" });
-  expect(authorized).toEqual([]);
+  expect(authorizationHeaders).toEqual([]);
 });

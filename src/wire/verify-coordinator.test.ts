@@ -22,11 +22,11 @@ interface ProofAttempt {
 }
 type Impostor = (attempt: ProofAttempt) => void;
 
-const answer = (proof: unknown, more = ""): string => {
+const buildResponse = (proof: unknown, more = ""): string => {
   const body = JSON.stringify({ proof });
   return `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n${more}\r\n${body}`;
 };
-const wrong = "0".repeat(64);
+const wrongProof = "0".repeat(64);
 const chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 
 /** Relays the request to the real coordinator, optionally changed, and returns its response. */
@@ -35,24 +35,26 @@ const relay =
   (attempt) => {
     const { port } = new URL(attempt.real.url);
     const body = JSON.stringify({ ...attempt.request, ...change(attempt) });
-    const far = connect(Number(port), "127.0.0.1");
-    far.write(
+    const coordinatorSocket = connect(Number(port), "127.0.0.1");
+    coordinatorSocket.write(
       `POST /proof HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
     );
-    far.pipe(attempt.socket).on("error", () => undefined);
+    coordinatorSocket.pipe(attempt.socket).on("error", () => undefined);
   };
 
 const impostors: [what: string, conflict: string, Impostor][] = [
-  ["proves with zeros", "unproven", ({ socket }) => socket.write(answer(wrong))],
-  ["replays an old proof", "unproven", ({ socket, old }) => socket.write(answer(old))],
-  ["sends the nonce back", "unproven", ({ socket, request }) => socket.write(answer(request.nonce))],
-  ["sends an empty proof", "unproven", ({ socket }) => socket.write(answer(""))],
-  ["proves with a list", "unproven", ({ socket }) => socket.write(answer([wrong]))],
+  ["proves with zeros", "unproven", ({ socket }) => socket.write(buildResponse(wrongProof))],
+  ["replays an old proof", "unproven", ({ socket, old }) => socket.write(buildResponse(old))],
+  ["sends the nonce back", "unproven", ({ socket, request }) => socket.write(buildResponse(request.nonce))],
+  ["sends an empty proof", "unproven", ({ socket }) => socket.write(buildResponse(""))],
+  ["proves with a list", "unproven", ({ socket }) => socket.write(buildResponse([wrongProof]))],
   [
     "signs with the key id",
     "unproven",
     ({ socket, request: { key_id, nonce, origin } }) =>
-      socket.write(answer(createHmac("sha256", key_id).update(`drover proof 1\n${nonce}\n${origin}`).digest("hex"))),
+      socket.write(
+        buildResponse(createHmac("sha256", key_id).update(`drover proof 1\n${nonce}\n${origin}`).digest("hex")),
+      ),
   ],
   ["relays to a live coordinator on another port", "unproven", relay()],
   ["relays with the origin of that port", "unproven", relay(({ real }) => ({ origin: new URL(real.url).origin }))],
@@ -75,23 +77,39 @@ const impostors: [what: string, conflict: string, Impostor][] = [
   [
     "sends 100 Continue first",
     "unproven",
-    ({ socket, old }) => socket.write(`HTTP/1.1 100 Continue\r\n\r\n${answer(old)}`),
+    ({ socket, old }) => socket.write(`HTTP/1.1 100 Continue\r\n\r\n${buildResponse(old)}`),
   ],
-  ["answers in chunks", "unproven", ({ socket }) => socket.write(`${chunked}4c\r\n{"proof":"${wrong}"}\r\n0\r\n\r\n`)],
+  [
+    "responds in chunks",
+    "unproven",
+    ({ socket }) => socket.write(`${chunked}4c\r\n{"proof":"${wrongProof}"}\r\n0\r\n\r\n`),
+  ],
   ["never ends its body", "unproven", ({ socket }) => flood(socket, chunked, "a".repeat(1000))],
   ["never ends its headers", "unproven", ({ socket }) => flood(socket, "HTTP/1.1 200 OK\r\n", "x-more: 1\r\n")],
-  ["sends two Content-Lengths", "unproven", ({ socket }) => socket.write(answer(wrong, "content-length: 0\r\n"))],
+  [
+    "sends two Content-Lengths",
+    "unproven",
+    ({ socket }) => socket.write(buildResponse(wrongProof, "content-length: 0\r\n")),
+  ],
   [
     "sends an enormous Content-Length",
     "unproven",
     ({ socket }) => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 99999999\r\n\r\n{"),
   ],
-  ["sends junk after the proof", "unproven", ({ socket, old }) => socket.write(`${answer(old)}${answer(old)}`)],
-  ["sends junk before the proof", "unproven", ({ socket, old }) => socket.write(`\r\n\r\n${answer(old)}`)],
-  ["speaks another protocol", "unproven", ({ socket }) => socket.write("SSH-2.0-OpenSSH_9.6\r\n")],
-  ["speaks HTTP/1.0", "unproven", ({ socket, old }) => socket.write(answer(old).replace("HTTP/1.1", "HTTP/1.0"))],
   [
-    "answers as a web server",
+    "sends junk after the proof",
+    "unproven",
+    ({ socket, old }) => socket.write(`${buildResponse(old)}${buildResponse(old)}`),
+  ],
+  ["sends junk before the proof", "unproven", ({ socket, old }) => socket.write(`\r\n\r\n${buildResponse(old)}`)],
+  ["speaks another protocol", "unproven", ({ socket }) => socket.write("SSH-2.0-OpenSSH_9.6\r\n")],
+  [
+    "speaks HTTP/1.0",
+    "unproven",
+    ({ socket, old }) => socket.write(buildResponse(old).replace("HTTP/1.1", "HTTP/1.0")),
+  ],
+  [
+    "responds as a web server",
     "unproven",
     ({ socket }) => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"),
   ],
@@ -131,8 +149,8 @@ test("verifies the real coordinator and then uses the same connection", async ()
   const real = await startTestCoordinator();
   cleanups.push(() => real.dispose());
   await expect(real.client.runs.list()).resolves.toMatchObject({ items: [] });
-  const named = createClient({ url: real.url.replace("127.0.0.1", "localhost"), token: real.adminToken });
-  await expect(named.me()).resolves.toMatchObject({ role: "admin" });
+  const clientByName = createClient({ url: real.url.replace("127.0.0.1", "localhost"), token: real.adminToken });
+  await expect(clientByName.me()).resolves.toMatchObject({ role: "admin" });
 });
 
 function flood(socket: Socket, head: string, more: string): void {

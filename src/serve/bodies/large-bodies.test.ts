@@ -19,7 +19,7 @@ afterEach(async () => {
   threads.length = 0;
 });
 
-/** Sends a text in chunks of a few bytes. */
+/** Sends text in chunks of a few bytes. */
 const send = (text: string, caller = "a"): Promise<unknown> => {
   const body = bodies.open(caller, "POST /runner/sessions");
   for (let index = 0; index < text.length; index += 7) body.push(Buffer.from(text.slice(index, index + 7)));
@@ -47,9 +47,9 @@ test.each([
 
 test("forgets a body that was cut off and reads the next one", async () => {
   start();
-  const cut = bodies.open("a", "POST /runner/sessions");
-  cut.push(Buffer.from('{"runner_id": "cut'));
-  cut.drop();
+  const incomplete = bodies.open("a", "POST /runner/sessions");
+  incomplete.push(Buffer.from('{"runner_id": "cut'));
+  incomplete.drop();
   expect(await send(request("s"))).toEqual(JSON.parse(request("s")));
 });
 
@@ -88,7 +88,7 @@ test("ends an idle thread, and starts one for the next body", async () => {
   expect(await send(request("second"))).toEqual(JSON.parse(request("second")));
 });
 
-test("fails bodies once it has stopped", async () => {
+test("fails bodies after it was stopped", async () => {
   start();
   await bodies.stop();
   await expect(send(request("late"))).rejects.toThrow("stopped");

@@ -24,20 +24,20 @@ test.each([
   ["numeric names", '{"b":1,"10":2,"9":3}'],
   ["a byte order mark", '\ufeff{"a":1}'],
   ["wide objects", JSON.stringify(Array.from({ length: 9 }, () => Object.fromEntries(numberedEntries(3000))))],
-  ["a long text", JSON.stringify("x".repeat(3 * megabyte))],
+  ["a long string", JSON.stringify("x".repeat(3 * megabyte))],
   [
-    "long texts of characters of two to four bytes",
+    "long strings of characters of two to four bytes",
     JSON.stringify(["aé€😀".repeat(megabyte / 2), "é".repeat(megabyte)]),
   ],
-  ["a long text of control characters", JSON.stringify("\u0000".repeat(megabyte / 2))],
-  ["a long text of quotes", JSON.stringify('a"'.repeat(megabyte))],
-  ["long texts of backslashes", JSON.stringify(["\\".repeat(megabyte + 1), `a${"\\".repeat(megabyte)}`])],
-  ["a long text of surrogate pairs", `"${String.raw`\ud83d\ude00`.repeat(megabyte / 4)}"`],
+  ["a long string of control characters", JSON.stringify("\u0000".repeat(megabyte / 2))],
+  ["a long string of quotes", JSON.stringify('a"'.repeat(megabyte))],
+  ["long strings of backslashes", JSON.stringify(["\\".repeat(megabyte + 1), `a${"\\".repeat(megabyte)}`])],
+  ["a long string of surrogate pairs", `"${String.raw`\ud83d\ude00`.repeat(megabyte / 4)}"`],
 ])("reads %s as JSON.parse does", (_, text) => {
   expect(JSON.stringify(parse(text))).toBe(JSON.stringify(JSON.parse(text.replace(/^\ufeff/, ""))));
 });
 
-test("accepts and refuses randomly altered texts exactly as JSON.parse does", () => {
+test("accepts and refuses randomly altered JSON exactly as JSON.parse does", () => {
   const random = dice(17);
   for (let round = 0; round < 3000; round += 1) {
     let text = JSON.stringify(randomValue(random, 4));
@@ -45,10 +45,10 @@ test("accepts and refuses randomly altered texts exactly as JSON.parse does", ()
       const offset = random.int(text.length);
       text = text.slice(0, offset) + random.pick(characters) + text.slice(offset + random.int(2));
     }
-    const ours = captureResult(() => parse(text));
+    const actual = captureResult(() => parse(text));
     // Numbers that JSON.parse would alter are refused on purpose.
-    if (ours !== "DROVER-PAR-005")
-      expect({ text, ours }).toEqual({ text, ours: captureResult(() => JSON.parse(text)) });
+    if (actual !== "DROVER-PAR-005")
+      expect({ text, actual }).toEqual({ text, actual: captureResult(() => JSON.parse(text)) });
   }
 });
 

@@ -54,10 +54,10 @@ test.each(generations)("run_<agent> starts a run, sends progress and returns its
   await host.report(claim, { type: "progress", percent: 40, message: "counting" });
   await expect.poll(() => notifications.map(({ message }) => message), callOptions).toContain("40 %: counting");
   await host.finish(claim, { status: "completed", exit_code: 0, text: '{"files":3}', data: { files: 3 } });
-  const answer = await call;
-  expect(textOf(answer)).toBe('{"files":3}');
-  expect(answer).toMatchObject({ structuredContent: { files: 3 }, _meta: { "drover/run_id": claim.run_id } });
-  expect(answer.isError).toBeFalsy();
+  const result = await call;
+  expect(textOf(result)).toBe('{"files":3}');
+  expect(result).toMatchObject({ structuredContent: { files: 3 }, _meta: { "drover/run_id": claim.run_id } });
+  expect(result.isError).toBeFalsy();
   expect(notifications[0]?.message).toBe(`run ${claim.run_id} started`);
   const numbers = notifications.map(({ progress }) => progress);
   expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
@@ -74,9 +74,9 @@ test.each(generations)("a failed run is a tool error with reason and message (%s
   const call = client.callTool({ name: "run_count", arguments: { path: "x" } });
   const claim = await host.claim();
   await host.finish(claim, { status: "failed", reason: "exit_nonzero", message: "no such directory", exit_code: 3 });
-  const answer = await call;
-  expect(answer.isError).toBe(true);
-  expect(getData(answer)).toMatchObject({
+  const result = await call;
+  expect(result.isError).toBe(true);
+  expect(getData(result)).toMatchObject({
     run_id: claim.run_id,
     status: "failed",
     reason: "exit_nonzero",
@@ -91,11 +91,11 @@ test("wraps a result that is not an object for clients that accept only objects"
   expect(await call).toMatchObject({ structuredContent: { result: [1] } });
 });
 
-test("lists six fixed tools and the exposed agents with their schemas", async () => {
+test("lists six built-in tools and the exposed agents with their schemas", async () => {
   const client = await host.connect(ann);
   const { tools } = await client.listTools();
-  const fixed = ["list_agents", "start_run", "get_run", "wait_run", "stop_run", "answer_question"];
-  expect(tools.map(({ name }) => name)).toEqual([...fixed, "run_count", "run_thinker"]);
+  const builtIn = ["list_agents", "start_run", "get_run", "wait_run", "stop_run", "answer_question"];
+  expect(tools.map(({ name }) => name)).toEqual([...builtIn, "run_count", "run_thinker"]);
   expect(tools.find(({ name }) => name === "run_count")).toMatchObject({
     description: "Counts",
     inputSchema: parameters_schema,
@@ -125,8 +125,8 @@ test("refuses invalid arguments by their path without starting a run", async () 
     ["wait_run", { run_id: "x", timeout_seconds: -1 }, "DROVER-API-006", "arguments.timeout_seconds"],
   ];
   for (const [name, input, code, path] of cases) {
-    const answer = await client.callTool({ name, arguments: input });
-    expect([name, input, answer.isError, getData(answer)]).toMatchObject([
+    const result = await client.callTool({ name, arguments: input });
+    expect([name, input, result.isError, getData(result)]).toMatchObject([
       name,
       input,
       true,
@@ -148,8 +148,8 @@ test("treats another user's run like an unknown one in every tool", async () => 
       ["stop_run", {}],
       ["answer_question", { request_id: "r", decision: "allow" }],
     ] as const) {
-      const answer = await client.callTool({ name, arguments: { run_id: id, ...more } });
-      expect([name, answer.isError, getData(answer)]).toMatchObject([name, true, { code: "DROVER-API-014" }]);
+      const result = await client.callTool({ name, arguments: { run_id: id, ...more } });
+      expect([name, result.isError, getData(result)]).toMatchObject([name, true, { code: "DROVER-API-014" }]);
     }
   expect(getData(await client.callTool({ name: "get_run", arguments: {} }))).toEqual({ runs: [] });
   expect(await getRun(run_id)).toMatchObject({ status: "pending" });
@@ -172,8 +172,8 @@ test("a viewer sees runs and agents but cannot start, stop or answer", async () 
     ["answer_question", { run_id, request_id: "r", decision: "allow" }],
   ];
   for (const [name, input] of calls) {
-    const answer = await client.callTool({ name, arguments: input });
-    expect([name, answer.isError, getData(answer)]).toMatchObject([name, true, { code: "DROVER-API-011" }]);
+    const result = await client.callTool({ name, arguments: input });
+    expect([name, result.isError, getData(result)]).toMatchObject([name, true, { code: "DROVER-API-011" }]);
   }
   await host.coordinator.client.runs.stop(run_id);
 });
@@ -199,21 +199,21 @@ test("returns a run's question, and the run continues with the answer", async ()
     status: "waiting",
     questions: [{ request_id: "q1", tool: "shell", input: { command: "ls" } }],
   });
-  const answer = await client.callTool({
+  const result = await client.callTool({
     name: "answer_question",
     arguments: { run_id, request_id: "q1", decision: "allow" },
   });
-  expect(getData(answer)).toMatchObject({ decision: "allow", answered_by: "ann" });
+  expect(getData(result)).toMatchObject({ decision: "allow", answered_by: "ann" });
   const wait = client.callTool({ name: "wait_run", arguments: { run_id } });
   await host.report(claim, { type: "permission_decision", request_id: "q1", decision: "allow", by: "ann" });
   await host.finish(claim, { status: "completed", exit_code: null, text: "listed" });
   expect(getData(await wait)).toMatchObject({ status: "completed", result_text: "listed" });
-  const again = await client.callTool({
+  const secondAnswer = await client.callTool({
     name: "answer_question",
     arguments: { run_id, request_id: "q1", decision: "deny" },
   });
-  expect(again.isError).toBe(true);
-  expect(getData(again)).toMatchObject({ code: "DROVER-API-031" });
+  expect(secondAnswer.isError).toBe(true);
+  expect(getData(secondAnswer)).toMatchObject({ code: "DROVER-API-031" });
 });
 
 test.each(generations)("neither a cancelled call nor a disconnected client ends the run (%s)", async (mode) => {
@@ -258,8 +258,8 @@ test("limits a caller to 64 open calls, and releases those of disconnected clien
   const run_id = await startRun(token);
   const disconnect = new AbortController();
   const wait = (signal?: AbortSignal) => callTool(token, "wait_run", { run_id, timeout_seconds: 600 }, signal);
-  const open = await Promise.all(Array.from({ length: 64 }, () => wait(disconnect.signal)));
-  expect(new Set(open.map(({ status }) => status))).toEqual(new Set([200]));
+  const openCalls = await Promise.all(Array.from({ length: 64 }, () => wait(disconnect.signal)));
+  expect(new Set(openCalls.map(({ status }) => status))).toEqual(new Set([200]));
   const refused = await wait();
   expect([refused.status, await refused.json()]).toMatchObject([429, { code: "DROVER-MCP-001" }]);
   // Other callers are not affected.
@@ -303,14 +303,14 @@ test("an attempt token starts, follows and stops only its own run's children", a
   expect(getData(stopped)).toMatchObject({ status: "cancelled" });
   const sibling = await startRun();
   for (const name of ["get_run", "wait_run", "stop_run"]) {
-    const answer = await attemptClient.callTool({ name, arguments: { run_id: sibling } });
-    expect([name, getData(answer)]).toMatchObject([name, { code: "DROVER-API-014" }]);
+    const result = await attemptClient.callTool({ name, arguments: { run_id: sibling } });
+    expect([name, getData(result)]).toMatchObject([name, { code: "DROVER-API-014" }]);
   }
   await host.coordinator.client.runs.stop(sibling);
   await host.finish(claim, { status: "completed", exit_code: 0, text: "" });
 });
 
-test("refuses an agent that calls itself below the eighth run", async () => {
+test("refuses a run that is nested more than eight levels deep", async () => {
   let token = ann;
   const claims = [];
   for (let depth = 0; depth <= 8; depth += 1) {
@@ -320,9 +320,9 @@ test("refuses an agent that calls itself below the eighth run", async () => {
     token = claim.attempt_token;
   }
   const attemptClient = await host.connect(token);
-  const answer = await attemptClient.callTool({ name: "run_count", arguments: { path: "x" } });
-  expect(answer.isError).toBe(true);
-  expect(getData(answer)).toMatchObject({ code: "DROVER-SUB-007" });
+  const result = await attemptClient.callTool({ name: "run_count", arguments: { path: "x" } });
+  expect(result.isError).toBe(true);
+  expect(getData(result)).toMatchObject({ code: "DROVER-SUB-007" });
   for (const claim of claims) await host.finish(claim, { status: "completed", exit_code: 0, text: "" });
 });
 
@@ -341,8 +341,8 @@ test("refuses a wrong token, a foreign Host or Origin, and an invalid message", 
   expect(await status({}, `[${message}]`)).toBe(400);
   expect(await status({}, JSON.stringify({ jsonrpc: "2.0", id: 1, padding: "x".repeat(5 * 1024 * 1024) }))).toBe(413);
   for (const method of ["GET", "DELETE"]) {
-    const answer = await rawCall(url, { method, path: "/mcp", headers });
-    expect([method, answer.status, answer.headers["allow"]]).toEqual([method, 405, "POST"]);
+    const result = await rawCall(url, { method, path: "/mcp", headers });
+    expect([method, result.status, result.headers["allow"]]).toEqual([method, 405, "POST"]);
   }
   await expect(createClient({ url, token: ann }).me()).resolves.toMatchObject({ subject: "ann" });
 });

@@ -76,8 +76,8 @@ it("omits metrics that cannot be read, reports the error and writes the rest", a
 
 it("refuses a duplicate name and a wrong number of label values", () => {
   const { addCounter } = setUp();
-  const once = addCounter("once_total", "Once.", ["a"]);
+  const counter = addCounter("once_total", "Once.", ["a"]);
   expect(() => addCounter("once_total", "Twice.")).toThrow("once_total");
-  expect(() => once.add(1)).toThrow("[a] got 0 values");
-  expect(() => once.add(1, "x", "y")).toThrow("[a] got 2 values");
+  expect(() => counter.add(1)).toThrow("[a] got 0 values");
+  expect(() => counter.add(1, "x", "y")).toThrow("[a] got 2 values");
 });
