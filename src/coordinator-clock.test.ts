@@ -26,7 +26,7 @@ afterEach(async () => {
   expect(coordinator.defects).toEqual([]);
 });
 
-test("uses the database's clock for the age of a run", async () => {
+test("dates runs by the clock of the database, not by its own", async () => {
   for (const dayOffset of [-3, 3]) {
     vi.setSystemTime(realNow() + dayOffset * dayMs);
     const { run_id } = await coordinator.client.submit({ agent_name: "worker" });
@@ -35,7 +35,7 @@ test("uses the database's clock for the age of a run", async () => {
   }
 });
 
-test("does not prune too early if its clock is far ahead", async () => {
+test("does not remove runs too early if its own clock is far ahead", async () => {
   const createEndedRun = async () => {
     const { run_id } = await coordinator.client.submit({ agent_name: "worker" });
     await coordinator.client.runs.stop(run_id);

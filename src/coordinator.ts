@@ -20,7 +20,7 @@ declare const DROVER_VERSION: string;
 
 export interface CoordinatorOptions extends OpenOptions {
   host?: string;
-  /** 0 selects a free port. */
+  /** The port to listen on. 0 selects a free one. */
   port?: number;
   /** The path of a Unix socket to listen on in addition to the port. */
   socket?: string | null;
@@ -46,7 +46,7 @@ export interface Coordinator extends Omit<OpenCoordinator, "stop"> {
   /** Whether the dashboard is served at /ui/. */
   hasWeb: boolean;
   adminToken: string;
-  /** Issues a token for a runner that this process starts. It is valid only here and until the coordinator stops. */
+  /** Issues a token for a runner that this process starts. It is valid only here and until the coordinator cleanups. */
   issueRunnerToken(): Promise<string>;
   /** Rejects new requests, ends all streams and open polls, and closes the record. Idempotent. */
   stop(): Promise<void>;

@@ -232,7 +232,7 @@ function withPins(store: RecordStore, pin: (op: CreateRun) => Demands): RecordSt
     const run = { ...op.run, demands: { ...op.run.demands, ...pin(op) } };
     return { ...op, run, agent: { ...op.agent, max_attempts: 1 } };
   };
-  // `addPin` does not change the kind of an operation
+  // `addPin` does not change the kind of an operation.
   const apply = ((ops: readonly Op[]) => store.apply(ops.map(addPin) as never)) as RecordStore["apply"];
   return { ...store, apply };
 }

@@ -1,4 +1,5 @@
-// The public API of the package.
+/// <reference types="node" preserve="true" />
+// The public API of the package. The reference lets TypeScript find the types of Node without a setting.
 export { connect } from "./library/connect.ts";
 export type { CoordinatorAddress, LocalState } from "./library/connect-options.ts";
 export type { Drover, SessionMessage } from "./library/drover.ts";

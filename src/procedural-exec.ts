@@ -54,7 +54,7 @@ function createExecutor(checkOutput: ReturnType<typeof createLazySchemas>["check
   });
 }
 
-/** Checks only the fields that the executor reads, so that a newer coordinator can add others. Returns an error text if invalid. */
+/** Checks only the fields that the executor reads, so that a newer coordinator can add others. Returns a problem if one is invalid. */
 function parseInvocation(text: string): Invocation | string {
   try {
     const value: unknown = JSON.parse(text);
@@ -65,7 +65,7 @@ function parseInvocation(text: string): Invocation | string {
     const parameters: unknown = Reflect.get(value, "parameters") ?? {};
     if (typeof parameters !== "object" || Array.isArray(parameters))
       return "the invocation's parameters are not an object";
-    return { mode: "start", ...value, parameters, agent: { list_style: "comma", ...agent } } as Invocation; // the fields in use are checked above
+    return { mode: "start", ...value, parameters, agent: { list_style: "comma", ...agent } } as Invocation; // The fields in use are checked above.
   } catch (error) {
     if (error instanceof SyntaxError) return "the invocation is not JSON";
     throw error;

@@ -49,7 +49,7 @@ async function setUp(config: Record<string, unknown>) {
   writeFileSync(join(profiles, "model.json"), JSON.stringify({ type: "model", config }));
   return {
     host,
-    async runner() {
+    async startNewRunner() {
       const directory = createDirectory();
       const opened = await openProfiles({ names: ["model"], directories: [profiles], env, onNotice: expect.fail });
       mkdirSync(join(directory, "state"));
@@ -75,9 +75,9 @@ async function setUp(config: Record<string, unknown>) {
   };
 }
 
-const call = (name: string, input: Record<string, unknown>) => ({ name, input, exact: true as const });
-const write = { path: "a/b.txt", content: `hello ${secret}` };
-const reads = [{ path: "a/b.txt" }, { path: "a/b.txt", limit: 1 }];
+const createCall = (name: string, input: Record<string, unknown>) => ({ name, input, exact: true as const });
+const writeInput = { path: "a/b.txt", content: `hello ${secret}` };
+const readInputs = [{ path: "a/b.txt" }, { path: "a/b.txt", limit: 1 }];
 
 test.each([
   ["anthropic", "", "file_"],
@@ -92,14 +92,14 @@ test.each([
   async (provider, path, prefix) => {
     const server = await startModelServer(({ messages }) => {
       const results = messages.flatMap(({ tool_results }) => tool_results).length;
-      if (results === 0) return { tool: call(`${prefix}write`, write) };
-      if (results === 1) return { tools: reads.map((input) => call(`${prefix}read`, input)) };
+      if (results === 0) return { tool: createCall(`${prefix}write`, writeInput) };
+      if (results === 1) return { tools: readInputs.map((input) => createCall(`${prefix}read`, input)) };
       const lastPrompt = messages.findLast(({ role }) => role === "user")!.text;
-      return { text: lastPrompt === "and now?" ? "again" : "done" };
+      return { text: lastPrompt === "and now?" ? "continued" : "done" };
     });
     cleanups.push(server.stop);
     const { host, runner, waitForEnd } = await setUp({ provider, base_url: server.url + path });
-    const first = await runner();
+    const first = await startNewRunner();
     const run = await waitForEnd(await host.submit({ agent_name: "coder", prompt: "begin" }));
     expect(run).toMatchObject({ status: "completed", result_text: "done" });
     const session_id = run.session_id!;
@@ -115,11 +115,11 @@ test.each([
     for (const { bytes } of stored.all()) expect(Buffer.from(bytes as Uint8Array).includes(secret)).toBe(false);
 
     await first.stop();
-    const second = await runner();
+    const second = await startNewRunner();
     const next = await waitForEnd(
       await host.submit({ agent_name: "coder", mode: "resume", session_id, prompt: "and now?" }),
     );
-    expect(next).toMatchObject({ status: "completed", result_text: "again" });
+    expect(next).toMatchObject({ status: "completed", result_text: "continued" });
     const { messages } = server.requests.at(-1)!;
     const texts = messages.filter(({ role, text }) => role !== "system" && text !== "").map(({ text }) => text);
     expect(texts).toEqual(["begin", "done", "and now?"]);
@@ -132,12 +132,12 @@ test.each([
 test("forks a session of three turns at turn 1 with only that turn, and rejects a fork at turn 4", async () => {
   const server = await startModelServer(({ messages }) => {
     const last = messages.at(-1)!;
-    if (last.text === "one") return { tool: call("file_write", { path: "a.txt", content: "a" }) };
+    if (last.text === "one") return { tool: createCall("file_write", { path: "a.txt", content: "a" }) };
     return { text: `answer ${messages.length}` };
   });
   cleanups.push(server.stop);
   const { host, runner, waitForEnd } = await setUp({ provider: "anthropic", base_url: server.url });
-  await runner();
+  await startNewRunner();
   const { session_id } = await waitForEnd(await host.submit({ agent_name: "coder", prompt: "one" }));
   const request = { agent_name: "coder", session_id: session_id! };
   for (const prompt of ["two", "three"]) await waitForEnd(await host.submit({ ...request, mode: "resume", prompt }));
@@ -151,8 +151,8 @@ test("forks a session of three turns at turn 1 with only that turn, and rejects 
   expect(texts).toEqual(["one", "other"]);
   expect(messages.flatMap(({ tool_results }) => tool_results)).toHaveLength(1);
   expect(readState()).toEqual(original);
-  const late = await waitForEnd(await host.submit({ ...request, mode: "fork", fork_at_turn: 4, prompt: "other" }));
-  expect(late).toMatchObject({ status: "failed", reason: "refused", error: expect.stringContaining("3 turns") });
+  const rejectedFork = await waitForEnd(await host.submit({ ...request, mode: "fork", fork_at_turn: 4, prompt: "other" }));
+  expect(rejectedFork).toMatchObject({ status: "failed", reason: "refused", error: expect.stringContaining("3 turns") });
   const resumed = await host.ask({ ...request, mode: "resume", fork_at_turn: 1, prompt: "x" });
   expect(resumed).toMatchObject({ ok: false, fault: { status: 400, faults: [{ path: "body.fork_at_turn" }] } });
 });

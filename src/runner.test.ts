@@ -51,7 +51,7 @@ async function setUp(profiles: Record<string, object>) {
   return { directory, coordinator, start };
 }
 
-test("registers each profile with its own key, and executes runs", async () => {
+test("registers each profile with its own key, executes runs, and unregisters when it stops", async () => {
   const { coordinator, start, directory } = await setUp({
     one: { type: "procedural", env_from: ["PASSED"] },
     two: { type: "procedural", slots: 7, env_from: ["PASSED"] },

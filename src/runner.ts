@@ -66,7 +66,7 @@ export interface RunnerOptions {
   slots?: number;
   env: Environment;
   maxOutputKb: number;
-  /** `provider` of drover.yaml. */
+  /** The setting `provider` of drover.yaml. */
   provider?: string | null;
   defaultTimeoutSeconds?: number;
   /** How long to keep the logs of finished autonomous runs. Default: 30. */
@@ -74,7 +74,7 @@ export interface RunnerOptions {
   inProcess?: InProcessOptions;
   times?: Partial<Times>;
   start?: StartCommand;
-  /** Once aborted, `stop` kills programs and executors immediately instead of waiting for them. */
+  /** When this is aborted, `stop` kills programs and executors immediately instead of waiting for them. */
   hurry?: AbortSignal;
   /** Receives messages for the operator. `cause` may contain a stack trace. */
   onNotice: (message: string, cause?: unknown) => void;
@@ -119,17 +119,17 @@ export async function startRunner(runnerOptions: RunnerOptions): Promise<Runner>
       message: `The runner cannot run anything on this host: ${describeShortage(descriptors!)}.`,
       next: "Raise the limit with `ulimit -n 1024`, then start the runner again.",
     });
-  const openProfiles: Awaited<ReturnType<typeof openProfile>>[] = [];
+  const openedProfiles: Awaited<ReturnType<typeof openProfile>>[] = [];
   const stop = async (): Promise<void> => {
     stopController.abort();
-    await Promise.all(openProfiles.map(({ registration }) => registration.stop()));
+    await Promise.all(openedProfiles.map(({ registration }) => registration.stop()));
   };
   try {
     for (const profile of options.profiles)
-      openProfiles.push(await openProfile(profile, options, schemas, stopController.signal));
+      openedProfiles.push(await openProfile(profile, options, schemas, stopController.signal));
   } catch (error) {
     await stop();
-    for (const { release } of openProfiles) release();
+    for (const { release } of openedProfiles) release();
     throw error;
   }
   const logSweep = startLogSweep({
@@ -139,23 +139,23 @@ export async function startRunner(runnerOptions: RunnerOptions): Promise<Runner>
     now,
     onNotice: options.onNotice,
   });
-  const done = Promise.all(openProfiles.map(({ registration }) => registration.done)).then(async () => {
+  const done = Promise.all(openedProfiles.map(({ registration }) => registration.done)).then(async () => {
     await logSweep.stop();
-    for (const { release } of openProfiles) release();
+    for (const { release } of openedProfiles) release();
     await schemas.stop();
   });
   return {
-    registrations: openProfiles.map(({ registration }) => registration),
-    facts: openProfiles.map(({ facts }) => facts),
+    registrations: openedProfiles.map(({ registration }) => registration),
+    facts: openedProfiles.map(({ facts }) => facts),
     async replaceAgents(name, agents) {
       await Promise.all(
-        openProfiles
+        openedProfiles
           .filter(({ profile }) => profile === name)
           .map(({ registration }) => registration.replaceAgents(agents)),
       );
     },
     async drain() {
-      await Promise.all(openProfiles.map(({ registration }) => registration.drain()));
+      await Promise.all(openedProfiles.map(({ registration }) => registration.drain()));
       await done;
     },
     async stop() {

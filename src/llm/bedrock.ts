@@ -13,7 +13,7 @@ interface BedrockPackage {
 }
 
 export const bedrock: ProviderDefinition = {
-  // It has two ways to log in: see `readCredentials`.
+  // Bedrock has two ways to log in: see `readCredentials`.
   variable: null,
   address_variable: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
   // The available models differ by region and contract.

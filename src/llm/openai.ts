@@ -18,7 +18,7 @@ export const openai: ProviderDefinition = {
         provider: "openai",
         variable,
         model: (name) => service.responses(name),
-        // Drover keeps the conversation, so the service must not store it
+        // Drover keeps the conversation, so the service must not store it.
         providerOptions: { openai: { store: false } },
       }),
     };

@@ -17,7 +17,7 @@ afterEach(async () => {
 });
 
 const host = {
-  // Has the packages that Drover does not install.
+  // This directory has the packages that Drover does not install.
   directory: join(import.meta.dirname, "../../test/clients"),
   workDirectory: import.meta.dirname,
   start: (): never => {
@@ -29,7 +29,7 @@ const host = {
 const overHttp: Record<string, { path: string; env: Record<string, string>; cannot?: ProviderSubject["cannot"] }> = {
   anthropic: { path: "", env: { ANTHROPIC_API_KEY: "key" } },
   openai: { path: "/v1", env: { OPENAI_API_KEY: "key" } },
-  // Its calls carry objects instead of text.
+  // The input of its calls is an object instead of text.
   google: { path: "/v1beta", env: { GEMINI_API_KEY: "key" }, cannot: ["cut input"] },
   ollama: { path: "/v1", env: {} },
   "openai-compatible": { path: "/v1", env: {} },
@@ -71,7 +71,7 @@ describeContract("the scripted provider", providerContract, async () => {
       newId,
     ),
     model: "script",
-    // It has no connection that could fail.
+    // The scripted provider has no connection that could fail.
     cannot: [
       "refused",
       "cut",
@@ -104,7 +104,7 @@ describeContract("the example provider in docs/writing-providers.md", providerCo
   return {
     provider: createProvider("example", model, memory(), newId),
     model: "small",
-    // Its answers are not streamed.
+    // The example's answers are not streamed.
     cannot: ["malformed chunk", "error in the stream", "early end"],
     ...scripted,
   } satisfies ProviderSubject;

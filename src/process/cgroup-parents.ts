@@ -80,6 +80,6 @@ function readOrEmpty(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch {
-    return ""; // not Linux, or masked: no cgroups
+    return ""; // The system is not Linux, or /proc is masked.
   }
 }

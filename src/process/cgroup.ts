@@ -130,7 +130,7 @@ function listChildCgroups(directory: string): string[] {
 }
 
 function readCounter(file: string, name: string): number {
-  if (!existsSync(file)) return 0; // the file belongs to the other cgroup version
+  if (!existsSync(file)) return 0; // The file belongs to the other cgroup version.
   const line = readFileSync(file, "latin1")
     .split("\n")
     .find((text) => text.startsWith(`${name} `));

@@ -51,7 +51,7 @@ test("checks ids like variables", () => {
 });
 
 test("rejects a variable that is not a string", () => {
-  // As a JavaScript caller could.
+  // A JavaScript caller can do this.
   expectRejected({ environment: { A: 1 } as unknown as Record<string, string> }, "DROVER-USE-009", "environment.A");
 });
 
@@ -60,7 +60,7 @@ test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])("rejects a limit o
 );
 
 test("rejects an unknown limit", () => {
-  // As a JavaScript caller could.
+  // A JavaScript caller can do this.
   expectRejected({ limits: { memory: 1 } as Command["limits"] & object }, "DROVER-USE-010", "limits.memory");
 });
 

@@ -21,7 +21,7 @@ export function parseCommandLine(
   if (useShell === "auto" && needsShell.test(text.trim())) return toShellCommand(text);
   const split = splitWords(text);
   if (!split.ok) {
-    if (useShell === "auto") return toShellCommand(text); // the shell itself reports the open quote
+    if (useShell === "auto") return toShellCommand(text); // The shell itself reports the unclosed quote.
     throw new RequestError({
       code: "DROVER-USE-001",
       message: `The command cannot be split into words: ${split.problem}.`,

@@ -152,7 +152,7 @@ function guessRlimit(limits: Limits | undefined): keyof Limits {
 function findAppliedLevel({ level, containment }: LaunchedProcess, status: LauncherStatus): Isolation | null {
   if (level === "sandbox" || level === "none") return level;
   if (containment !== "launcher") return containment === "group" ? "group" : "none";
-  if (status.level === null && status.end === null) return null; // the launcher was killed before it started the command
+  if (status.level === null && status.end === null) return null; // The launcher was killed before it started the command.
   return status.level?.startsWith("pid") ? "pid" : "group";
 }
 

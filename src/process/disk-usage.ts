@@ -77,7 +77,7 @@ async function resolveRealPath(path: string): Promise<string> {
 async function* readBatches(directory: string): AsyncGenerator<Dirent[]> {
   let listing: Dir | undefined;
   try {
-    // Node accepts "buffer" here, but its types do not
+    // Node accepts "buffer" here, but its types do not.
     listing = await promises.opendir(toBytes(directory), {
       encoding: "buffer" as BufferEncoding,
       bufferSize: batchEntries,

@@ -73,7 +73,7 @@ function isBaseVariable(name: string): boolean {
 
 /** Variables that can run code inside the child or change what it loads. */
 export function isLoaderHook(name: string): boolean {
-  // Bash reads functions from names like BASH_FUNC_x%%
+  // Bash reads functions from names like BASH_FUNC_x%%.
   return (
     loaderHooks.has(name) ||
     name.startsWith("LD_") ||

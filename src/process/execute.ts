@@ -24,7 +24,8 @@ export const execute: ExecuteCommand = createExecute(start);
 /** Starts a command and captures its output. Rejects only for an invalid request; every other failure is a result. */
 export function createExecute(startCommand: StartCommand): ExecuteCommand {
   return async (command, { capture, ...options }, signal = new AbortController().signal) => {
-    checkCommand(command); // before creating files for its output
+    // Check the command before creating files for its output.
+    checkCommand(command);
     const startOptions = await withInitialUsage(command, options, signal);
     if ("fault" in startOptions) return withOutput(createUnstartedEnd(startOptions.fault), [], noOutput, noOutput);
     const captures = openCaptures(capture);

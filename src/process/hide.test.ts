@@ -193,7 +193,7 @@ describe("without support for hiding", () => {
     expect(run('cat "$RECORD/token"', { isolation })).toMatchObject({ exitCode: 0, stdout: secret, isolation });
   });
 
-  // The launcher can create namespaces but not mount.
+  // A file in place of the hidden directory lets the launcher create namespaces, but not mount.
   test.runIf(hostHas("pid"))("pid fails, and auto falls back to group", () => {
     const notADirectory = join(state, "not-a-directory");
     writeFileSync(notADirectory, "");

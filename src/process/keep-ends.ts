@@ -49,7 +49,7 @@ function keepHead(maxBytes: number): { push(chunk: Uint8Array): void; bytes(): U
   return {
     push(chunk) {
       const needed = used + chunk.length;
-      if (used === 0) buffer = chunk as Uint8Array<ArrayBuffer>; // pipes never use shared memory
+      if (used === 0) buffer = chunk as Uint8Array<ArrayBuffer>; // Pipes never use shared memory.
       else {
         if (needed > buffer.length) {
           const larger = new Uint8Array(Math.min(maxBytes, Math.max(needed, buffer.length * 2, 4096)));
@@ -72,7 +72,8 @@ const minSeparateBytes = 8_192;
 export function keepTail(maxBytes: number): { push(chunk: Uint8Array): void; bytes(): Uint8Array } {
   const blocks: Uint8Array[] = [];
   let length = 0;
-  let openBlock: Uint8Array | undefined; // collects small chunks; the last block is a view of it
+  /** Collects small chunks. The last block is a view of it. */
+  let openBlock: Uint8Array | undefined;
   let filled = 0;
   const add = (chunk: Uint8Array): void => {
     if (chunk.length >= minSeparateBytes) {
@@ -114,7 +115,7 @@ export function findWholeEnd(bytes: Uint8Array): number {
     if (byte < 0x80) return bytes.length;
     if (byte >= 0xc0) return getCharacterLength(byte) > back ? bytes.length - back : bytes.length;
   }
-  return bytes.length; // not UTF-8
+  return bytes.length; // The bytes are not UTF-8.
 }
 
 /** Returns where the first complete UTF-8 character starts. Excludes up to three bytes of a character whose start was cut off. */

@@ -81,7 +81,7 @@ function launchIn(
     };
 
   const result = tryInOrder(directory, launchMethodSelector, request, options, environment);
-  if ("fault" in result) void cgroupResult.cgroup?.remove(); // the cgroup is empty, so the first attempt removes it
+  if ("fault" in result) void cgroupResult.cgroup?.remove(); // The cgroup is empty, so the first attempt removes it.
   return "fault" in result ? result : { ...result, level: request.level, cgroup: cgroupResult.cgroup };
 }
 

@@ -21,7 +21,7 @@ test("uses the last complete line of each kind, because the launcher writes last
   expect(status).toMatchObject({ level: "pid", end: { wstatus: 1280, leftovers: 0 } });
 });
 
-test("reads the processes that the launcher killed, and drops the last word of a cut command line", () => {
+test("reads the processes that the launcher killed, and drops the last word of a truncated command line", () => {
   const truncated = `run ${"x".repeat(123)}`;
   const { killedProcesses } = parseStatus(`I pid\nL 7 sleep 9 # \u00c3\u00bc\nL 8 ${truncated}\nS 0 2 0 0 0\n`);
   expect(killedProcesses).toEqual([
@@ -39,7 +39,7 @@ test("accepts a reported end only if the launcher exited the same way", () => {
   expect(matchesExit({ wstatus: 11 | 0x80 }, { code: null, signal: "SIGSEGV" })).toBe(true);
   expect(matchesExit({ wstatus: 15 }, exitedWith(143))).toBe(true);
   expect(matchesExit({ wstatus: 15 }, exitedWith(0))).toBe(false);
-  // Node reports a realtime signal as exit code 0
+  // Node reports a realtime signal as exit code 0.
   expect(matchesExit({ wstatus: 40 }, exitedWith(0))).toBe(true);
 });
 

@@ -38,7 +38,7 @@ export function openStatusFile(): number | null {
       rmSync(directory, { recursive: true });
     }
   } catch {
-    return null; // no writable directory, but the command can still run
+    return null; // There is no writable directory, but the command can still run.
   }
 }
 

@@ -126,7 +126,7 @@ if (parents.memoryBytes !== null && parents.processes !== null) {
 
   test("removes the cgroups of dead Drover processes, and keeps those of living ones", () => {
     const { parent } = parents.processes!;
-    const dead = join(parent, "drover-4194305-1"); // above the highest pid there can be
+    const dead = join(parent, "drover-4194305-1"); // This pid is above the highest possible one.
     const alive = join(parent, `drover-${process.pid}-1`);
     mkdirSync(dead);
     mkdirSync(alive);

@@ -30,7 +30,7 @@ function readMountinfo(): string {
   try {
     return readFileSync("/proc/self/mountinfo", "utf8");
   } catch {
-    return ""; // not Linux, or masked
+    return ""; // The system is not Linux, or /proc is masked.
   }
 }
 

@@ -162,8 +162,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
   });
 
   it("ignores a message that the command forges", async () => {
-    // MESSAGE_FAILED, followed by invalid numbers
-    // skip the pipes that this process inherited
+    // The message is MESSAGE_FAILED, followed by invalid numbers. The script skips the pipes that this process inherited.
     const ownDescriptors = readdirSync("/proc/self/fd").map((name) => readLinkOrEmpty(`/proc/self/fd/${name}`));
     const forgeScript = `for file in /proc/$PPID/fd/*; do case $(readlink $file) in ${ownDescriptors
       .filter((link) => link !== "")
@@ -241,7 +240,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
 });
 
 describe.each([...stage.implementations, ...stage.foreign])("$name, none and usage", (implementation) => {
-  it("executes the command in its own place at none", async () => {
+  it("becomes the command at level none", async () => {
     const launched = stage.launch(implementation, {
       options: ["-i", "none", "-m", "-l", "nofile=77"],
       command: shell("echo $$; ulimit -n; echo e >&2; exit 8"),
@@ -251,7 +250,7 @@ describe.each([...stage.implementations, ...stage.foreign])("$name, none and usa
     expect(result.stdout.toString()).toBe(`${launched.child.pid}\n77\ne\n`);
   });
 
-  it("reports at none why it could not start", async () => {
+  it("reports at level none why the command could not start", async () => {
     const missing = await run(implementation, { options: ["-i", "none"], command: ["/nonexistent/program", "x"] });
     expect(missing).toMatchObject({ code: 127, lines: [`E exec ${constants.errno.ENOENT}`] });
     const cgroup = await run(implementation, {

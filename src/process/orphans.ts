@@ -42,17 +42,17 @@ function listPids(): string[] {
   try {
     return readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   } catch {
-    return []; // not Linux
+    return []; // The system is not Linux.
   }
 }
 
 function readExecutionId(pid: string): string | undefined {
   try {
-    // Empty for a zombie.
+    // The file is empty for a zombie.
     const variables = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
     return variables.find((text) => text.startsWith(idPrefix))?.slice(idPrefix.length);
   } catch {
-    return undefined; // already gone, or owned by another user
+    return undefined; // The process is already gone, or belongs to another user.
   }
 }
 

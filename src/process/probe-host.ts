@@ -60,7 +60,7 @@ export async function probeHost(): Promise<HostReport> {
     limits: {
       // smallLimits has all keys except the two below.
       ...(Object.fromEntries(limits) as Record<keyof typeof smallLimits, Finding>),
-      // Drover checks these itself and needs no support from the host
+      // Drover checks these itself and needs no support from the host.
       diskBytes: { works: true },
       files: { works: true },
     },

@@ -39,7 +39,7 @@ function countLiving(leader: number): number {
   try {
     return readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && isLivingMember(pid, leader)).length;
   } catch {
-    return 1; // without /proc the number is unknown
+    return 1; // Without /proc the number is unknown.
   }
 }
 
@@ -50,7 +50,7 @@ function isLivingMember(pid: string, leader: number): boolean {
     const [state, , group] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return Number(group) === leader && state !== "Z" && state !== "X";
   } catch {
-    return false; // already gone
+    return false; // The process is already gone.
   }
 }
 

@@ -59,7 +59,7 @@ function resolveRealPath(path: string): string | null {
     return realpathSync.native(path);
   } catch (error) {
     if (isCode(error, "ENOENT") || isCode(error, "ENOTDIR")) return null;
-    return path; // the launcher reports if it cannot cover this path
+    return path; // The launcher reports if it cannot cover this path.
   }
 }
 

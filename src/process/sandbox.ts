@@ -75,7 +75,7 @@ export function toSandboxLaunchCommand(
     // By descriptor: bwrap's mounts could cover the launcher's path with another program. perl has no such protection.
     ...(launchMethod.kind === "static" ? [`/proc/self/fd/${launcherDescriptor}`] : launchMethod.argv),
     "-p",
-    "0", // outlive bwrap, see above
+    "0", // See above: it outlives bwrap.
     "-f",
     String(innerStatusDescriptor),
     "-e",

@@ -8,7 +8,7 @@ export const deleteTool = defineFileTool({
   effect: "edit",
   input: z.strictObject({ path: z.string().min(1).describe("Path relative to the workspace") }),
   run: ({ path }, { workspace }) =>
-    // `followLast: false` deletes a link instead of its target
+    // `followLast: false` deletes a link instead of its target.
     workspace.withPath(path, { followLast: false }, async ({ directory, name, parts }) => {
       if (name === null) throw new ToolFailure("not_a_file", `${path} is a directory; only files can be deleted.`);
       rejectProtected(parts, path);

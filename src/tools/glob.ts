@@ -72,7 +72,7 @@ function matchPath(segments: readonly Segment[], parts: readonly string[]): bool
     segments,
     parts,
     (segment) => segment === "directories",
-    (segment, part) => matchStars(segment as readonly Token[], Array.from(part), isAny, matchOne), // matchStars handles "directories" itself
+    (segment, part) => matchStars(segment as readonly Token[], Array.from(part), isAny, matchOne), // matchStars() handles "directories" itself.
   );
 }
 

@@ -64,7 +64,7 @@ function toTool(server: string, listed: ListedTool, client: Client, { callTimeou
     async run(input, { signal }) {
       try {
         const result = await client.callTool(
-          { name: listed.name, arguments: (input ?? {}) as Record<string, unknown> }, // the server validates its own input
+          { name: listed.name, arguments: (input ?? {}) as Record<string, unknown> }, // The server validates its own input.
           { timeout: callTimeoutMs, signal },
         );
         const text = result.content.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n");

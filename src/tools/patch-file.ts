@@ -28,7 +28,7 @@ export const patchTool = defineFileTool({
       const oldText = await readText(file, size, path);
       const text = patches.reduce((current, patch, index) => applyPatch(current, patch, `patches[${index}]`), oldText);
       if (text !== oldText)
-        // `withFile` passes only locations with a name
+        // `withFile` passes only locations with a name.
         await replaceFile(directory, name!, Buffer.from(text), {
           mode: Number(oldStats.mode) & 0o777,
           unchangedSince: oldStats,

@@ -21,7 +21,7 @@ export async function replaceFile(
   try {
     try {
       await file.writeFile(bytes);
-      // `create` applies the umask, but an existing file keeps its mode
+      // `create` applies the umask, but an existing file keeps its mode.
       if (unchangedSince !== undefined || mode !== 0o666) await file.chmod(mode);
       await file.datasync();
     } finally {

@@ -147,7 +147,7 @@ async function readLinkTarget(directory: ConfinedDirectory, name: Buffer): Promi
   try {
     return (await directory.stat(name)).isSymbolicLink() ? await directory.readLink(name) : null;
   } catch (error) {
-    // EINVAL: it is no longer a link; ENOENT: it is missing, and the next step reports or creates it
+    // EINVAL: it is no longer a link; ENOENT: it is missing, and the next step reports or creates it.
     if (["EINVAL", "ENOENT"].includes(getErrno(error))) return null;
     throw error;
   }

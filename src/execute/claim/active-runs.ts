@@ -66,7 +66,7 @@ export function createActiveRuns(options: ActiveRunsOptions): ActiveRuns {
 
     startRun(claim) {
       const key = toAttemptKey(claim);
-      if (runs.has(key)) return; // the coordinator repeated a response
+      if (runs.has(key)) return; // The coordinator repeated a response.
       const keepsLog = claim.invocation.agent.type === "autonomous";
       const journal = createRunLog(claim.run_id, claim.attempt, keepsLog, logs);
       const supervised = superviseRun(claim, supervise, {
@@ -106,7 +106,7 @@ export function createActiveRuns(options: ActiveRunsOptions): ActiveRuns {
 
     dispatch(order) {
       const run = runs.get(toAttemptKey(order))?.supervised;
-      if (!run) return; // already ended; its finish reports that
+      if (!run) return; // The run has already ended, and its finish reports that.
       if ("stop" in order) run.abort(order.stop);
       else if ("input" in order) run.addInput(order.input);
       else run.answer(order.answer);

@@ -85,7 +85,7 @@ for (const end of ["stop", "drain"] as const) {
   });
 }
 
-test("deregisters after a while although a report is never answered, and does not report that failure later", async () => {
+test("deregisters after a while even if a report is never answered, and does not print that failure later", async () => {
   const coordinator = createMemoryCoordinator();
   let fail = (): void => undefined;
   const { port, arrived } = delayedPort(coordinator, {
@@ -119,7 +119,7 @@ test("does not register again when agents change while the runner shuts down", a
   expect(notices).toEqual([]);
 });
 
-test("shuts down although a registration never succeeds", async () => {
+test("shuts down even if a registration never succeeds", async () => {
   const coordinator = createMemoryCoordinator();
   let isStuck = false;
   const { port, arrived } = delayedPort(coordinator, { register: () => (isStuck ? never() : Promise.resolve()) });

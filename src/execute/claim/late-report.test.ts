@@ -42,7 +42,7 @@ async function setUp() {
   return { ...host, runner, polls, listEmptyPolls, reports };
 }
 
-test("polls with the same claim id until it returns runs, then with a new one", async () => {
+test("polls with the same claim id until the claim returns runs, then with a new id", async () => {
   const { polls, listEmptyPolls, submit, run, runner } = await setUp();
   await poll(() => listEmptyPolls().length).toBeGreaterThan(3);
   const [first] = polls;
@@ -56,7 +56,7 @@ test("polls with the same claim id until it returns runs, then with a new one", 
   await poll(() => new Set(polls.map(({ claim_id }) => claim_id)).size).toBe(3);
 });
 
-test("a delayed report of an idle runner does not take back a run that it claimed later", async () => {
+test("a delayed report of an idle runner does not take back a run that the runner claimed later", async () => {
   const { polls, listEmptyPolls, reports, submit, run, events, runner, port } = await setUp();
   await poll(() => listEmptyPolls().length).toBeGreaterThan(2);
   // The runner registers again and reports that it has no runs.

@@ -36,7 +36,7 @@ test("runs a claimed run to its outcome and leaves nothing behind", async () => 
 /** Whether this user can make files immutable. */
 const hasImmutable = process.getuid?.() === 0 && spawnSync("chattr", ["-V"]).status !== null;
 
-test.runIf(hasImmutable)("starts although an earlier run left a file that cannot be removed", async () => {
+test.runIf(hasImmutable)("starts even if an earlier run left a file that cannot be removed", async () => {
   const coordinator = createMemoryCoordinator();
   const { open, directory } = await setUp(coordinator);
   const leftover = join(directory, "tmp", "run-before");
@@ -68,7 +68,7 @@ test("passes hostile parameters to the command unchanged and returns them as dat
   });
 });
 
-test("a failed run has the command's exit code and stderr", async () => {
+test("fails a run with its command's exit code and stderr", async () => {
   const coordinator = createMemoryCoordinator();
   await (await setUp(coordinator)).open();
   const id = coordinator.submit(sh("echo it is wrong >&2; exit 7"));
@@ -149,7 +149,7 @@ test("records all output of a command before its end, even half a character or t
   expect([readOutput("stdout"), readOutput("stderr")]).toEqual(["x\xc3", "canary-6f"]);
 });
 
-test("a stopped run is cancelled, and a run out of time fails with timeout", async () => {
+test("cancels a run on request, and fails a run with timeout at its time limit", async () => {
   const coordinator = createMemoryCoordinator();
   await (await setUp(coordinator)).open();
   const stopped = coordinator.submit({ command: "sleep 1000" });
@@ -159,7 +159,7 @@ test("a stopped run is cancelled, and a run out of time fails with timeout", asy
   expect(await waitForOutcome(coordinator, stopped)).toEqual({ status: "cancelled", by: "user" });
 });
 
-test("runs at most as many runs as it has slots, and fills a freed slot", async () => {
+test("executes at most as many runs as it has slots, and fills a freed slot", async () => {
   const coordinator = createMemoryCoordinator();
   const { open } = await setUp(coordinator, { slots: 2 });
   const runner = await open();
@@ -172,7 +172,7 @@ test("runs at most as many runs as it has slots, and fills a freed slot", async 
   expect(maxRunning).toBe(2);
 });
 
-test("refuses to work outside the runner's directories, also through a symlink, and where a path cannot be expressed", async () => {
+test("refuses to work outside the runner's directories, even through a symlink, or if the path is not valid text", async () => {
   const coordinator = createMemoryCoordinator();
   const { open, directory } = await setUp(coordinator);
   await symlink("/", join(directory, "out"));
@@ -265,7 +265,7 @@ test("stops its runs when no report is answered for longer than the lease", asyn
   expect(await waitForOutcome(coordinator, id)).toMatchObject({ status: "failed", reason: "runner_lost" });
 });
 
-test("takes no run while its reports are not answered, and goes on when they are", async () => {
+test("claims no run while its reports are not answered, and claims runs again once they are", async () => {
   const coordinator = createMemoryCoordinator({ leaseMs: 3000 });
   const { open, notices } = await setUp(coordinator);
   const runner = await open();
@@ -295,7 +295,7 @@ test("a drain lets runs finish and takes no new ones", async () => {
   expect(coordinator.calls.deregister).toBe(1);
 });
 
-test("a drain stops runs that do not finish in time, and gives them back at no cost", async () => {
+test("a drain stops runs that do not finish in time, and gives them back without counting a failure", async () => {
   const coordinator = createMemoryCoordinator();
   const { open } = await setUp(coordinator, { times: { drainMs: 200 } });
   const runner = await open();
@@ -320,7 +320,7 @@ test("keeps the outcome for its next start if it is stopped while the coordinato
   expect(coordinator.runs.get(id)!.failures).toBe(0);
 });
 
-test("ends a run without an outcome as lost, ships its events and kills its orphans", async () => {
+test("ends a run that its dead runner left without an outcome, ships its events and kills its orphans", async () => {
   const coordinator = createMemoryCoordinator();
   const { open, directory, logs, options } = await setUp(coordinator);
   const id = coordinator.submit({ command: "true" });

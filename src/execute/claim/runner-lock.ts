@@ -79,7 +79,7 @@ function parseOwner(text: string): Owner | null {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null && typeof Reflect.get(value, "pid") === "number"
       ? (value as Owner)
-      : null; // a lock with a pid was written by lockRunner
+      : null; // lockRunner() wrote a lock with a pid.
   } catch (error) {
     if (error instanceof SyntaxError) return null;
     throw error;

@@ -111,7 +111,7 @@ test("loses no run and no line when the coordinator is away for longer than a le
   }
 });
 
-test("gives the runs of a stopped runner to the next one at no cost", async () => {
+test("gives the runs of a stopped runner to the next runner without counting a failure", async () => {
   const { submit, run, runner, open } = await setUp();
   const id = await submit({ agent_name: "endless" });
   await poll(async () => (await run(id)).status).toBe("running");

@@ -40,7 +40,7 @@ test("runs the runner's own agents over HTTP, and stops one on request", async (
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     if (!response.ok) throw new Error(await response.text());
-    return (await response.json()) as Run; // validated by the coordinator's schema
+    return (await response.json()) as Run; // The coordinator's schema has validated it.
   };
   const greeting = await call("POST", "/runs", { agent_name: "greet" });
   await poll(async () => (await call("GET", `/runs/${greeting.run_id}`)).status).toBe("completed");

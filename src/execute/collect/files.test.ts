@@ -88,7 +88,7 @@ test("retries an upload until the coordinator is back", async () => {
   expect(fileEvents(coordinator, run_id)).toHaveLength(2);
 });
 
-test("records no file if one upload fails for good", async () => {
+test("records no file if the coordinator refuses one upload", async () => {
   const { coordinator, waitForEnd } = await setUp(runScript("echo 1 > a; echo 2 > b"));
   let count = 0;
   coordinator.faults.onUpload = () => {
@@ -162,7 +162,7 @@ test("retries an upload during which the runner registered again", async () => {
   expect((await waitForEnd(submit(coordinator))).outcome).toMatchObject({ status: "completed" });
 });
 
-test("reads a file again that changed during its upload", async () => {
+test("reads a file again if it changed during its upload", async () => {
   let work = "";
   const { coordinator, waitForEnd } = await setUp(async (job) => {
     work = job.workDir;
@@ -180,7 +180,7 @@ test("reads a file again that changed during its upload", async () => {
   expect(fileEvents(coordinator, run_id)).toMatchObject([{ path: "a", size: 18 }]);
 });
 
-test("uploads the files of a run that was out of time or idle", async () => {
+test("uploads the files of a run that reached its time limit or idle timeout", async () => {
   for (const [limits, reason] of [
     [{ timeout_seconds: 4 }, "timeout"],
     [{ idle_timeout_seconds: 4 }, "idle"],
@@ -265,7 +265,7 @@ test.each(["user", "shutdown"] as const)(
   },
 );
 
-test("a shutdown does not wait for the files of a run out of time", async () => {
+test("a shutdown does not wait for the files of a run that reached its time limit", async () => {
   const uploads = { retryMs: 5, retryForMs: 600_000, retryForMsAfterStop: 600_000, stallMs: 600_000 };
   const { coordinator, waitForEnd } = await setUp(runScript("echo 1 > half; sleep 1000 & wait"), {
     supervise: { uploads },

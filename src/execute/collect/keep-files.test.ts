@@ -70,7 +70,7 @@ test.each<[StopReason, boolean]>([
   expect(await keep()).toMatchObject({ ok });
 });
 
-test("keeps no files of a run out of time if the attempt is lost meanwhile", async () => {
+test("keeps no files of a run that reached its time limit if the attempt is lost meanwhile", async () => {
   const { run, lostSignal, recorded, keep } = setUp(() => lostSignal.abort("lease_lost"));
   run.abort("timeout");
   expect(await keep()).toMatchObject({ ok: false });

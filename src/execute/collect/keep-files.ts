@@ -115,7 +115,7 @@ function createUtf8Check(): (bytes: Uint8Array, stream: boolean) => boolean {
       decoder.decode(bytes, { stream });
       return true;
     } catch (error) {
-      if (error instanceof TypeError) return false; // not UTF-8
+      if (error instanceof TypeError) return false; // The bytes are not UTF-8.
       throw error;
     }
   };

@@ -65,6 +65,6 @@ function toVariables(outcome: FinalOutcome): Record<string, string> {
 
 async function readExcerpt(stream: Readable | null): Promise<string> {
   const excerpt = createStderrExcerpt();
-  if (stream) for await (const chunk of stream) excerpt.push(chunk as Uint8Array); // no encoding is set
+  if (stream) for await (const chunk of stream) excerpt.push(chunk as Uint8Array); // No encoding is set, so chunks are bytes.
   return excerpt.text();
 }

@@ -1,19 +1,19 @@
 import { expect, test } from "vitest";
 import { makeExcerpt, createStderrExcerpt } from "./stderr-excerpt.ts";
 
-test("keeps a short text whole, without surrounding whitespace", () => {
+test("keeps short text whole, without surrounding whitespace", () => {
   expect(makeExcerpt("  why\n")).toBe("why");
   expect(makeExcerpt("x".repeat(500))).toBe("x".repeat(500));
 });
 
-test("keeps the beginning and the end of a long text, with a mark in between", () => {
+test("keeps the beginning and the end of long text, with an ellipsis between them", () => {
   const excerpt = makeExcerpt(`first\n${"more words ".repeat(100)}\nlast line`);
   expect(excerpt).toMatch(/^first\n(more|words| )+\n\[\.\.\.\]\n(more|words|\s)+\nlast line$/);
   expect(excerpt.length).toBeGreaterThan(450);
   expect(excerpt.length).toBeLessThanOrEqual(500);
 });
 
-test("cuts a word only if there is no space to cut at", () => {
+test("splits a word only if there is no space to split at", () => {
   expect(makeExcerpt(`the key ${"k".repeat(1000)} is wrong`)).toBe("the key\n[...]\nis wrong");
   expect(makeExcerpt("x".repeat(1000))).toMatch(/^x{246}\n\[\.\.\.\]\nx{247}$/);
 });

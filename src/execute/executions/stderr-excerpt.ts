@@ -22,13 +22,13 @@ export function createStderrExcerpt(): StderrExcerpt {
   };
 }
 
-/** Keeps the beginning and the end of a long text: the last line often names the cause. */
+/** Keeps the beginning and the end of long text, because the last line often names the cause. */
 export function makeExcerpt(text: string, maxCharacters = maxExcerptCharacters): string {
   const trimmed = text.trim();
   if (trimmed.length <= maxCharacters) return trimmed;
   const room = maxCharacters - ellipsis.length;
   const head = trimmed.slice(0, Math.floor(room / 2));
   const tail = trimmed.slice(-Math.ceil(room / 2));
-  // Cut between words: the redactor would not recognize half a secret.
+  // Splits between words, because the redactor would not recognize half a secret.
   return `${head.replace(/\s+\S*$/, "")}${ellipsis}${tail.replace(/^\S*\s+/, "")}`.toWellFormed();
 }

@@ -9,7 +9,7 @@ import { loadModuleExecutor } from "./module-executor.ts";
 
 const { setUp, cleanups } = prepareRunners();
 
-test("runs examples/executors/checklist.ts: with steps allowed, edited and denied, with input, and continued on another runner", async () => {
+test("examples/executors/checklist.ts handles answers and input, and continues on another runner", async () => {
   const cacheDirectory = await mkdtemp(join(tmpdir(), "drover-asking-"));
   cleanups.push(() => rm(cacheDirectory, { recursive: true, force: true }));
   const executor = await loadModuleExecutor({

@@ -81,7 +81,7 @@ async function describe(module: HostedModule, { start, env, runnerDirectory }: M
     },
     new AbortController().signal,
   );
-  return (await describeHosted(module, running)) as Description; // checked by the host
+  return (await describeHosted(module, running)) as Description; // The host has checked it.
 }
 
 /** Node reports this before it runs any code of the module. */

@@ -22,7 +22,7 @@ export async function* readLines(stream: Readable | null, maxBytes: number): Asy
     return line;
   };
   for await (const chunk of stream) {
-    let rest = chunk as Uint8Array; // no encoding is set
+    let rest = chunk as Uint8Array; // No encoding is set, so chunks are bytes.
     for (let end = rest.indexOf(0x0a); end >= 0; end = rest.indexOf(0x0a)) {
       append(rest.subarray(0, end));
       rest = rest.subarray(end + 1);

@@ -62,7 +62,7 @@ function createValidatingContext(name: string, context: RunContext, parse: Parse
 }
 
 function validateOutcome(outcome: Outcome, name: string): { valid: Outcome; problem: string | null } {
-  const untrusted = outcome as Partial<Extract<Outcome, { status: "failed" }>> | undefined; // each field is checked below
+  const untrusted = outcome as Partial<Extract<Outcome, { status: "failed" }>> | undefined; // Each field is checked below.
   const text = typeof untrusted?.text === "string" ? untrusted.text : undefined;
   const exit_code = Number.isInteger(untrusted?.exit_code) ? untrusted!.exit_code! : null;
   const data = untrusted?.data === undefined ? {} : { data: untrusted.data };

@@ -3,10 +3,10 @@ import type { RunEvent } from "../../model/event.ts";
 import type { Journal } from "./journal.ts";
 import { createJournalSink } from "./journal-sink.ts";
 
-test("lets the start and the end of a run wait for its outcome, and nothing that readers watch", () => {
+test("delays only the start and the end of a run, not the events that readers wait for", () => {
   const calls: string[] = [];
   const sink = createJournalSink({
-    journal: { append: ({ type }: RunEvent) => calls.push(type) > 0 } as unknown as Journal, // the sink only appends
+    journal: { append: ({ type }: RunEvent) => calls.push(type) > 0 } as unknown as Journal, // The sink only appends.
     notify: () => calls.push("notify"),
     notifyLater: () => calls.push("notifyLater"),
     onFull: () => calls.push("full"),

@@ -44,7 +44,7 @@ function shipAll(journal: Journal, maxBytes: number): { ns: number[]; batches: n
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) => i + 1);
 
-test("writes each event to the file at once, numbered without gaps, the outcome last", () => {
+test("writes each event to the file at once, numbered without gaps, and the outcome last", () => {
   const { journal, path } = setUp();
   journal.append(line("a"));
   expect(readFileSync(path, "utf8")).toContain('"n":1');
@@ -58,7 +58,7 @@ test("writes each event to the file at once, numbered without gaps, the outcome 
   expect(lines.at(-1)).toMatchObject({ outcome: completed, last_n: 2 });
 });
 
-test("reads events that do not fit into memory back from the file, in order and once", () => {
+test("reads events that do not fit into memory back from the file, in order and each only once", () => {
   const { journal } = setUp({ memoryBytes: 500 });
   for (let i = 0; i < 1000; i++) journal.append(line(`line ${i} é`));
   const first = journal.next(300);
@@ -77,7 +77,7 @@ test("limits a batch to its size, but always includes one event", () => {
   expect(journal.next(100).events.map(({ n }) => n)).toEqual([1]);
 });
 
-test("sends events again if the coordinator has fewer than it once acknowledged", () => {
+test("sends events again if the coordinator has fewer events than it once acknowledged", () => {
   const { journal } = setUp({ memoryBytes: 500 });
   for (let i = 0; i < 100; i++) journal.append(line(`line ${i}`));
   shipAll(journal, 1000);

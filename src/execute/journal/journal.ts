@@ -106,7 +106,7 @@ export function openJournal(options: JournalOptions): Journal {
     try {
       return write();
     } catch (error) {
-      writeError ??= error as HostError; // a log file throws nothing else
+      writeError ??= error as HostError; // A log file throws nothing else.
       return null;
     }
   }
@@ -278,7 +278,7 @@ export function openJournal(options: JournalOptions): Journal {
 }
 
 function parseEntry(line: string): Entry | null {
-  const { n, at, event } = JSON.parse(line) as Partial<NumberedEvent>; // our own lines; readLog() validated those of an earlier runner
+  const { n, at, event } = JSON.parse(line) as Partial<NumberedEvent>; // This runner wrote the lines, or readLog() validated them.
   if (n === undefined || at === undefined || event === undefined) return null;
   return { numbered: { n, at, event }, bytes: line.length };
 }

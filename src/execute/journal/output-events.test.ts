@@ -55,7 +55,7 @@ test("writes 64 KB at once, in events of at most that size, without splitting a 
   expect(events.map((event) => event.text).join("")).toBe(text);
 });
 
-test.each([4096, Infinity])("keeps text byte for byte, however it is cut (limit %s)", (maxBytes) => {
+test.each([4096, Infinity])("keeps text byte for byte, however it is split into chunks (limit %s)", (maxBytes) => {
   fc.assert(
     fc.property(
       fc.string({ unit: "binary", maxLength: 300 }),
@@ -95,7 +95,7 @@ test("keeps bytes that are not UTF-8", () => {
   expect(Buffer.concat(events.map(getOutputBytes))).toEqual(bytes);
 });
 
-test("keeps head and tail of output beyond the limit, and records how much is missing", () => {
+test("keeps the head and the tail of output beyond the limit, and records how much is missing", () => {
   const { events, push, end, text } = setUp({ maxBytes: 1000 });
   const total = 200_000;
   for (let offset = 0; offset < total; offset += 7) push("abcdefg");

@@ -136,7 +136,7 @@ export async function emitOutput(
 ): Promise<void> {
   if (stream === null) return;
   for await (const chunk of stream) {
-    const bytes = chunk as Uint8Array; // no encoding is set
+    const bytes = chunk as Uint8Array; // No encoding is set, so chunks are bytes.
     for (const sink of sinks) sink.push(bytes);
     for (const event of toOutputEvents(name, bytes)) await emit(event);
   }

@@ -49,7 +49,7 @@ test("redacts partial text before it leaves the runner", async () => {
   expect(text).toBe("the key is [redacted:TEST_API_KEY], take it.\n");
 });
 
-test("redacts a secret although an event comes between its parts", () => {
+test("redacts a secret even if an event comes between its parts", () => {
   const { partialText, pushText, text } = setUp();
   pushText(`key ${canary.slice(0, 9)}`);
   partialText.completeMessage({ type: "progress", percent: 50 });

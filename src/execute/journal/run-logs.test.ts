@@ -38,7 +38,7 @@ it("does not ship a kept log again, and removes it when it is old", async () => 
   await createFinishedLog("fresh", true).markShipped();
   await createFinishedLog("procedural", false).markShipped();
   createFinishedLog("unshipped", true).close();
-  // As if the runner died before it marked the log as shipped.
+  // This log looks as if the runner died before it marked the log as shipped.
   const foundLogs = findRunLogs(logs);
   expect(foundLogs.map(({ journal }) => journal.run_id)).toEqual(["unshipped"]);
   const { journal } = foundLogs[0]!;

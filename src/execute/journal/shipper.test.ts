@@ -34,7 +34,7 @@ function setUp(
     },
   };
   const shipper = startShipper({
-    port: port as RunnerPort, // the shipper calls only `report`
+    port: port as RunnerPort, // The shipper calls only `report`.
     identity: createIdentity(() =>
       Promise.resolve({ runner_id: "r", epoch: 1, lease_ms: 1000, store_id: "s", max_file_bytes: 1 }),
     ),

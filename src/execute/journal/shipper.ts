@@ -199,7 +199,7 @@ export function startShipper(options: ShipperOptions, initialShipments: readonly
   }
 
   async function run(): Promise<void> {
-    let reportAtOnce = true; // the first report lists the runs that a restarted runner holds
+    let reportAtOnce = true; // The first report lists the runs that a restarted runner has.
     while (!stopController.signal.aborted) {
       // The open poll keeps an idle runner alive, see ../claim/claim-loop.ts.
       if (!reportAtOnce)
@@ -256,7 +256,7 @@ export function startShipper(options: ShipperOptions, initialShipments: readonly
     async stop() {
       stopController.abort();
       cancelBatch();
-      lastFailure ??= "silent"; // releases the callers that wait for journal space
+      lastFailure ??= "silent"; // This releases the callers that wait for journal space.
       releaseWaiters();
       await running;
     },

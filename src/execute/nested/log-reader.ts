@@ -45,7 +45,7 @@ export function createLogReader(options: LogReaderOptions): LogReader {
     const execution_id = toNestedExecutionId(`${run_id}.${attempt}`, line.id);
     const state = executions.get(execution_id);
     if ("start" in line) {
-      // Recorded before the runner died.
+      // This start was recorded before the runner died.
       if (options.recorded?.has(execution_id)) return true;
       if (state !== undefined) return false;
       if (executions.size >= maxExecutions) return markFull();

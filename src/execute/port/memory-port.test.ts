@@ -28,7 +28,7 @@ describeContract("the port in memory", runnerPortContract, async (): Promise<Run
     async run(run_id) {
       const { status, failures, outcome } = coordinator.runs.get(run_id)!;
       const exit_code = outcome?.status === "completed" ? outcome.exit_code : null;
-      return { run_id, status, failures, exit_code, session_id: run_id } as Run; // the fields that the contract checks
+      return { run_id, status, failures, exit_code, session_id: run_id } as Run; // These are the fields that the contract checks.
     },
     seqs: async (run_id) => coordinator.runs.get(run_id)!.log.map((_, index) => index + 1),
   };

@@ -75,7 +75,7 @@ test("accepts data alone as a result", async () => {
   expect(kept).toEqual([]);
 });
 
-test("ignores files from before the run, from setup and from writeInput", async () => {
+test("does not keep unchanged files that existed before the run, or that setupWorkDir or writeInput wrote", async () => {
   const { context, kept, directory } = await open();
   await writeFile(join(directory, "work", "old.txt"), "old");
   const executor = defineExecutor({
@@ -214,7 +214,7 @@ test("names a missing program with the path that was tried", async () => {
   expect(outcome).toMatchObject({ status: "failed", reason: "command_not_found", message });
 });
 
-test("finds a program that comes with the executor in runnerDir", async () => {
+test("lets an executor find its own programs through runnerDir", async () => {
   const { context, directory } = await open();
   await mkdir(join(directory, "bin"));
   await writeFile(join(directory, "bin", "parrot"), '#!/bin/sh\necho "$1"\n', { mode: 0o755 });
@@ -237,7 +237,7 @@ test("reports a program's own time limit as a timeout of the run", async () => {
   expect(outcome).toMatchObject({ status: "failed", reason: "timeout", text: "half\n" });
 });
 
-test("returns a non-zero exit like any other with check: false", async () => {
+test("returns a non-zero exit code instead of failing the run with check: false", async () => {
   const { outcome, events } = await run({
     async execute({ runCli }) {
       const { exitCode, stdout, stderr } = await runCli({

@@ -54,7 +54,7 @@ test("reads the mark without creating a file in the directory", async () => {
   expect(names).toEqual(["after"]);
 });
 
-test("is not fooled by a backdated modification time", async () => {
+test("finds a file even if its modification time was backdated", async () => {
   const since = await readClockMark(directory);
   execFileSync("touch", ["-d", "1990-01-01", join(root, "old-looking")]);
   expect((await find(since)).files).toHaveLength(1);
@@ -106,9 +106,9 @@ const harmful: (string | Buffer)[] = [
     (code) => `u${String.fromCodePoint(code)}gpj.exe`,
   ),
   ...[0x80, 0xbf, 0xc0, 0xc1, 0xf5, 0xfe, 0xff].map((byte) => Buffer.from([0x62, byte])),
-  Buffer.from([0xed, 0xa0, 0x80]), // a lone surrogate
+  Buffer.from([0xed, 0xa0, 0x80]), // A lone surrogate.
   Buffer.from([0xc0, 0xae, 0xc0, 0xae]), // ".." in too many bytes
-  Buffer.from([0xe2, 0x82]), // half a character
+  Buffer.from([0xe2, 0x82]), // Half a character.
 ];
 const harmless = [
   "a b",
@@ -175,7 +175,7 @@ test("skips a path that is too long or too deep, and returns the reason", async 
   expect(skipped.map(({ reason }) => reason).sort()).toEqual(["path_too_long", "too_deep"]);
 });
 
-test("stops at maxEntries and reports the cut", async () => {
+test("stops at maxEntries, and reports that it did", async () => {
   for (let index = 0; index < 50; index++) writeFileSync(join(root, `f${index}`), "");
   const { files, cut } = await find(0n, 20);
   expect(files).toHaveLength(20);
@@ -248,9 +248,9 @@ test("finds shallow files before deep ones, and installed packages last", async 
   }
   for (const path of ["top", "a/one", "z/one", "z/deep/two"]) writeFileSync(join(root, path), "");
   const findPaths = async (count: number) => (await find(0n, count)).files.map(({ path }) => path);
-  // 4 in the root, then 2 in each of a and z
+  // The first 8 entries are 4 in the root, then 2 in each of a and z.
   expect((await findPaths(8)).sort()).toEqual(["a/one", "top", "z/one"]);
-  // Then their subdirectories.
+  // The next 31 entries are in their subdirectories.
   expect((await findPaths(8 + 31)).filter((path) => path.startsWith("node_modules"))).toEqual([]);
   expect(await findPaths(8 + 31)).toContain("z/deep/two");
   expect(await findPaths(1000)).toHaveLength(64);

@@ -55,7 +55,7 @@ async function startProgram(cli: Cli, context: RunContext): Promise<RunningProce
   const workingDirectory = cli.cwd ?? context.dirs.work;
   try {
     return await context.start({
-      // Resolved, so that the error names the path that was tried.
+      // A path is resolved, so that an error names the path that was tried.
       executable: program.includes("/") ? resolve(workingDirectory, program) : program,
       arguments: args,
       workingDirectory,
@@ -82,7 +82,7 @@ function throwIfFailed({ stdout, ended }: CliResult, excerpt: string, { onLine, 
   if (ended.stopped) {
     const outcome = toStopOutcome(ended.stopped);
     if (outcome.status === "failed") throw new RunFailure(outcome.reason, outcome.message, text);
-    throw new RunFailure("internal", "The program was stopped.", text); // the outcome comes from the signal that stopped it
+    throw new RunFailure("internal", "The program was stopped.", text); // The outcome comes from the signal that stopped it.
   }
   if (!ended.error) return;
   const isExit = ended.error.code === "DROVER-EXE-003";

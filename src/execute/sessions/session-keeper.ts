@@ -186,7 +186,7 @@ export function createSessionKeeper(options: SessionKeeperOptions): SessionKeepe
     },
     save(...args) {
       const next = previousSave.then(() => save(...args));
-      previousSave = next.catch(() => undefined); // the caller gets the error
+      previousSave = next.catch(() => undefined); // The caller gets the error.
       return next;
     },
     get hasSaved() {

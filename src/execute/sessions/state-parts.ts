@@ -35,7 +35,7 @@ interface Manifest {
 /** Returns the manifest that splitState() created, or null if the state was saved whole. */
 export function parseManifest(state: SessionState): Manifest | null {
   if (state.format !== partsFormat) return null;
-  // Written by splitState().
+  // splitState() wrote it.
   return JSON.parse(Buffer.from(state.bytes).toString("utf8")) as Manifest;
 }
 
@@ -55,7 +55,7 @@ export async function joinState(state: SessionState, files: AsyncIterable<Sessio
       "session_not_found",
       "Parts of the saved state of this session are missing or damaged. Start a new session.",
     );
-  // Checked above: none is undefined.
+  // The check above ensures that none is undefined.
   return { ...state, format: manifest.format, bytes: Buffer.concat(partContents as Uint8Array[]) };
 }
 

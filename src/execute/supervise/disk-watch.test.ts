@@ -22,7 +22,7 @@ const limitFailure = (words: string) => ({
   ),
 });
 
-test("stops a run that fills its work directory, and its execution", async () => {
+test("stops a run that fills its work directory, with its execution", async () => {
   const { coordinator, directory, submit, waitForEnd } = await setUp();
   const run = submit(fillDisk("."), {}, { limits: { disk_bytes: 2_000_000 } });
   expect(await waitForEnd(run)).toMatchObject({ ...limitFailure("disk space \\(2000000 bytes\\)"), text: "started\n" });

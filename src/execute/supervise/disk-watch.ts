@@ -55,7 +55,7 @@ function startWatch(
     initialUsage,
     subject: "run",
     onFault(fault) {
-      if (signal.aborted) return; // already being stopped for another reason
+      if (signal.aborted) return; // The run is already being stopped for another reason.
       limitFault = fault;
       onExceeded();
     },

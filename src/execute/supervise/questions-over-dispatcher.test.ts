@@ -78,7 +78,7 @@ const subjects: Record<string, { make(): Promise<Executor>; edited: unknown }> =
 };
 
 eachEngine("asking over the real coordinator", (record) => {
-  // Runs before the record is closed.
+  // This hook runs before the record is closed.
   afterEach(async () => {
     for (const clean of cleanups.splice(0).toReversed()) await clean();
   });
@@ -168,7 +168,7 @@ eachEngine("asking over the real coordinator", (record) => {
       expect(JSON.stringify([run, await events(id)])).not.toContain("did-41");
     });
 
-    it("parks, and continues with the answer on another runner at no cost", async () => {
+    it("parks, and continues with the answer on another runner without counting a failure", async () => {
       const { open, ask, expectStatus, answer, waitForEnd, events } = await setUp(0.05);
       const firstRunner = await open("one");
       const id = await ask();

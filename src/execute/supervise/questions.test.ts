@@ -279,7 +279,7 @@ test("stop aborts a run that does not park in time", async () => {
   expect(coordinator.runs.get(id)!.status).toBe("pending");
 });
 
-test("an executor that cannot park keeps waiting", async () => {
+test("keeps waiting for an answer if the executor cannot park", async () => {
   const { coordinator, submit, runner } = await start((context) => ask(context));
   const id = submit({ park_after_seconds: 0.01 });
   await expectStatus(coordinator, id, "waiting");
@@ -295,14 +295,14 @@ test.each([
   ["approval", "approval_expired", {}],
   ["approval", "approval_expired", parkCapabilities],
 ] as const)(
-  "a run that parks for %s without being able to, or without a saved state, fails with %s",
+  "a run that parks for %s but cannot park, or has no saved state, fails with %s",
   async (why, reason, can) => {
     const { coordinator, submit } = await start(() => Promise.resolve({ status: "parked", why }), can);
     expect(await waitForOutcome(coordinator, submit())).toMatchObject({ status: "failed", reason });
   },
 );
 
-test("a stop during parking wins", async () => {
+test("cancels a run that is stopped while it parks", async () => {
   const { coordinator, submit } = await start(async (context) => {
     await save(context);
     await ask(context);

@@ -27,7 +27,7 @@ export function chooseIdleMs(agent: Agent, limits: TimeLimits): number | null {
 /** `perCommand` limits apply to each program separately, `perRun` limits to the run as a whole. */
 export function splitLimits({ limits = {} }: Agent): { perCommand: Limits; perRun: DiskLimits } {
   const optional = <K extends keyof Limits>(name: K, value: number | undefined): { [name in K]?: number } =>
-    // An object with this one key.
+    // The compiler does not know that this object has exactly this key.
     (value === undefined ? {} : { [name]: value }) as { [name in K]?: number };
   return {
     perCommand: {

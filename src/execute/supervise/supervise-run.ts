@@ -44,7 +44,7 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
       notify: links.notify,
       notifyLater: links.notifyLater,
       onFull: () => stop.abort("output_limit"),
-      onWriteError: () => stop.abort("shutdown"), // the outcome will be the write error, whatever the executor returns
+      onWriteError: () => stop.abort("shutdown"), // The outcome will be the write error, whatever the executor returns.
     }),
     redactor,
     outputDelayMs: options.outputDelayMs,

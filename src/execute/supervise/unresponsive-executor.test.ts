@@ -61,7 +61,7 @@ test("a person's stop ends the run of an executor that never settles", async () 
   expect(await waitForOutcome(coordinator, id)).toEqual({ status: "cancelled", by: "user" });
 });
 
-test.each(["stop", "drain"] as const)("a runner's %s finishes although an executor never settles", async (how) => {
+test.each(["stop", "drain"] as const)("a runner's %s finishes even if an executor never settles", async (how) => {
   const coordinator = createMemoryCoordinator();
   let hasExecutorStarted = false;
   const executor = createExecutor(() => ((hasExecutorStarted = true), neverSettle()));
@@ -70,7 +70,7 @@ test.each(["stop", "drain"] as const)("a runner's %s finishes although an execut
   const id = coordinator.submit({});
   await poll(() => hasExecutorStarted).toBe(true);
   await runner[how]();
-  // The run is given back, as after any shutdown.
+  // The run goes back to the queue, as after any shutdown.
   expect(coordinator.runs.get(id)).toMatchObject({ status: "pending" });
 });
 
@@ -131,7 +131,7 @@ test.each(Object.entries(hangingModules))(
   },
 );
 
-test("drains although a module executor blocks its thread", async () => {
+test("a drain finishes even if a module executor blocks its thread", async () => {
   const { coordinator, runner } = await withModule(hangingModules["ignores SIGTERM as well"]);
   const id = coordinator.submit({});
   await hasStarted(coordinator, id);

@@ -83,12 +83,12 @@ test("copies modes, symlinks and names that are not UTF-8", async () => {
   for (const path of [from, to]) chmodSync(join(path, "closed"), 0o755);
 });
 
-describe.skipIf(!canSwap)("while another process exchanges a directory for a symlink", () => {
+describe.skipIf(!canSwap)("while another process swaps a directory for a symlink", () => {
   const outside = (): string => join(directory, "outside");
   beforeEach(() => {
     mkdirSync(outside());
     // The same names, so that a path through the symlink leads to an existing file.
-    for (const name of names.slice(0, 300)) writeFileSync(join(outside(), name), "foreign");
+    for (const name of names.slice(0, 300)) writeFileSync(join(outside(), name), "outside");
   });
 
   test("copies nothing from outside", async () => {
@@ -100,7 +100,7 @@ describe.skipIf(!canSwap)("while another process exchanges a directory for a sym
         await copyDirectory(directory, from, to, new AbortController().signal);
         const copied = readdirSync(to, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
         for (const { parentPath, name } of copied)
-          expect(readFileSync(join(parentPath, name), "utf8")).not.toBe("foreign");
+          expect(readFileSync(join(parentPath, name), "utf8")).not.toBe("outside");
       }
     });
   });
@@ -119,6 +119,6 @@ describe.skipIf(!canSwap)("while another process exchanges a directory for a sym
         ).catch(() => undefined);
     });
     expect(readdirSync(outside())).toEqual(before);
-    for (const name of before) expect(readFileSync(join(outside(), name), "utf8")).toBe("foreign");
+    for (const name of before) expect(readFileSync(join(outside(), name), "utf8")).toBe("outside");
   });
 });

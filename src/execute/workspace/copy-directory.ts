@@ -71,7 +71,7 @@ async function copyEntry(source: HeldDirectory, target: HeldDirectory, name: Buf
     const stat = entry.stat();
     if (stat.isSymbolicLink()) await symlink(await readlink(source.at(name), { encoding: "buffer" }), target.at(name));
     else if (stat.isFile())
-      // COPYFILE_EXCL also refuses a symlink at the target
+      // COPYFILE_EXCL also refuses a symlink at the target.
       await copyFile(entry.self, target.at(name), constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);
     else if (stat.isDirectory()) await mkdir(target.at(name), { mode: 0o700 });
     return stat.isDirectory();

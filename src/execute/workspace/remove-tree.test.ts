@@ -75,7 +75,7 @@ test.each(Object.entries(leftovers))("removes %s", async (_, script) => {
   expect(existsSync(tree)).toBe(false);
 });
 
-describe.skipIf(!canSwap)("while another process exchanges a directory for a symlink", () => {
+describe.skipIf(!canSwap)("while another process swaps a directory for a symlink", () => {
   const files = Array.from({ length: 100 }, (_, index) => `f${index}`);
   /** Has the same names as the tree, so that a path through the symlink leads to an existing file. */
   const fill = (path: string): void => {

@@ -39,7 +39,7 @@ const attacks: Record<string, string> = {
   "a link inside": 'ln -sfn "$OUT" "$TMPDIR/a"; mkdir "$TMPDIR/b"; ln -sfn "$OUT" "$TMPDIR/b/c"; chmod 0 "$TMPDIR/b"',
   "a link above it": 'P=$(dirname "$TMPDIR"); rm -rf "$P"; ln -s "$OUT" "$P"',
   "a link above it, to where a directory has its name":
-    'P=$(dirname "$TMPDIR"); mv -T "$OUT/folder" "$OUT/$(basename "$TMPDIR")"; rm -rf "$P"; ln -s "$OUT" "$P"',
+    'P=$(dirname "$TMPDIR"); mv -T "$OUT/inner" "$OUT/$(basename "$TMPDIR")"; rm -rf "$P"; ln -s "$OUT" "$P"',
   "a link to where it was moved, and another link there":
     'M="$OUT/../moved-$$"; mv "$TMPDIR" "$M"; ln -s "$M" "$TMPDIR"; rm -rf "$M"; ln -s "$OUT" "$M"',
   "a link to a file": 'rm -rf "$TMPDIR"; ln -s "$OUT/kept" "$TMPDIR"',
@@ -55,11 +55,11 @@ const attacks: Record<string, string> = {
 };
 
 describe.each(Object.entries(attacks))("a temporary directory replaced by %s", (_, attack) => {
-  test("is created again for the next process, and its removal touches nothing outside", async () => {
+  test("is created again for the next process, and nothing outside changes when it is removed", async () => {
     const { fixture, supervise, runner, directory, submit, waitForEnd } = await setUp({ executor: partsExecutor });
     const outside = join(directory, "outside");
-    mkdirSync(join(outside, "folder", "below"), { recursive: true });
-    for (const name of ["kept", "folder/kept", "folder/below/kept"]) writeFileSync(join(outside, name), "as it was");
+    mkdirSync(join(outside, "inner", "below"), { recursive: true });
+    for (const name of ["kept", "inner/kept", "inner/below/kept"]) writeFileSync(join(outside, name), "as it was");
     const parts = [
       `export OUT='${outside}'; ${attack}`,
       'echo x > "$TMPDIR/by-command"',

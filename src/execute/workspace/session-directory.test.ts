@@ -9,7 +9,7 @@ let stateDirectory: string;
 let root: string;
 beforeEach(() => {
   stateDirectory = mkdtempSync(join(tmpdir(), "drover-sessions-"));
-  // The marks are kept beside it.
+  // The marks of sessions are kept beside the directory.
   root = join(stateDirectory, "sessions");
   mkdirSync(root);
   mkdirSync(join(root, "origin"));
@@ -35,7 +35,7 @@ test("a resume waits until all copies of its session are done", async () => {
   expect(order).toEqual(["copied", "copied", "resumed"]);
 });
 
-test("a stop ends the wait, and other sessions do not wait", async () => {
+test("a stop ends the wait for a copy, and other sessions do not wait", async () => {
   const forkResult = fork("one");
   const stop = new AbortController();
   const resumeResult = resume(stop.signal);

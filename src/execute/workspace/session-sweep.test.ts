@@ -61,7 +61,7 @@ test("does not remove directories that another coordinator or a person made", as
   expect(listDirectories(join(directory, "homes"))).toEqual(unrelated);
 });
 
-test("removes nothing if the response comes from another record than the one that the directories belong to", async () => {
+test("removes nothing if the response comes from a record to which the directories do not belong", async () => {
   const { port } = createMemoryCoordinator();
   const state = { storeId: "store", answered: 0 };
   const fixture = runnerFixture({ port, executor: shell });

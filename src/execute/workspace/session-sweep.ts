@@ -81,6 +81,6 @@ export async function removeSessionDirectory(root: string, session_id: string, o
   removeNonDirectories(dirname(root), root);
   const path = join(root, session_id);
   await removeTree(dirname(root), path);
-  await removeTree(dirname(root), `${path}.copy`); // left by a runner that died during the copy
+  await removeTree(dirname(root), `${path}.copy`); // A runner that died during the copy left it.
   await unmarkSession(root, session_id, owner);
 }

@@ -45,7 +45,7 @@ beforeEach(async () => {
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-/** Has the name of the directory of marks, so that every test can exchange it. */
+/** Has the name of the directory of marks, so that every test can swap it. */
 const swapped = (): string => join(state, "homes.owners");
 
 /** Puts a new symlink beside a directory, because Drover may have removed the previous one. */
@@ -72,14 +72,14 @@ const files = (...paths: string[]): AsyncIterable<SessionFile> =>
     yield { path: "in/to-kept", type: "link" as const, bytes: Buffer.from("kept") };
   })();
 
-/** The operations of Drover in directories that runs can write to. `at` is exchanged for a symlink meanwhile. */
+/** What Drover does in directories that runs can write to. Meanwhile, `at` is swapped for a symlink. */
 const actions: Record<string, (at: string, round: number) => Promise<unknown>> = {
   "creates a directory": async (at, round) => makePrivateDirectory(state, join(at, `new-${round}`, "below")),
   "removes a symlink in the way of a directory": async (at) => removeNonDirectories(state, join(at, "in", "link")),
   "marks a session": (_, round) => markSession(join(state, "homes"), `s${round}`, owner),
 };
 
-describe.skipIf(!canSwap)("while another process exchanges a directory for a symlink", () => {
+describe.skipIf(!canSwap)("while another process swaps a directory for a symlink", () => {
   test.each(Object.entries(actions))("%s, and changes nothing outside", async (_, action) => {
     const before = listOutside();
     await whileSwapping(swapped(), join(directory, "link"), async () => {

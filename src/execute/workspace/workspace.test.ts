@@ -252,7 +252,7 @@ test("a procedural run neither waits for a lock nor takes one", async () => {
 });
 
 test.each(["scratch", "in_place", "plain"] as const)(
-  "starts nothing in a symlink that took the place of the work directory since it was checked (%s)",
+  "starts nothing if a symlink has replaced the work directory since it was checked (%s)",
   async (kind) => {
     const target = mkdtempSync(join(tmpdir(), "drover-target-"));
     const replacingExecutor = defineExecutor({

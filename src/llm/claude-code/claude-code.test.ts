@@ -72,7 +72,7 @@ it("keeps a run's conversation in one recorded process, and makes no requests of
 
   const session = await open();
   await session.sendMessage("/cost @secret.txt", options);
-  // Longer than Claude Code passes on by default.
+  // This is longer than Claude Code passes on by default.
   const output = "0123456789".repeat(30_000);
   const results = session.pending.map(({ tool_use_id }) => ({ tool_use_id, output, is_error: false }));
   const first = await session.submitToolResults(results, options);
@@ -88,7 +88,7 @@ it("keeps a run's conversation in one recorded process, and makes no requests of
   await provider.close();
   expect([server.requests.length, await alive()]).toEqual([4, 0]);
 
-  // Claude Code itself answers a call of an unknown tool, and would then continue
+  // Claude Code itself answers a call of an unknown tool, and would then continue.
   const other = await open();
   expect(await other.sendMessage("use it", options)).toMatchObject({
     tool_uses: [{ name: toWireName("file.missing") }],

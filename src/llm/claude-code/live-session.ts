@@ -138,7 +138,7 @@ export class LiveSession {
         name: toWireName(name),
         description,
         inputSchema: { ...input_schema, type: "object" as const },
-        // Claude Code makes read-only calls concurrently, others one at a time
+        // Claude Code makes read-only calls concurrently, others one at a time.
         annotations: { readOnlyHint: true },
         _meta: { "anthropic/alwaysLoad": true, "anthropic/maxResultSizeChars": maxResultCharacters },
       })),

@@ -134,7 +134,7 @@ describe("sessions", () => {
     expect(server.requests.length).toBe(requestsBefore);
   });
 
-  test("fail as session_not_found if the record has none or another executor wrote it", async () => {
+  test("fail as session_not_found if the record has no state or another executor wrote it", async () => {
     const { run, server } = await harness;
     const requestsBefore = server.requests.length;
     for (const state of [null, { format: "drover-loop-1", bytes: Buffer.from("{}") }])
@@ -150,7 +150,7 @@ describe("sessions", () => {
     const { run, server } = await harness;
     const session_id = newSession();
     const first = await run("write it", { invocation: { session_id } });
-    // The script has no rule for the text that the executor sends now.
+    // The script has no rule for the text that the executor sends here.
     const continued = await run("write it", {
       state: first.state,
       invocation: { session_id, continues: true, attempt: 2 },
@@ -172,7 +172,7 @@ describe("permission modes", () => {
     ["acceptEdits", "hi", "done"],
     ["bypassPermissions", "hi", "done"],
     ["plan", null, "denied"],
-  ] as const)("%s leaves %s in the requested file", async (mode, content, end) => {
+  ] as const)("%s leaves %j in the requested file", async (mode, content, end) => {
     const result = await (await harness).run("write it", { agent: { permissions: { mode } } });
     expect(await result.read("hello.txt")).toBe(content);
     expect(result.outcome).toMatchObject(
@@ -212,14 +212,14 @@ describe("failures", () => {
     ["refuse the key", "provider_auth", "bad key"],
     ["too much", "provider_rate_limit", "slow down"],
     ["break", "provider_network", "broken"],
-  ])("%s: %s", async (prompt, reason, message) => {
+  ])("maps the scripted error `%s` to %s", async (prompt, reason, message) => {
     const { outcome, events } = await (await harness).run(prompt);
     expect(outcome).toMatchObject({ status: "failed", reason, message: expect.stringContaining(message) as string });
     expect(events).toContainEqual(expect.objectContaining({ type: "system", subtype: "result" }));
     expect(listTypes(events)).toContain("error");
   });
 
-  test("Claude Code retries a cut stream; if it may not, the run fails", async () => {
+  test("fails the run if a stream is cut off and Claude Code may not retry it", async () => {
     const { run, server } = await harness;
     const requestsBefore = server.requests.length;
     const retried = await run("cut it");
@@ -230,7 +230,7 @@ describe("failures", () => {
     expect(listTypes(cut.events)).toEqual(expect.arrayContaining(["error", "system:result"]));
   });
 
-  test("without a key or a login, the message says how to log in", async () => {
+  test("say how to log in if there is no key or login", async () => {
     const { run, server } = await harness;
     const requestsBefore = server.requests.length;
     const { outcome, events } = await run("write it", { env: { ANTHROPIC_API_KEY: "" } });
@@ -243,7 +243,7 @@ describe("failures", () => {
     expect(server.requests.length).toBe(requestsBefore);
   });
 
-  test("without the package, the message says what to install", async () => {
+  test("say what to install if the package is missing", async () => {
     const { outcome, directory } = await (await harness).run("write it", { context: { runnerDirectory: "/tmp" } });
     expect(outcome).toMatchObject({
       status: "failed",
@@ -278,7 +278,7 @@ describe("failures", () => {
 });
 
 describe("stopping", () => {
-  test.each(["hang", "wait for it"])("%s: leaves no process and makes no further request", async (prompt) => {
+  test.each(["hang", "wait for it"])("leaves no process and makes no further request (%s)", async (prompt) => {
     const { run, server } = await harness;
     const session_id = newSession();
     let requestsBefore = 0;

@@ -70,7 +70,7 @@ async function openEnvironment(
     ...(isDefault ? {} : { CLAUDE_CONFIG_DIR: configDir }),
     // Offer MCP tools directly instead of behind a tool search.
     ENABLE_TOOL_SEARCH: env["ENABLE_TOOL_SEARCH"] ?? "0",
-    // Claude Code refuses this mode as root without IS_SANDBOX; authorizeFullAuto has already checked that it is allowed
+    // As root, Claude Code refuses this mode without IS_SANDBOX. authorizeFullAuto() has checked that it is allowed.
     ...(getMode(invocation.agent) === "bypassPermissions" && isRoot ? { IS_SANDBOX: "1" } : {}),
   };
   return { env: variables, configDir, sessionHome: sessionConfigDir === null ? null : homeDir };

@@ -146,7 +146,7 @@ function createConversation(
       sdk: host.sdk,
       job,
       prompt,
-      options: buildOptions(() => live!.query), // only a started query calls hooks
+      options: buildOptions(() => live!.query), // Only a started query calls hooks.
       onStart(started) {
         live = started;
         onStart(started);

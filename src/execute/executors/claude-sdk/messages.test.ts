@@ -84,7 +84,7 @@ test.each([
   expect(limit.getResetTime(result)).toBe(isLimit ? "2026-11-18T01:38:38.000Z" : null);
 });
 
-test("treats unknown tools as execute and detects paths outside the work directory", () => {
+test("gives unknown tools the effect execute, and detects paths outside the work directory", () => {
   expect(
     ["Read", "Write", "Bash", "WebFetch", "Hologram", "toString", "mcp__a__b"].map((tool) =>
       getEffect(tool, new Set()),

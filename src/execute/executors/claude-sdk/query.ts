@@ -70,7 +70,7 @@ export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }
       kill,
     };
     // Interrupt the turn, so that Claude Code makes no further request before the run's signal stops its process.
-    const interrupt = (): void => void query.interrupt().catch(() => undefined); // the process may have exited already
+    const interrupt = (): void => void query.interrupt().catch(() => undefined); // The process may have exited already.
     job.signal.addEventListener("abort", interrupt, { once: true });
     onStart(live);
     try {

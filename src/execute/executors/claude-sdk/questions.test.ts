@@ -118,7 +118,7 @@ test("parks a run whose question is open, and makes the call on another runner o
     state: parked.state,
     invocation: { session_id, continues: true, attempt: 2 },
   });
-  // It must not make the call before the hooks are registered.
+  // Claude Code must not make the call before the hooks are registered.
   expect(continued.args).toContain("--await-initialize");
   expect(continued.questions.map(({ request_id }) => request_id)).toEqual([parked.questions[0]!.request_id]);
   expect(continued.outcome).toMatchObject({ status: "completed", text: "I went on." });

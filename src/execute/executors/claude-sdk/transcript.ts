@@ -211,6 +211,6 @@ function parseSaved(loaded: { format: string; bytes: Uint8Array } | null): Saved
       "session_not_found",
       `The state of this session has the format ${loaded.format}; claude-sdk can continue only ${format}. Start a new run.`,
     );
-  // saveAll wrote it, and it is stored unchanged.
+  // saveAll() wrote it, and it is stored unchanged.
   return JSON.parse(Buffer.from(loaded.bytes).toString("utf8")) as SavedState;
 }

@@ -26,7 +26,7 @@ function replayLines(lines: readonly Record<string, unknown>[]): {
 const ofType = <T extends ClientMessage["type"]>(messages: readonly (ClientMessage | null)[], type: T) =>
   messages.filter((message): message is Extract<ClientMessage, { type: T }> => message?.type === type);
 
-test("a turn with a tool becomes session, text, tool use, its result, and usage", () => {
+test("reads a turn with a tool as session, text, tool use, tool result and usage", () => {
   const { messages, end } = replay("claude-tool");
   expect(messages.map((message) => message?.type)).toEqual([
     "session",

@@ -165,7 +165,7 @@ function concludeResult(result: Fields): Conclusion {
   switch (result["subtype"]) {
     case "success":
       if (result["is_error"] !== true) return concludeRefusal(result) ?? { ok: true, text };
-      // Claude reports API errors with the subtype "success" too
+      // Claude reports API errors with the subtype "success" too.
       return { ok: false, reason: classifyApiError(toNumber(result["api_error_status"]), message), message };
     case "error_max_turns":
       return { ok: false, reason: "max_turns", message: `${message}. Raise max_turns, or ask for less in one run.` };

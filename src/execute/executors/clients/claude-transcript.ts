@@ -10,7 +10,7 @@ export function takeFirstEntries<E>(entries: readonly E[], turns: number): First
   const turnStarts = entries.flatMap((entry, index) => (isPrompt(entry) ? [index] : []));
   if (turnStarts.length < turns) return { ok: false, turns: turnStarts.length };
   let end = turnStarts[turns] ?? entries.length;
-  // Claude queues a prompt before it records it, so skip the queue entries of the next prompt
+  // Claude queues a prompt before it records it, so skip the queue entries of the next prompt.
   if (end < entries.length) while (toFields(entries[end - 1])["type"] === "queue-operation") end -= 1;
   return { ok: true, entries: entries.slice(0, end) };
 }

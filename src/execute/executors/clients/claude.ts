@@ -49,7 +49,7 @@ export function toClaudeArgs({ invocation, mode, session, fork }: Turn, files: F
 function toClaudeEnv({ env, mode, isRoot }: Turn): Record<string, string> {
   return {
     ...getQuietVariables(env),
-    // Claude refuses this mode as root without IS_SANDBOX; Drover has already checked that the operator allows it
+    // As root, Claude refuses this mode without IS_SANDBOX. Drover has checked that the operator allows it.
     ...(mode === "bypassPermissions" && isRoot ? { IS_SANDBOX: "1" } : {}),
   };
 }

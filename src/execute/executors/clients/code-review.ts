@@ -46,7 +46,7 @@ function chooseEngine({ parameters, executor_config }: Invocation, engines: Read
       "refused",
       `engine must be one of ${Object.keys(engines).join(", ")}, not ${JSON.stringify(name)}.`,
     );
-  // `bin` belongs to the engine that the profile names
+  // `bin` belongs to the engine that the profile names.
   const { bin, ...rest } = executor_config;
   return { engine, config: profileEngine === undefined || bin === undefined ? rest : { ...rest, bin } };
 }

@@ -27,7 +27,7 @@ const readLines = (name: string): string[] =>
 const ofType = <T extends ClientMessage["type"]>(messages: readonly (ClientMessage | null)[], type: T) =>
   messages.filter((message): message is Extract<ClientMessage, { type: T }> => message?.type === type);
 
-test("a turn with a tool becomes session, text, tool use, its result, and usage", () => {
+test("reads a turn with a tool as session, text, tool use, tool result and usage", () => {
   const { messages, end, thread } = replay("codex-tool");
   expect(messages.map((message) => message?.type)).toEqual([
     "session",

@@ -115,7 +115,7 @@ test.each([
   expect(outcome).toMatchObject({ status: "failed", reason, message: expect.stringContaining(message) as string });
 });
 
-test("shortens stderr to its start and end", async () => {
+test("shortens a long stderr to its start and end", async () => {
   const { outcome } = await run("seq 5000 >&2; echo the cause >&2; exit 1");
   const message = expect.stringMatching(/^1\n2\n[^]{0,490}\n5000\nthe cause$/) as string;
   expect(outcome).toMatchObject({ reason: "exit_nonzero", message });
@@ -160,7 +160,7 @@ test("says how to install a missing client", async () => {
   });
 });
 
-test("continues a session by its id and refuses anything that is not one", async () => {
+test("continues a session by its id, and refuses anything that is not a session id", async () => {
   const argv = `cat >/dev/null; printf '%s\\n' "$@" > argv.txt; ${printRecording("text")}`;
   const resumed = await run(argv, { invocation: { mode: "resume", executor_session_id: session } });
   expect(resumed.read("argv.txt").split("\n")).toContain(`--resume=${session}`);

@@ -23,7 +23,7 @@ const ofType = <T extends ClientMessage["type"]>(messages: readonly (ClientMessa
 const kinds = (messages: readonly (ClientMessage | null)[]) =>
   messages.map((message) => message?.type).filter((type) => type !== "partial");
 
-test("a turn with a tool becomes session, text, tool use, its result, and usage", () => {
+test("reads a turn with a tool as session, text, tool use, tool result and usage", () => {
   const { messages, end } = replay("gemini-tool");
   expect(kinds(messages)).toEqual(["session", "assistant", "tool_use", "tool_result", "assistant", "usage"]);
   expect(ofType(messages, "tool_use")[0]).toMatchObject({

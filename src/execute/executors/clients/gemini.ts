@@ -66,7 +66,7 @@ async function writePolicies({ tmpDir, homeDir, mode, invocation }: Turn): Promi
   const name = "gemini-policy.toml";
   const runPolicy = join(tmpDir, name);
   const operatorPolicies = join(homeDir, ".gemini", "policies");
-  const stats = await stat(operatorPolicies).catch(() => null); // gemini could not read it either
+  const stats = await stat(operatorPolicies).catch(() => null); // Gemini could not read it either.
   const paths = [runPolicy, ...(stats?.isDirectory() ? [operatorPolicies] : [])];
   const pathWithComma = paths.find((path) => path.includes(","));
   if (pathWithComma !== undefined)

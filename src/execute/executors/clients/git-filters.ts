@@ -63,6 +63,6 @@ async function isInRepository(path: string): Promise<boolean> {
 function exists(path: string): Promise<boolean> {
   return access(path).then(
     () => true,
-    () => false, // git could not read it either
+    () => false, // Git could not read it either.
   );
 }

@@ -5,7 +5,7 @@ const maxStringCharacters = 32 * 1024;
 /** Returns the event unchanged if it is small enough. Otherwise cuts its long strings, then whole fields. */
 export function limitEventSize<T extends object>(event: T): T {
   if (countCharacters(event) <= maxEventCharacters) return event;
-  const shortened = shorten(event) as T; // the shape is unchanged, only strings are shorter
+  const shortened = shorten(event) as T; // The shape is unchanged: only strings are shorter.
   if (countCharacters(shortened) <= maxEventCharacters) return shortened;
   const entries = Object.entries(shortened).map(([key, value]): [string, unknown] =>
     countCharacters(value) <= maxStringCharacters ? [key, value] : [key, cut(JSON.stringify(value))],

@@ -81,7 +81,7 @@ const peer: Peer = connectPeer({
 void peer.closed.then(() => process.exit(0));
 
 async function load(url: string, config: Record<string, unknown>): Promise<Executor> {
-  const imported = (await import(url)) as object; // a module's exports are an object
+  const imported = (await import(url)) as object; // A module's exports are an object.
   const create: unknown = Reflect.get(imported, "createExecutor");
   const executor: unknown =
     typeof create === "function"

@@ -44,7 +44,7 @@ export function connectPeer({ lines, write, handlers, onUnknownLine }: PeerOptio
     try {
       const handler = handlers[method];
       if (!handler) throw new Error(`unknown method ${method}`);
-      send({ id, value: await handler(...(args as never[])) }); // both sides agree on the types
+      send({ id, value: await handler(...(args as never[])) }); // Both sides agree on the types.
     } catch (error) {
       send({ id, error: serializeError(error) });
     }
@@ -98,7 +98,7 @@ function parseMessage(text: string): Message | null {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null && Number.isInteger(Reflect.get(value, "id"))
-      ? (value as Message) // a module's own output does not have this shape
+      ? (value as Message) // A module's own output does not have this shape.
       : null;
   } catch (error) {
     if (error instanceof SyntaxError) return null;

@@ -105,7 +105,7 @@ const callToolsOnce: Extract<Script, (...args: never) => unknown> = ({ messages 
 const scriptWithTwoCalls: Turn[] = [{ tools: [append("one"), append("two")] }, { text: "Done." }];
 
 it.each([true, false])(
-  "asks again after its runner died at any save (stored: %s), and runs nothing without approval or twice",
+  "asks again after its runner died at any save (stored: %s), and runs no call without approval and none twice",
   async (stored) => {
     for (let index = 1; ; index += 1) {
       const { attempt, questions, readLog, listOutputs, getSaveCount } = await open(scriptWithTwoCalls);
@@ -163,7 +163,7 @@ it("does not call a tool whose edited input does not match its schema", async ()
   ]);
 });
 
-it("does not make a call in the next run that nobody allowed in the previous one", async () => {
+it("does not make a call in the next run if nobody allowed it in the previous run", async () => {
   const { attempt, readLog, listOutputs } = await open(callToolsOnce);
   expect(await attempt({ decision: "stop", message: "enough" })).toMatchObject({
     status: "failed",
@@ -179,18 +179,18 @@ it("does not make a call in the next run that nobody allowed in the previous one
 it("saves nothing before a call that needs no person's answer", async () => {
   const unattended = await open([{ tool: append("one") }, { text: "Done." }]);
   await unattended.attempt({ decision: "deny", message: "no" }, { attended: false });
-  // init, two answers, one result.
+  // The saves are: the init event, two answers, and one result.
   expect(unattended.getSaveCount()).toBe(4);
   const granted = await open([{ tool: append("one") }, { text: "Done." }]);
   await granted.attempt({ decision: "allow" }, { granted_tools: ["command.run"] });
   expect(granted.getSaveCount()).toBe(4);
   const remembered = await open([{ tools: [append("one"), append("two")] }, { text: "Done." }]);
   await remembered.attempt({ decision: "allow", remember: "session" });
-  // Plus: the first call waits, and the first call is approved.
+  // The additional saves are: the first call waits, and the first call is approved; and the second call's result.
   expect(remembered.getSaveCount()).toBe(7);
 });
 
-it("spends its budget once more only after it is resumed", async () => {
+it("gets its budget again only when it is resumed", async () => {
   const createListTurn = (n: number): Turn => ({ tool: call("file_list", { pattern: `*.${n}` }) });
   const { attempt, server } = await open(
     [createListTurn(1), createListTurn(2), createListTurn(3), createListTurn(4), { text: "Done." }],
@@ -224,7 +224,7 @@ function createSender() {
   };
 }
 
-it("sends messages with the next request, after the results, and continues for one that follows its last answer", async () => {
+it("sends a person's messages with the next request, and continues the run for a message that follows its last answer", async () => {
   const { say: send, input } = createSender();
   const { attempt, listUserMessages, server, readSavedState } = await open(({ messages }) => {
     const answers = messages.filter(({ role }) => role === "assistant").length;

@@ -76,7 +76,7 @@ it.each([true, false])(
       expect(counts.length - new Set(counts).size).toBeLessThanOrEqual(stored ? 0 : 1);
       const unknown = outputs.filter((output) => output.includes("effect_unknown"));
       expect(unknown.length).toBeLessThanOrEqual(1);
-      // Never twice, and zero times only if the model was informed.
+      // The command never runs twice. It may not run at all only if the model was informed.
       expect(["once\n", ...(unknown.length > 0 ? [""] : [])]).toContain(log);
       if (saves < index) return;
     }

@@ -116,7 +116,7 @@ export async function openLoopState({ invocation, context }: Job, newId: NewId):
       );
       return context.session.save(format, bytes, { events: next.events, files: next.files });
     });
-    lastSave = next.done.catch(() => undefined); // the caller gets the error
+    lastSave = next.done.catch(() => undefined); // The caller gets the error.
     return next.done;
   }
 
@@ -193,6 +193,6 @@ function parseSaved(loaded: { format: string; bytes: Uint8Array } | null): Saved
       "session_not_found",
       `The state of this session has the format ${loaded.format}; this version of Drover can continue only ${format}. Start a new run.`,
     );
-  // Save wrote it, and it is stored unchanged.
+  // save() wrote it, and it is stored unchanged.
   return JSON.parse(Buffer.from(loaded.bytes).toString("utf8")) as SavedState;
 }

@@ -41,7 +41,7 @@ describe("a conversation that outgrows the model's context window", () => {
     expect(conversation.flatMap(({ tool_results }) => tool_results)).toEqual([expect.stringContaining("hello")]);
   });
 
-  it("gets a shortened result if the whole one still does not fit, with the advice to ask for less", async () => {
+  it("gets a shortened tool result if the whole result still does not fit, with the advice to ask for less", async () => {
     const tooLong = { status: 400, type: "invalid_request_error", message: "prompt is too long" };
     const { outcome, events, requests } = await run(
       (request) => {

@@ -160,7 +160,7 @@ async function withRetries<T extends Turn | CompactResult>(
     signal.throwIfAborted();
     const result: Turn | CompactResult = await request();
     signal.throwIfAborted();
-    if (result.ok) return result as Extract<T, { ok: true }>; // the compiler cannot narrow a type parameter
+    if (result.ok) return result as Extract<T, { ok: true }>; // The compiler cannot narrow a type parameter.
     const { error } = result;
     if (error.too_long) return "too_long";
     const waitMs = getRetryDelayMs(error, tries);

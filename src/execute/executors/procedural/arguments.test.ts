@@ -177,7 +177,7 @@ test("accepts no argument that is too large for the kernel", () => {
 });
 
 function runChild([file, ...rest]: string[]): string[] {
-  return JSON.parse(execFileSync(file!, rest, { encoding: "utf8", maxBuffer: 64 * 1024 * 1024 })) as string[]; // our own script printed it
+  return JSON.parse(execFileSync(file!, rest, { encoding: "utf8", maxBuffer: 64 * 1024 * 1024 })) as string[]; // The test's own script printed it.
 }
 
 function quote(path: string): string {
