@@ -143,7 +143,9 @@ function parseMarkdownAgent(file: string, text: string): ReturnType<typeof parse
 
 const missingTitle = "the title is missing: a line like `# Code Review`, which names the agent";
 
-/** Reports listed parameters that cannot be parsed, or that are missing from the `parameters_schema` of the front matter. */
+/**
+ * Reports listed parameters that cannot be parsed, or that are missing from the `parameters_schema` of the front matter.
+ */
 function checkListedParameters(
   file: string,
   { parameters, faults }: ListedParameters,
@@ -171,7 +173,10 @@ function checkListedParameters(
   }));
 }
 
-/** Keys that only agents of this type use. A markdown agent's text is allowed in both: in a procedural agent it is documentation. */
+/**
+ * Keys that only agents of this type use. A markdown agent's text is allowed in both: in a procedural agent it is
+ * documentation.
+ */
 const keysOnlyFor = {
   autonomous: [
     "provider",

@@ -39,7 +39,9 @@ export function loadConfig(file: string): Config {
   });
 }
 
-/** Loads only the settings of an untrusted file that are stricter than the defaults. An invalid file is ignored entirely. */
+/**
+ * Loads only the settings of an untrusted file that are stricter than the defaults. An invalid file is ignored entirely.
+ */
 export function loadUntrustedConfig(file: string): { config: Config; ignoredKeys: string[] } {
   try {
     const { config, ignoredKeys } = narrowConfig(loadConfig(file));

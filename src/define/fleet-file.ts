@@ -176,7 +176,10 @@ async function loadIncluded(file: string, origin: Origin, context: LoadContext):
   return { ...loaded, referenced: [file, ...loaded.referenced] };
 }
 
-/** Each file may be loaded only once: a fleet that includes itself would never finish loading, and a repeated file duplicates every agent. */
+/**
+ * Each file may be loaded only once: a fleet that includes itself would never finish loading, and a repeated file
+ * duplicates every agent.
+ */
 function checkRepeatedFile(
   file: string,
   origin: Origin,

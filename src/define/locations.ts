@@ -60,7 +60,10 @@ function defaultStateDirectory(userDirectory: string | null, project: string | n
   return project === null ? userWideStateDirectory(userDirectory) : projectStateDirectory(userDirectory, project);
 }
 
-/** A state directory that came with a repository can have the right owner and contents, but no head copy in the user's own state. */
+/**
+ * A state directory that came with a repository can have the right owner and contents, but no head copy in the user's own
+ * state.
+ */
 function wasCreatedByUser(stateDirectory: string, userDirectory: string | null): boolean {
   return userDirectory !== null && existsSync(headCopyFile(userDirectory, recordDirectory(stateDirectory)));
 }

@@ -38,7 +38,9 @@ export interface ProfileHost {
 
 const profileEndings = new Set([".json", ".yaml", ".yml"]);
 
-/** Loads a profile by path (anything with a slash or a known extension), or by name from the first directory that has it. */
+/**
+ * Loads a profile by path (anything with a slash or a known extension), or by name from the first directory that has it.
+ */
 export function loadProfile(
   nameOrPath: string,
   searchDirectories: readonly string[],

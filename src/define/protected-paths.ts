@@ -28,7 +28,10 @@ export function listProtectedPaths(
   };
 }
 
-/** Creates the directory if it is missing: the launcher cannot mount over a path that does not exist, and a command could then create it. */
+/**
+ * Creates the directory if it is missing: the launcher cannot mount over a path that does not exist, and a command could
+ * then create it.
+ */
 function createForMount(directory: string | null): string[] {
   if (directory === null) return [];
   try {

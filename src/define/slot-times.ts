@@ -74,7 +74,10 @@ function cronTimes(fields: string, zone: Zone): SlotTimes {
 
 type NextLocal = (local: number) => number | null;
 
-/** Fires once per local time. A time in a DST gap fires at the end of the gap; a time that occurs twice fires the first time. */
+/**
+ * Fires once per local time. A time in a DST gap fires at the end of the gap; a time that occurs twice fires the first
+ * time.
+ */
 function oncePerLocalTime(nextLocal: NextLocal, zone: Zone): SlotTimes {
   return {
     next(after) {

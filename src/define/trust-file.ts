@@ -33,7 +33,9 @@ interface TrustFile {
 
 const maxBytes = 1024 * 1024;
 
-/** This user's configuration directory for Drover. Returns null without a home directory, because no other location is safe. */
+/**
+ * This user's configuration directory for Drover. Returns null without a home directory, because no other location is safe.
+ */
 export function userConfigDirectory(env: Environment): string | null {
   const base = env["XDG_CONFIG_HOME"];
   if (base && isAbsolute(base)) return join(base, "drover");

@@ -57,7 +57,9 @@ export function trustPath(path: string, env: Environment, now = new Date()): str
   return path;
 }
 
-/** Revokes trust in the directory and everything below it, even if a directory above stays trusted. Returns its real path. */
+/**
+ * Revokes trust in the directory and everything below it, even if a directory above stays trusted. Returns its real path.
+ */
 export function revokeTrust(directory: string, env: Environment, now = new Date()): string {
   // A directory that no longer exists can still be revoked by its recorded path.
   const path = tryRealPath(directory) ?? directory;

@@ -36,7 +36,10 @@ export function createMissingHomeError(): HostError {
   });
 }
 
-/** The state directory of a project. Uses the real path, so that two clones are two projects, and a link to a project is the same project. */
+/**
+ * The state directory of a project. Uses the real path, so that two clones are two projects, and a link to a project is the
+ * same project.
+ */
 export function projectStateDirectory(userDirectory: string, project: string): string {
   const realProject = resolveRealPath(project);
   const slug = basename(realProject)
@@ -49,7 +52,10 @@ export function projectStateDirectory(userDirectory: string, project: string): s
 /** The state directory for commands outside of any project. */
 export const userWideStateDirectory = (userDirectory: string): string => join(userDirectory, "user");
 
-/** A second copy of the head of a record's audit chain, outside of the record. Its existence also shows that Drover created the record for this user. */
+/**
+ * A second copy of the head of a record's audit chain, outside of the record. Its existence also shows that Drover created
+ * the record for this user.
+ */
 export function headCopyFile(userDirectory: string, recordPath: string): string {
   return join(userDirectory, "heads", hashPath(resolveRealPath(recordPath)).slice(0, 32));
 }

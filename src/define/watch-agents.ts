@@ -13,7 +13,9 @@ export interface AgentsWatch {
 
 /** How long to wait for further changes: editors write a file in several steps. */
 const settleMs = 50;
-/** Polling finds changes that the kernel does not report: on network file systems, behind links, in a recreated directory. */
+/**
+ * Polling finds changes that the kernel does not report: on network file systems, behind links, in a recreated directory.
+ */
 const pollIntervalMs = 1000;
 
 /**

@@ -69,7 +69,10 @@ export const agentSchema = z.strictObject({
   system_prompt: z
     .union([z.string(), z.strictObject({ preset: z.literal("claude_code"), append: z.string().optional() })])
     .optional(),
-  /** Starts the first message, before the run's prompt and parameters. In a markdown agent, it consists of the agent's sections. */
+  /**
+   * Starts the first message, before the run's prompt and parameters. In a markdown agent, it consists of the agent's
+   * sections.
+   */
   first_message: z.string().optional(),
   provider: z.string().optional(),
   model: z.string().optional(),

@@ -85,7 +85,10 @@ export interface RunContext {
   emit(event: RunEvent): Promise<void>;
   /** Sends text to live viewers only. It is never stored. */
   partial(delta: Delta): void;
-  /** Waits for a person if the run is attended, and denies at once if it is not. Answers `park` only if the executor can park. */
+  /**
+   * Waits for a person if the run is attended, and denies at once if it is not. Answers `park` only if the executor can
+   * park.
+   */
   ask(question: Question): Promise<Answer>;
   input: AsyncIterable<UserInput>;
   /** Stores execution_started before the spawn, and execution_ended after the exit. */
@@ -163,7 +166,9 @@ export type Decision =
   | { decision: "deny"; message?: string }
   | { decision: "stop"; message?: string };
 
-/** `park`: there is no decision yet. The executor saves its state and returns the outcome `parked` with `why: "approval"`. */
+/**
+ * `park`: there is no decision yet. The executor saves its state and returns the outcome `parked` with `why: "approval"`.
+ */
 export type Answer = Decision | { decision: "park" };
 
 export interface UserInput {

@@ -4,8 +4,8 @@ import type { StopReason } from "./states.ts";
 import type { Environment } from "./environment.ts";
 
 /**
- * A command to start. All of Drover starts processes through this interface. The record stores `ExecutionStart` and `ExecutionEnd` instead
- * of these types, which are used in-process only and are therefore camelCase.
+ * A command to start. All of Drover starts processes through this interface. The record stores `ExecutionStart` and
+ * `ExecutionEnd` instead of these types, which are used in-process only and are therefore camelCase.
  */
 export interface Command {
   /** A path, or a name looked up on the child's PATH. Never a shell line: see `parseCommandLine`. */
@@ -59,7 +59,10 @@ export interface StartOptions {
   parentEnvironment?: Environment;
   /** DROVER_* ids, set in every child, even with `replace`. */
   ids?: Readonly<Record<string, string>>;
-  /** `inherit` passes Drover's own stdin, so that the child can use the terminal. */
+  /**
+   * Bytes are written to the child. `pipe` makes `RunningProcess.stdin` a stream. `inherit` passes Drover's own stdin, so
+   * that the child can use the terminal. Defaults to `none`.
+   */
   stdin?: "none" | "inherit" | "pipe" | Uint8Array;
   /** `merged` sends stderr to stdout's pipe, which preserves the order of writes. */
   output?: "both" | "merged" | "none";
@@ -106,8 +109,11 @@ export interface RunningProcess {
   readonly pid: number | undefined;
   /** Names of variables that were withheld from the child. */
   readonly withheld: readonly string[];
+  /** null unless the options contain `stdin: "pipe"`, and if the command could not start. */
   readonly stdin: Writable | null;
+  /** null with `output: "none"`, and if the command could not start. */
   readonly stdout: Readable | null;
+  /** null with `output: "none"` or `"merged"`, and if the command could not start. */
   readonly stderr: Readable | null;
   /** Kills the command and all its descendants, and resolves once all of them have exited. Idempotent. */
   kill(reason: StopReason): Promise<void>;

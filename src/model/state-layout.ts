@@ -43,7 +43,8 @@ export const homesDirectory = (runsPath: string): string => join(runsPath, "home
 export const tmpDirectory = (runsPath: string): string => join(runsPath, "tmp");
 /**
  * How commands inside runs reach Drover. Each command sees only two directories in here: one with the log of its attempt,
- * and one with the socket of the Drover process that started it. Names are short because socket paths are limited in length.
+ * and one with the socket of the Drover process that started it. Names are short because socket paths are limited in
+ * length.
  */
 export const nestedDirectory = (runsPath: string): string => join(runsPath, "nested");
 /** Whether the path is a command's own directory in the nested directory of some state directory. */

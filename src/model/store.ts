@@ -20,12 +20,12 @@ import type { TriggerOp, TriggerReads, TriggerResult } from "./trigger-ops.ts";
 export type { CreateRun } from "./create-run.ts";
 
 /**
- * The interface of the store. An operation is plain data and atomic. All operations of one `apply`, and of every `apply` that waits
- * at the same time, share one transaction, and the promise resolves when it is durable. A conflict is returned as a
- * result; a HostError is thrown.
+ * The interface of the store. An operation is plain data and atomic. All operations of one `apply`, and of every `apply`
+ * that waits at the same time, share one transaction, and the promise resolves when it is durable. A conflict is returned
+ * as a result; a HostError is thrown.
  *
- * The audit chain consists of execution_started and execution_ended events. Storing one appends it to the chain in the
- * same transaction, whichever operation contains it.
+ * The audit chain consists of execution_started and execution_ended events. Storing one appends it to the chain in the same
+ * transaction, whichever operation contains it.
  */
 export interface Store {
   apply<const T extends readonly Op[]>(ops: T): Promise<{ [K in keyof T]: ResultOf<T[K]> }>;
@@ -190,7 +190,10 @@ export interface Reads
     filter: RunFilter,
     page: Page,
   ): Promise<{ items: FoundRun[]; next: string | null; indexing: boolean }>;
-  /** At most `limit` events and about `maxBytes` (default 512 KB). A short page is not the end: compare with `last_position`. */
+  /**
+   * At most `limit` events and about `maxBytes` (default 512 KB). A short page is not the end: compare with
+   * `last_position`.
+   */
   events(run_id: string, after: number, limit: number, maxBytes?: number): Promise<StoredEvent[]>;
   /** Like `events`, but of all runs in commit order. */
   feed(after: number, limit: number, maxBytes?: number): Promise<StoredEvent[]>;

@@ -48,7 +48,10 @@ export interface RestoreOptions {
   beforePublish?: () => void;
 }
 
-/** Writes a backup that is either complete and durable under its name or absent, and never overwrites a file. `fill` writes into a file that only its owner can read. */
+/**
+ * Writes a backup that is either complete and durable under its name or absent, and never overwrites a file. `fill` writes
+ * into a file that only its owner can read.
+ */
 export async function writeBackup<T>(file: string, fill: (part: string) => Promise<T>): Promise<T> {
   if (existsSync(file)) throw createExistsError(file);
   const part = getPartialName(file);

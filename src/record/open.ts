@@ -111,7 +111,10 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
 /** If the record could not be rescued, retry on the first error after this delay. */
 const rescueRetryMs = 10_000;
 
-/** Returns a function that adds the next step to an error. If the record's files have disappeared, it first rescues the record, once per disappearance. */
+/**
+ * Returns a function that adds the next step to an error. If the record's files have disappeared, it first rescues the
+ * record, once per disappearance.
+ */
 function createErrorExplainer({ key, now, ...record }: RescueOptions): (error: unknown) => Promise<unknown> {
   let current: { since: number; result: Promise<RescueResult> } | null = null;
   return async (cause) => {

@@ -8,7 +8,10 @@ export interface PruneTarget {
   key: string;
   /** A value below every key: text or a number. */
   from: string | number;
-  /** Which rows to remove. Evaluated under the write lock too, so it must be as cheap as an index lookup. `?3`, ... are the values. */
+  /**
+   * Which rows to remove. Evaluated under the write lock too, so it must be as cheap as an index lookup. `?3`, ... are the
+   * values.
+   */
   condition: string;
   /** Columns of each removed row, passed to `onRemoved`. */
   returning?: string;

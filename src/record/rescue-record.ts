@@ -23,8 +23,8 @@ export interface RescueResult {
 
 /**
  * Backs up the open database after its files were deleted or replaced; SQLite can still read them. Returns the error with
- * the next step added. The backup contains the key, so it goes where commands of runs cannot see it: into the record directory
- * if that still exists, into the user's state directory, or else into a new record directory.
+ * the next step added. The backup contains the key, so it goes where commands of runs cannot see it: into the record
+ * directory if that still exists, into the user's state directory, or else into a new record directory.
  */
 export async function rescueRecord(error: HostError, record: LostRecord): Promise<RescueResult> {
   const name = `drover-rescued-${record.now.toISOString().replaceAll(/[:.]/g, "-")}.backup`;

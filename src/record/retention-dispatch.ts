@@ -16,9 +16,9 @@ const deleteKeys = `
   returning 1 as gone`;
 
 /**
- * Sessions last used before ?3, and sessions without runs, last used before ?4, that nothing can resume: those of procedural runs
- * and those for which the executor never reported an id. An open fork keeps the session it was forked from, because every
- * attempt reads it.
+ * Sessions last used before ?3, and sessions without runs, last used before ?4, that nothing can resume: those of
+ * procedural runs and those for which the executor never reported an id. An open fork keeps the session it was forked from,
+ * because every attempt reads it.
  */
 const sessionTarget: PruneTarget = {
   table: "sessions",
@@ -52,7 +52,10 @@ const deleteHookKeys = `
   where until < ?1 and until <= coalesce((select until from hook_keys where until < ?1 order by until limit 1 offset ?2), ?1)
   returning 1 as gone`;
 
-/** Removes runs that finished before a given time with their events and usage, then the keys, demands and agents that only they used, and old sessions. */
+/**
+ * Removes runs that finished before a given time with their events and usage, then the keys, demands and agents that only
+ * they used, and old sessions.
+ */
 export async function pruneDispatch(
   store: RecordStore,
   cutoff: Date,

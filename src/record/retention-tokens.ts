@@ -12,7 +12,10 @@ const selectEnded = `
   order by token_id limit ?3`;
 const deleteToken = `delete from tokens where token_id = ?`;
 
-/** Removes tokens that were revoked, expired or used up before a given time. Such a token never becomes valid again, so no lock is needed. */
+/**
+ * Removes tokens that were revoked, expired or used up before a given time. Such a token never becomes valid again, so no
+ * lock is needed.
+ */
 export async function pruneTokens(store: RecordStore, cutoff: Date): Promise<{ tokens: number }> {
   let tokens = 0;
   for (let after = ""; ;) {

@@ -40,7 +40,10 @@ const deleteDeliveries = `delete from deliveries where run_no = ?`;
 const deleteChain = `delete from chains where parent_run_no = ?`;
 const deleteRun = `delete from runs where run_no = ?`;
 
-/** Removes runs that finished before a given time, with their events, files and output files. Audit rows have their own retention. */
+/**
+ * Removes runs that finished before a given time, with their events, files and output files. Audit rows have their own
+ * retention.
+ */
 export async function pruneRuns(store: RecordStore, cutoff: Date): Promise<{ runs: number }> {
   const indexRemovals = await listIndexRemovals(store, "remove");
   const triggers = [deleteWebhooks, deleteDeliveries, deleteChain];
@@ -57,7 +60,9 @@ export async function pruneEvents(store: RecordStore, cutoff: Date): Promise<num
   return pruneOldRuns(store, cutoff, selectLogged, { events: deleteLog, rows });
 }
 
-/** Removes the files of runs that finished before a given time. pruneBlobs removes the contents once no other run uses them. */
+/**
+ * Removes the files of runs that finished before a given time. pruneBlobs removes the contents once no other run uses them.
+ */
 export function pruneFiles(store: RecordStore, cutoff: Date): Promise<number> {
   return pruneOldRuns(store, cutoff, selectWithFiles, { events: null, rows: [deleteFiles] });
 }

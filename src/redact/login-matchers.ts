@@ -43,7 +43,10 @@ const basicMatcher = createSchemeMatcher({
   accepts: (token) => /^[\x20-\x7e]*:/.test(Buffer.from(token, "base64").toString("latin1")),
 });
 
-/** If `accepts` returns true for some text, it must do so for every extension of that text, so that redacting twice changes nothing. */
+/**
+ * If `accepts` returns true for some text, it must do so for every extension of that text, so that redacting twice changes
+ * nothing.
+ */
 interface Scheme {
   word: string;
   bytes: ByteClass;

@@ -55,7 +55,8 @@ export const noMatch = -1;
 export const needsMore = -2;
 
 /**
- * Returns the offset after `literal` if the text has it at `at`, `noMatch` if not, or `needsMore` if the text ends within it.
+ * Returns the offset after `literal` if the text has it at `at`, `noMatch` if not, or `needsMore` if the text ends within
+ * it.
  */
 export function readLiteral(text: View, at: number, literal: string): number {
   const { bytes } = text;

@@ -4,9 +4,9 @@ import { note, type Source } from "./source.ts";
 type Keys = Record<string, unknown>;
 
 /**
- * Converts webhooks to webhook names, with a note on how to register each, because an agent does not contain URLs.
- * Converts shell hooks to one `on_finish` command that tests how the run ended. If several sources have a list, the last one
- * wins, so an empty list removes the hooks of the agent's file.
+ * Converts webhooks to webhook names, with a note on how to register each, because an agent does not contain URLs. Converts
+ * shell hooks to one `on_finish` command that tests how the run ended. If several sources have a list, the last one wins,
+ * so an empty list removes the hooks of the agent's file.
  */
 export function mapHooks(sources: readonly Source[]): Keys {
   const definitions = sources.flatMap((source) =>

@@ -12,7 +12,9 @@ const openChecker = (...args: Parameters<typeof openSchemaChecker>) => {
 };
 afterEach(() => Promise.all(openCheckers.splice(0).map((checker) => checker.stop())));
 
-/** Counts how many times the event loop of this thread turned during the work: only once or twice if the work blocked it. */
+/**
+ * Counts how many times the event loop of this thread turned during the work: only once or twice if the work blocked it.
+ */
 async function countTurnsDuring<T>(work: () => Promise<T>): Promise<{ result: T; turns: number }> {
   let turns = 0;
   const tick = setInterval(() => turns++, 2);

@@ -16,7 +16,10 @@ export interface SchemaChecker {
   stop(): Promise<void>;
 }
 
-/** `checkMs` and `compileMs` are CPU time if the host reports it, so a busy machine does not make a harmless schema look hostile. */
+/**
+ * `checkMs` and `compileMs` are CPU time if the host reports it, so a busy machine does not make a harmless schema look
+ * hostile.
+ */
 export interface CheckerOptions {
   checkMs?: number;
   compileMs?: number;
@@ -27,7 +30,10 @@ export interface CheckerOptions {
   allowanceMs?: number;
 }
 
-/** Limits for checking on the main thread: schema nodes times value nodes, schema nodes, and steps of patterns. Each takes about a millisecond. */
+/**
+ * Limits for checking on the main thread: schema nodes times value nodes, schema nodes, and steps of patterns. Each takes
+ * about a millisecond.
+ */
 const maxCostOnMainThread = 20_000;
 const maxNodesOnMainThread = 200;
 const maxStepsOnMainThread = 200_000;

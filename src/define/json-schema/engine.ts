@@ -14,7 +14,9 @@ export interface SchemaEngine {
   compile(schemaText: string): SchemaFault[];
   /** Returns the faults of the value, or those of the schema if it cannot be compiled. */
   check(schemaText: string, value: unknown): SchemaFault[];
-  /** Also validates against the meta-schema, so that a fault names the place of the mistake. Loading it takes 70 ms once. */
+  /**
+   * Also validates against the meta-schema, so that a fault names the place of the mistake. Loading it takes 70 ms once.
+   */
   checkSchema(schemaText: string): SchemaFault[];
 }
 

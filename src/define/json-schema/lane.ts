@@ -145,7 +145,10 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
     terminated?.then(advance, advance);
   };
 
-  /** Fails the current check. If the worker did not start, fails the first queued check instead, so that starting is not retried forever. */
+  /**
+   * Fails the current check. If the worker did not start, fails the first queued check instead, so that starting is not
+   * retried forever.
+   */
   const failRequest = (message: string): void => {
     const failed = current ?? (isStarting ? queue.shift() : undefined);
     current = undefined;

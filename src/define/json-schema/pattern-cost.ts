@@ -1,6 +1,6 @@
 /**
- * Returns an upper bound on the steps that a regular expression takes for text of this length. Infinity if there is no simple bound:
- * for a repeated group with alternatives, a lookahead or lookbehind, or a backreference.
+ * Returns an upper bound on the steps that a regular expression takes for text of this length. Infinity if there is no
+ * simple bound: for a repeated group with alternatives, a lookahead or lookbehind, or a backreference.
  */
 export function estimatePatternCost(pattern: string, textLength: number): number {
   const reader: Reader = { pattern, position: 0, size: 1, textLength };

@@ -14,8 +14,8 @@ export type Report =
   { type: "ready"; thread: string | null } | { type: "compiled" } | { type: "done"; faults: SchemaFault[] };
 
 /**
- * `late`: not completed: the deadline passed, the worker failed, or the check was cancelled. `refused`: not checked, because it
- * exceeds a limit. `busy`: this caller has requested too many checks and may retry after `retryAfterSeconds`.
+ * `late`: not completed: the deadline passed, the worker failed, or the check was cancelled. `refused`: not checked,
+ * because it exceeds a limit. `busy`: this caller has requested too many checks and may retry after `retryAfterSeconds`.
  */
 export interface CheckResult {
   faults: SchemaFault[];

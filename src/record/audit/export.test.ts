@@ -105,7 +105,7 @@ it("distinguishes a running execution from one whose process died, and the sweep
   ]);
   const found = await findInterruptedExecutions(store);
   expect(found.map(({ start }) => start.execution_id)).toEqual([ids.dead]);
-  // A process that passes itself does not look for itself.
+  // A process that passes itself does not check its own executions.
   expect(await findInterruptedExecutions(store, owners.dead)).toEqual([]);
 
   const { run_id } = found[0] ?? { run_id: "" };

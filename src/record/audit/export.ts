@@ -13,7 +13,10 @@ export interface ExportOptions extends ExportRange {
   lockWaitMs?: number;
 }
 
-/** Selects executions by when their start was recorded, on the store's clock. ISO times; `since` is inclusive, `until` exclusive. */
+/**
+ * Selects executions by when their start was recorded, on the store's clock. ISO times; `since` is inclusive, `until`
+ * exclusive.
+ */
 export interface ExportRange {
   since?: string;
   until?: string;

@@ -17,7 +17,10 @@ const selectAnchor = `select last_no, mac from audit_anchors order by batch_no d
 const selectFirstMismatch = `
   select no, at, body from audit_rows where no <= ? and kind = 'head_mismatch' order by no limit 1`;
 
-/** Reports whether the chain contradicts this head. A chain that is ahead does not: a crash may come between the commit and the update of the file. */
+/**
+ * Reports whether the chain contradicts this head. A chain that is ahead does not: a crash may come between the commit and
+ * the update of the file.
+ */
 export function* contradictsHead(head: ChainHead, end: ChainEnd): Work<boolean> {
   if (head.count >= end.last_no) return head.count > end.last_no || head.mac !== toHex(end.mac);
   if (head.count === 0) return false;

@@ -5,9 +5,9 @@ import type { ExecutionStart } from "../../model/execution.ts";
 export type Owner = ExecutionStart["owner"];
 
 /**
- * Identifies this process, so that a later one can tell whether it is still alive. Pids are reused and differ between process
- * namespaces, so `start` combines the boot id, the namespace and the start time. Without /proc it is empty and only the pid
- * counts.
+ * Identifies this process, so that a later one can tell whether it is still alive. Pids are reused and differ between
+ * process namespaces, so `start` combines the boot id, the namespace and the start time. Without /proc it is empty and only
+ * the pid counts.
  */
 export function getCurrentOwner(): Owner {
   return { pid: process.pid, start: readStart("self") ?? "", host: hostname() };

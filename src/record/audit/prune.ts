@@ -50,8 +50,8 @@ const insertAnchor = `
 
 /**
  * Removes whole batches that were written before a given time and leaves a sealed anchor in their place, so that the rest
- * still verifies. The
- * chain records the pruning first. An execution that is still running stays, and so does everything after it.
+ * still verifies. The chain records the pruning first. An execution that is still running stays, and so does everything
+ * after it.
  */
 export async function pruneAudit(store: RecordStore, cutoff: Date): Promise<{ rows: number }> {
   const { engine, seal } = store;

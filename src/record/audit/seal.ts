@@ -1,10 +1,10 @@
 import type { ComputeMac } from "../../model/hmac.ts";
 
 /**
- * Defines which bytes a seal covers, so that anyone with the key can verify it. A field is encoded as its length in bytes, a
- * colon and its UTF-8 bytes; null is encoded as "-". A row's mac covers its columns in order. A batch's mac covers the
- * previous batch's mac, its own columns and the macs of its rows. An anchor's seal covers its columns, which include the mac
- * of the last removed batch.
+ * Defines which bytes a seal covers, so that anyone with the key can verify it. A field is encoded as its length in bytes,
+ * a colon and its UTF-8 bytes; null is encoded as "-". A row's mac covers its columns in order. A batch's mac covers the
+ * previous batch's mac, its own columns and the macs of its rows. An anchor's seal covers its columns, which include the
+ * mac of the last removed batch.
  */
 export interface AuditRow {
   no: number;

@@ -99,7 +99,9 @@ function* checkHead(file: HeadFile | null, end: ChainEnd): Work<HeadState> {
   }
 }
 
-/** Compares the chain with the head that this process wrote last. A longer chain is fine: its seals prove what was added. */
+/**
+ * Compares the chain with the head that this process wrote last. A longer chain is fine: its seals prove what was added.
+ */
 function* checkLastHead(lastHead: ChainHead, end: ChainEnd): Work<HeadState> {
   const isCut = lastHead.count >= end.last_no && (yield* contradictsHead(lastHead, end));
   return isCut ? { state: "mismatch", head: lastHead } : { state: "agrees" };

@@ -10,7 +10,9 @@ export function createNotEmptyError(name: string, table: string): RequestError {
   });
 }
 
-/** `what` starts the message, for example "The table runs". Errors that already have a Drover code are returned unchanged. */
+/**
+ * `what` starts the message, for example "The table runs". Errors that already have a Drover code are returned unchanged.
+ */
 export function toCopyError(what: string, error: unknown): unknown {
   const code: unknown = error instanceof Error ? Reflect.get(error, "code") : null;
   if (typeof code === "string" && code.startsWith("DROVER-")) return error;

@@ -15,7 +15,9 @@ import { buildPageStatement, type Table } from "./tables.ts";
 
 const pieceBytes = 256 * 1024;
 
-/** Holds the write lock of a state directory's record. Other writers wait, and fail after five seconds with a lock error. */
+/**
+ * Holds the write lock of a state directory's record. Other writers wait, and fail after five seconds with a lock error.
+ */
 export async function withLockedRecord<T>(
   directory: string,
   waitMs: number,

@@ -10,7 +10,10 @@ export interface Table {
   sequenceColumn?: string;
 }
 
-/** All tables except for contents and `store`. Of `store`, copyRecord copies only the id and the last restore. A test checks that the list is complete. */
+/**
+ * All tables except for contents and `store`. Of `store`, copyRecord copies only the id and the last restore. A test checks
+ * that the list is complete.
+ */
 export const tables: readonly Table[] = [
   {
     name: "demands",

@@ -14,7 +14,10 @@ import { supersedeQuestions } from "./questions.ts";
 import type { EndingRun, StoredRun } from "./stored-run.ts";
 
 type Columns = Record<string, SqlValue>;
-/** Effects of moving to a status, in addition to those that src/model/states.ts defines: who holds the run, and whether it counts against the cap. */
+/**
+ * Effects of moving to a status, in addition to those that src/model/states.ts defines: who holds the run, and whether it
+ * counts against the cap.
+ */
 interface Effects {
   /** The column that gets the time of the move. */
   time?: "claimed_at" | "started_at" | "finished_at";
@@ -45,7 +48,10 @@ const effects: Record<RunStatus, Effects> = {
 export const submittedEvent = { type: "status", status: "pending" } as const satisfies RunEvent;
 
 export interface Move {
-  /** The reason, for the log, or the result of a run that ends. Omitted if an event of the runner, which is already stored, caused the move. */
+  /**
+   * The reason, for the log, or the result of a run that ends. Omitted if an event of the runner, which is already stored,
+   * caused the move.
+   */
   cause?: string | ResultEvent;
   /** Defaults to the store's clock. */
   at?: string;
@@ -65,7 +71,9 @@ const upsertResult = `
 
 const clearSealed = `update run_bodies set sealed = null where run_no = ?`;
 
-/** The only function that changes the status of a stored run. `run` must include the events that this operation has stored. */
+/**
+ * The only function that changes the status of a stored run. `run` must include the events that this operation has stored.
+ */
 export function* move(
   tx: Transaction,
   run: StoredRun & Partial<EndingRun>,

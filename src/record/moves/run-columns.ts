@@ -50,7 +50,7 @@ const plainColumns = [
 /** Fields of Run that are columns of its row. */
 export const runFields = [...textColumns, ...plainColumns, "attended", "usage"] as const;
 
-/** In the order of toRunValues. */
+/** The columns, in the order of the values that toRunValues returns. */
 export const runColumns = [
   ...runFields,
   "demand_id",

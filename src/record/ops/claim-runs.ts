@@ -22,10 +22,16 @@ const insertClaim = `insert into claims (runner_id, claim_no, claim_id) values (
 const deleteOldClaims = `delete from claims where runner_id = ? and claim_no <= ?`;
 const renew = `update runners set lease_until = ?, last_seen_at = ?, claim_no = ? where runner_id = ?`;
 
-/** Runs per claim, even if the runner wants more: each takes several statements while other writers wait. The next claim gets the rest. */
+/**
+ * Runs per claim, even if the runner wants more: each takes several statements while other writers wait. The next claim
+ * gets the rest.
+ */
 const runsPerClaim = 50;
 
-/** How many claim numbers are stored. A poll with an older claim counts as new. Each claim uses two numbers, see ./heartbeat.ts. */
+/**
+ * How many claim numbers are stored. A poll with an older claim counts as new. Each claim uses two numbers, see
+ * ./heartbeat.ts.
+ */
 const storedClaims = 128;
 
 export function* claimRuns(tx: Transaction, op: ClaimRuns): Work<DispatchResult> {

@@ -11,8 +11,8 @@ const blockRun = `update runs set blocked_by = 'directory', directory = ? where 
 const setDirectory = `update runs set directory = ? where run_no = ?`;
 
 /**
- * Gives a run that works in place exclusive use of its directory on that host. If another run has the directory, this one is
- * blocked until that run leaves, and false is returned. Other runs skip this check.
+ * Gives a run that works in place exclusive use of its directory on that host. If another run has the directory, this one
+ * is blocked until that run leaves, and false is returned. Other runs skip this check.
  */
 export function* enterDirectory(tx: Transaction, runner: StoredRunner, head: QueueHead): Work<boolean> {
   if (head.in_place === null) return true;

@@ -13,7 +13,9 @@ export interface Write {
   events?: readonly NumberedEvent[];
 }
 
-/** Reports whether this attempt may no longer write to the run. Operations check separately whether the run has finished. */
+/**
+ * Reports whether this attempt may no longer write to the run. Operations check separately whether the run has finished.
+ */
 export function isFenced(run: WrittenRun, op: Write): boolean {
   if (run.attempt !== op.attempt) return true;
   if (run.agent_rev_id === null) return op.runner !== undefined;

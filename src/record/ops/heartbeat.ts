@@ -67,13 +67,19 @@ function* hasEndedHere(runner: StoredRunner, run_id: string, attempt: number): W
   return run !== null && run.attempt === attempt && run.runner_id === runner.storedId && hasEnded(run.status);
 }
 
-/** The last claim whose response the runner has received. A run of that claim or an earlier one that the runner does not hold is lost. */
+/**
+ * The last claim whose response the runner has received. A run of that claim or an earlier one that the runner does not
+ * hold is lost.
+ */
 function findLastAnsweredClaim(runner: StoredRunner, as_of_claim: string | null): number {
   // An unknown claim proves nothing.
   return as_of_claim === null ? runner.registered_claim_no : Number(runner.row["known_claim_no"] ?? 0);
 }
 
-/** A run that was only claimed never reached its runner. A run that had started was lost by its runner, which uses up an attempt. */
+/**
+ * A run that was only claimed never reached its runner. A run that had started was lost by its runner, which uses up an
+ * attempt.
+ */
 function* requeueUnheld(tx: Transaction, run: StoredRun, runner_id: string): Work<boolean> {
   const outcome =
     run.status === "claimed"

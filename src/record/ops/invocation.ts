@@ -12,7 +12,10 @@ import { parseExecutor, type StoredRunner } from "./runner-row.ts";
 export const invocationColumns = `run_id, attempt, mode, session_id, project_dir, attended, timeout_seconds, task_id, step_id,
     tool_call_id, worktree_id, repo_sha, forked_from, fork_at_turn, agent_rev_id, asked, continues`;
 
-/** Extends a query of `invocationColumns` with everything else a runner needs. The inner query runs first, so that only its rows are joined. */
+/**
+ * Extends a query of `invocationColumns` with everything else a runner needs. The inner query runs first, so that only its
+ * rows are joined.
+ */
 export function joinInvocations(runs: string): string {
   return `
   select found.*, run_bodies.parameters, run_bodies.prompt, run_bodies.sealed, agent_revs.body as agent, sessions.executor_session_id, sessions.granted_tools,

@@ -27,8 +27,8 @@ const selectHeads = buildHeadStatements("runs_to_claim", "");
 const selectHeadsOfAgent = buildHeadStatements("runs_to_claim_of", "and agent_name = ?");
 
 /**
- * `detailed` includes the invocations, which saves one statement per run. `plain` is better for several demands: most heads are
- * then not taken, and their invocations may be large.
+ * `detailed` includes the invocations, which saves one statement per run. `plain` is better for several demands: most heads
+ * are then not taken, and their invocations may be large.
  */
 function buildHeadStatements(index: string, agent: string): { plain: string; detailed: string } {
   const plain = `

@@ -75,8 +75,8 @@ export function* placeInSession(
 
 /**
  * Lets another runner of the same state directory continue a run whose own short-lived runner no longer exists, because the
- * command that created both has ended. Returns null if no other runner matches; the run then waits for a command that reuses
- * the runner's name.
+ * command that created both has ended. Returns null if no other runner matches; the run then waits for a command that
+ * reuses the runner's name.
  */
 function* releaseFromCommand(
   tx: Transaction,

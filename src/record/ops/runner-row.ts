@@ -35,7 +35,10 @@ function toStoredRunner(row: Row): StoredRunner {
 
 type CheckedRunner = StoredRunner | "unknown_runner" | "old_epoch";
 
-/** Returns the calling runner, or the conflict if it is refused. A lost runner has to register again, because it no longer holds its runs. */
+/**
+ * Returns the calling runner, or the conflict if it is refused. A lost runner has to register again, because it no longer
+ * holds its runs.
+ */
 export function* findCallingRunner(caller: RunnerIdentity): Work<CheckedRunner> {
   const [row] = yield first(selectRunner, toColumn(caller.runner_id));
   return checkRunner(row, caller);

@@ -10,7 +10,10 @@ const insertFile = `
   on conflict (run_no, attempt, path)
   do update set size = excluded.size, sha256 = excluded.sha256, media_type = excluded.media_type`;
 
-/** Turns `file` events into files of the run if this attempt has uploaded exactly these bytes. Otherwise the events only stay in the log. */
+/**
+ * Turns `file` events into files of the run if this attempt has uploaded exactly these bytes. Otherwise the events only
+ * stay in the log.
+ */
 export function* storeFiles(run: StoredRun, events: readonly NumberedEvent[]): Work<void> {
   for (const { event } of events) {
     if (event.type !== "file" || !isSha256(event.sha256) || !isFilePath(event.path)) continue;

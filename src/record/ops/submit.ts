@@ -46,7 +46,9 @@ const insertSession = `
   insert into sessions (${sessionColumns.join(", ")}) values (${sessionColumns.map(() => "?").join(", ")})
   on conflict (session_id) do update set run_count = sessions.run_count + 1, last_used_at = excluded.last_used_at`;
 
-/** Finds the run that the same key created before, or the conflict if the request differs. A key is removed with its run. */
+/**
+ * Finds the run that the same key created before, or the conflict if the request differs. A key is removed with its run.
+ */
 export function* findByIdempotencyKey({
   subject,
   key,

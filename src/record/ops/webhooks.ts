@@ -46,7 +46,9 @@ export function* putHook({ hook, create, ...op }: PutHook): Work<TriggerResult> 
   return { ok: true, op: "put_hook" };
 }
 
-/** Also deletes the keys of its deliveries: a new hook of the same name has another secret and therefore other signatures. */
+/**
+ * Also deletes the keys of its deliveries: a new hook of the same name has another secret and therefore other signatures.
+ */
 export function* deleteHook({ name }: DeleteHook): Work<TriggerResult> {
   const [deleted] = yield first(removeHook, toColumn(name));
   if (deleted === undefined) return { ok: false, conflict: "not_found" };

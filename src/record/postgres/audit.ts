@@ -7,7 +7,10 @@ import { walkStatements } from "./walk-statements.ts";
 
 const outageWaitMs = 5000;
 
-/** `head` is what an earlier verify printed. No head is stored beside the database, so without it a truncated chain goes unnoticed. */
+/**
+ * `head` is what an earlier verify printed. No head is stored beside the database, so without it a truncated chain goes
+ * unnoticed.
+ */
 export function verifyPostgres(
   { url, secret }: { url: string; secret: Uint8Array },
   head: string | undefined,

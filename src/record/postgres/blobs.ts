@@ -139,7 +139,10 @@ function* readFirst(text: string, ...values: SqlValue[]): Work<Row[]> {
   return yield first(text, ...values);
 }
 
-/** Uses the write lock like the operations that refer to contents, so it removes nothing they are about to use. `at` replaces the database's clock. */
+/**
+ * Uses the write lock like the operations that refer to contents, so it removes nothing they are about to use. `at`
+ * replaces the database's clock.
+ */
 export async function prunePostgresBlobs(engine: PostgresEngine, at: Date | null): Promise<{ blobs: number }> {
   await pruneUploads(engine);
   const [row] = await engine.read(() => readFirst(selectNow, at?.getTime() ?? null));

@@ -118,7 +118,9 @@ export async function connect(url: string, options: ConnectionOptions = {}): Pro
     },
   };
 
-  /** Sends everything from one turn of the event loop in one packet, unless there is so much that it should go out earlier. */
+  /**
+   * Sends everything from one turn of the event loop in one packet, unless there is so much that it should go out earlier.
+   */
   function corkUntilNextTick(): void {
     if (corked && socket.writableLength > flushBytes) {
       socket.uncork();
@@ -147,7 +149,10 @@ export async function connect(url: string, options: ConnectionOptions = {}): Pro
 
 const noRows: Promise<Row[]> = Promise.resolve([]);
 
-/** The settings of a connection. `synchronous_commit` must not be off: an acknowledged write is on disk, whatever the server's default. */
+/**
+ * The settings of a connection. `synchronous_commit` must not be off: an acknowledged write is on disk, whatever the
+ * server's default.
+ */
 function buildSettings({ idleInTransactionMs = 0, lockMs = 0, byIndexOnly }: ConnectionOptions): string {
   // JIT compilation is off too: it would delay statements that look expensive.
   const disabledPlans = ["enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "jit"];

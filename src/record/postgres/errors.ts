@@ -10,7 +10,10 @@ export function getPublicName(url: string): string {
   }
 }
 
-/** Whether the connection was lost, or the server is starting up or shutting down, so that a retry on a new connection may succeed. */
+/**
+ * Whether the connection was lost, or the server is starting up or shutting down, so that a retry on a new connection may
+ * succeed.
+ */
 export function isUnavailable(error: unknown): boolean {
   const code = getErrorCode(error);
   if (code === null) return error instanceof Error && /connection|terminat|timeout/i.test(error.message);

@@ -75,7 +75,10 @@ export function createGroupCommit(options: Options): GroupCommit {
     return callers;
   }
 
-  /** Never throws: each caller gets its own result. A host error fails all callers. Any other error comes from one of them, so each is retried alone. */
+  /**
+   * Never throws: each caller gets its own result. A host error fails all callers. Any other error comes from one of them,
+   * so each is retried alone.
+   */
   async function commitBatch(callers: Caller[]): Promise<void> {
     let result: CommitResult;
     try {

@@ -6,8 +6,8 @@ import { responseTimeoutMs, lockTimeoutMs } from "./limits.ts";
 export interface Link {
   /**
    * Retries the work over a new connection while the database is down, so the work must be safe to repeat. Callers that
-   * arrive later in an outage wait less, and after `outageWaitMs` of outage not at all: a prompt error is better than a late
-   * response that nobody waits for any more.
+   * arrive later in an outage wait less, and after `outageWaitMs` of outage not at all: a prompt error is better than a
+   * late response that nobody waits for any more.
    */
   use<T>(work: (connection: Connection) => Promise<T>): Promise<T>;
   close(): void;
@@ -50,9 +50,9 @@ export function openLink({ url, outageWaitMs, responseMs = responseTimeoutMs, ..
   };
 
   /**
-   * Whether a failed attempt started after the outage had lasted for `outageWaitMs`. An outage starts when the first attempt fails,
-   * and ends if nothing was attempted for `outageWaitMs`. A caller that slept meanwhile, for example because this process was
-   * suspended, gets one more attempt.
+   * Whether a failed attempt started after the outage had lasted for `outageWaitMs`. An outage starts when the first
+   * attempt fails, and ends if nothing was attempted for `outageWaitMs`. A caller that slept meanwhile, for example because
+   * this process was suspended, gets one more attempt.
    */
   function hasTimedOut(startedAt: number): boolean {
     const now = performance.now();

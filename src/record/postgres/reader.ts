@@ -10,7 +10,9 @@ export interface RecordReader extends Pick<Store, "read" | "blobs" | "apply"> {
 
 const outageWaitMs = 5000;
 
-/** Opens the record of a fleet for a command that only reads. It does not listen for changes, and refuses all operations. */
+/**
+ * Opens the record of a fleet for a command that only reads. It does not listen for changes, and refuses all operations.
+ */
 export async function openPostgresReader(url: string): Promise<RecordReader> {
   await requireRecord(url);
   const engine = openPostgresEngine(url, outageWaitMs);

@@ -69,7 +69,8 @@ function groupByKind(ops: readonly PendingOp[]): PendingOp[][] {
 
 /**
  * The run whose log the operation writes to. Operations on different runs write different rows, because a session, a
- * directory and an attempt each have one active run, and only that one writes. They may share only the demands they release.
+ * directory and an attempt each have one active run, and only that one writes. They may share only the demands they
+ * release.
  */
 function getTargetRun(op: Op): string | null {
   return op.op === "append_events" || op.op === "finish_run" || op.op === "add_upload" ? op.run_id : null;

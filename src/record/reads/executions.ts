@@ -9,7 +9,10 @@ export interface ExecutionFilter {
   open?: boolean;
 }
 
-/** Selects the first end of `started` that its own attempt reported. Earlier versions also accepted ends from other attempts. */
+/**
+ * Selects the first end of `started` that its own attempt reported. Earlier versions also accepted ends from other
+ * attempts.
+ */
 const selectEnd = (column: string): string => `(
     select ${column} from audit_rows ended join audit_batches ending on ending.batch_no = ended.batch_no
     where ended.execution_id = started.execution_id and ended.kind = 'end'

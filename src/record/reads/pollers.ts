@@ -14,7 +14,10 @@ const hasRuns = `exists (
     select 1 from runs indexed by runs_to_claim
     where runs.demand_id = m.demand_id and ${isClaimable}))`;
 
-/** Everything an idle poll needs in one statement. `has_claimed`: the same claim got runs before, which claim-runs.ts repeats. */
+/**
+ * Everything an idle poll needs in one statement. `has_claimed`: the same claim got runs before, which claim-runs.ts
+ * repeats.
+ */
 const selectPoller = `
   select runners.*, claims.claim_no as known_claim_no,
     exists (select 1 from orders where orders.runner_id = runners.runner_id and ${isOpen}) as has_orders,

@@ -15,7 +15,9 @@ export interface RecordTotals {
   audit_rows: number;
 }
 
-/** Counting a million pending runs takes a fifth of a second, so count in batches and let others read and write in between. */
+/**
+ * Counting a million pending runs takes a fifth of a second, so count in batches and let others read and write in between.
+ */
 const runsPerBatch = 5000;
 
 // Repeats the condition of the partial index. Otherwise SQLite would not use it.

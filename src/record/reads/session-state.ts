@@ -46,7 +46,10 @@ export function* readSessionState(
   return { state, files: [], more: false };
 }
 
-/** Returns one page of files, so that the response stays below its size limit. A page holds at least one file, if any are left. */
+/**
+ * Returns one page of files, so that the response stays below its size limit. A page holds at least one file, if any are
+ * left.
+ */
 function* readFiles(run_no: number, after: string): Work<Omit<LoadedSession, "state">> {
   const rows = yield all(selectFiles, run_no, toColumn(after), maxFiles);
   const files: SessionFile[] = [];

@@ -19,7 +19,10 @@ const selectPending = `
 export const toParkedReason = (reason: unknown): WaitReason["demand"] =>
   reason === "approval" || reason === "budget" ? reason : "usage_limit";
 
-/** Returns everything that keeps the run from being claimed. If no runner meets one of its demands, returns only that demand. */
+/**
+ * Returns everything that keeps the run from being claimed. If no runner meets one of its demands, returns only that
+ * demand.
+ */
 export function* readWaitReasons(
   run_id: string,
   shortages: ReadonlyMap<string, string> = new Map(),

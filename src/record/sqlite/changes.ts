@@ -8,7 +8,10 @@ export interface Changes {
   checkForeignWrites(): void;
 }
 
-/** Notifies listeners of commits. SQLite's data_version changes with commits of other connections, but not with those of this one. */
+/**
+ * Notifies listeners of commits. SQLite's data_version changes with commits of other connections, but not with those of
+ * this one.
+ */
 export function openChanges(connection: Connection): Changes {
   const listeners = new Set<(change: Change) => void>();
   let lastVersion: number | null = null;

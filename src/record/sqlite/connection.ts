@@ -3,8 +3,8 @@ import { openDatabase, type Statement } from "./driver.ts";
 export interface Connection {
   readonly file: string;
   /**
-   * Prepares a statement once per connection and caches it. A query has a different text for each
-   * combination of filters, so the cache is limited. It drops the oldest statement.
+   * Prepares a statement once per connection and caches it. A query has a different text for each combination of filters,
+   * so the cache is limited. It drops the oldest statement.
    */
   sql(text: string): Statement;
   exec(text: string): void;

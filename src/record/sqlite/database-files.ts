@@ -13,7 +13,10 @@ export interface DatabaseFiles {
   checkWritable(): unknown;
 }
 
-/** SQLite creates the WAL and the shared memory file on the first read, and keeps them while any process has the database open. */
+/**
+ * SQLite creates the WAL and the shared memory file on the first read, and keeps them while any process has the database
+ * open.
+ */
 const suffixes = ["", "-wal", "-shm"] as const;
 /** Size of a database header. No database is smaller. */
 const minBytes = 100n;

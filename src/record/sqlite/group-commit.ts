@@ -30,13 +30,16 @@ const longLivedCommits = 50;
 /** How often a long-lived process checks that its files still exist. A new one checks with each commit. */
 const checkEveryMs = 100;
 
-/** At most this many transactions start from a microtask in one event-loop tick; later callers are batched until the tick ends. */
+/**
+ * At most this many transactions start from a microtask in one event-loop tick; later callers are batched until the tick
+ * ends.
+ */
 const maxMicrotaskFlushesPerTick = 2;
 
 /**
- * Runs one transaction for all callers that wait at the same time. A single caller waits only for a microtask. Callers woken
- * by I/O arrive one by one within a tick of the event loop, so after several in one tick, the rest are batched until it
- * ends. Batching also lets timers and I/O run while one caller writes continuously.
+ * Runs one transaction for all callers that wait at the same time. A single caller waits only for a microtask. Callers
+ * woken by I/O arrive one by one within a tick of the event loop, so after several in one tick, the rest are batched until
+ * it ends. Batching also lets timers and I/O run while one caller writes continuously.
  */
 export function createGroupCommit(options: Options): GroupCommit {
   const { connection, waitMs, files } = options;

@@ -8,8 +8,8 @@ import { createNewerDatabaseError } from "./newer-database.ts";
 import { withRetries } from "./with-retries.ts";
 
 /**
- * Number of pages before the WAL is checkpointed. A new process reads the whole WAL, which takes 2 ms at SQLite's default of
- * 1,000 pages. A long-lived process raises it, see ./group-commit.ts.
+ * Number of pages before the WAL is checkpointed. A new process reads the whole WAL, which takes 2 ms at SQLite's default
+ * of 1,000 pages. A long-lived process raises it, see ./group-commit.ts.
  */
 const walPages = 250;
 

@@ -13,8 +13,8 @@ export function runWork<T>(connection: Connection, work: Work<T>): T {
 const maxBlockMs = 8;
 
 /**
- * Lets other code run between statements. Use it only for a connection that no other code uses, because its statements could
- * come in between.
+ * Lets other code run between statements. Use it only for a connection that no other code uses, because its statements
+ * could come in between.
  */
 export async function runWorkYielding<T>(connection: Connection, work: Work<T>): Promise<T> {
   let since = monotonicMs();

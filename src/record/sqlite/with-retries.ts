@@ -2,8 +2,8 @@ import { monotonicMs } from "../../model/clock.ts";
 import { isBusy, createLockedError } from "./errors.ts";
 
 /**
- * Retries while the database is locked. SQLite's own busy_timeout sleeps inside the call, which blocks the whole process and
- * can starve others. We retry after short random delays instead, and give up after `waitMs`.
+ * Retries while the database is locked. SQLite's own busy_timeout sleeps inside the call, which blocks the whole process
+ * and can starve others. We retry after short random delays instead, and give up after `waitMs`.
  */
 export async function withRetries<T>(attempt: () => T, file: string, waitMs: number): Promise<T> {
   const deadline = monotonicMs() + waitMs;

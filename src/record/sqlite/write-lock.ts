@@ -2,7 +2,9 @@ import type { Connection } from "./connection.ts";
 import { toHostError } from "./errors.ts";
 import { withRetries } from "./with-retries.ts";
 
-/** Runs one transaction under the write lock, for work that is not a store operation. It commits completely or not at all. */
+/**
+ * Runs one transaction under the write lock, for work that is not a store operation. It commits completely or not at all.
+ */
 export async function runUnderWriteLock<T>(connection: Connection, waitMs: number, work: () => T): Promise<T> {
   try {
     return await withRetries(() => transact(connection, work), connection.file, waitMs);

@@ -42,7 +42,10 @@ export const schemaVersion = migrations.length;
 /** An arbitrary key for the advisory lock that serializes coordinators starting at the same time. */
 const lock = 7_305_211_846;
 
-/** Migrates a new or older database to the current schema: completely or not at all, one process at a time. Refuses a newer one. */
+/**
+ * Migrates a new or older database to the current schema: completely or not at all, one process at a time. Refuses a newer
+ * one.
+ */
 export async function migrate(url: string): Promise<void> {
   try {
     const connection = await connect(url);

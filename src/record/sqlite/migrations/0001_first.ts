@@ -1,14 +1,14 @@
 /**
- * runs: narrow rows that change often; long values are in run_bodies. Other tables refer to `run_no`, a small integer instead
- * of a 36-character id in each event and its index. Lists are ordered by `run_id`, a uuidv7 and therefore in order of
- * creation. Each index of `runs` ends with `run_id`, so new rows are added at the end of their group. Rarely used ids are in
- * partial indexes.
+ * runs: narrow rows that change often; long values are in run_bodies. Other tables refer to `run_no`, a small integer
+ * instead of a 36-character id in each event and its index. Lists are ordered by `run_id`, a uuidv7 and therefore in order
+ * of creation. Each index of `runs` ends with `run_id`, so new rows are added at the end of their group. Rarely used ids
+ * are in partial indexes.
  *
- * events: `cursor` is the commit order over all runs. There is no index on (run_no, attempt, n): `n` has no gaps, so runs.last_n
- * already says which events of the current attempt are stored. Reports of other attempts are refused.
+ * events: `cursor` is the commit order over all runs. There is no index on (run_no, attempt, n): `n` has no gaps, so
+ * runs.last_n already says which events of the current attempt are stored. Reports of other attempts are refused.
  *
- * audit_*: see ../../audit/chain.ts. open_executions is an index of starts without an end. It is derived from audit_rows and is
- * not evidence itself.
+ * audit_*: see ../../audit/chain.ts. open_executions is an index of starts without an end. It is derived from audit_rows
+ * and is not evidence itself.
  */
 export const first = `
 create table demands (
