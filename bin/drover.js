@@ -9,6 +9,6 @@ if (major < 20 || (major === 20 && minor < 19)) {
   process.exit(125);
 }
 const argv = process.argv.slice(2);
-// exec has its own small bundle, which starts much faster
+// The command exec has its own small bundle, which starts much faster.
 const { main } = require("./load-compiled.js")(argv[0] === "exec" ? "cli-exec" : "cli-main");
 main(argv);

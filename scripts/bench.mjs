@@ -13,24 +13,24 @@ ensureInstalled(join(root, "bench"), "product", "the peers that Drover is compar
 await ensureBuilt(root);
 
 const benches = readdirSync(join(root, "bench")).flatMap((file) => /^([a-z]+)\.bench\.ts$/.exec(file)?.[1] ?? []);
-const requested = process.argv.slice(2).filter((arg) => !arg.startsWith("-"));
-const unknown = requested.filter((name) => !benches.includes(name));
-if (unknown.length > 0) {
-  process.stderr.write(`Unknown bench: ${unknown.join(", ")}. Available: ${benches.join(", ")}.\n`);
+const requestedNames = process.argv.slice(2).filter((arg) => !arg.startsWith("-"));
+const unknownNames = requestedNames.filter((name) => !benches.includes(name));
+if (unknownNames.length > 0) {
+  process.stderr.write(`Unknown bench: ${unknownNames.join(", ")}. Available: ${benches.join(", ")}.\n`);
   process.exit(2);
 }
 
-const selected = requested.length > 0 ? requested : benches;
-if (selected.includes("agents"))
+const selectedNames = requestedNames.length > 0 ? requestedNames : benches;
+if (selectedNames.includes("agents"))
   ensureInstalled(join(root, "test", "clients"), "product", "the agent clients (about 1 GB, once)");
-if (selected.includes("web")) await ensureWebBuilt(root);
-// May fail. Benches that need PostgreSQL then report that, and the others still run.
-if (selected.includes("fleet") || selected.includes("runners"))
+if (selectedNames.includes("web")) await ensureWebBuilt(root);
+// This may fail. Benches that need PostgreSQL then report the failure, and the others still run.
+if (selectedNames.includes("fleet") || selectedNames.includes("runners"))
   await runNode([join(root, "scripts", "lib", "ensure-postgres.mjs")]);
 
 const { build } = await import("esbuild");
 mkdirSync(join(root, "dist-test"), { recursive: true });
-for (const name of selected) {
+for (const name of selectedNames) {
   const script = join(root, "dist-test", `bench-${name}.cjs`);
   await build({
     absWorkingDir: root,
@@ -55,12 +55,12 @@ function runNode(args) {
   // Loading extra CA certificates adds 40 ms to every Node start, which would distort the ratios.
   const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env;
   const child = spawn(process.execPath, args, { cwd: root, env, stdio: "inherit" });
-  const passSignal = (signal) => void child.kill(signal);
+  const forwardSignal = (signal) => void child.kill(signal);
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
-  for (const signal of signals) process.on(signal, passSignal);
+  for (const signal of signals) process.on(signal, forwardSignal);
   return new Promise((resolve) => {
     child.once("exit", (code) => {
-      for (const signal of signals) process.off(signal, passSignal);
+      for (const signal of signals) process.off(signal, forwardSignal);
       resolve(code ?? 1);
     });
   });

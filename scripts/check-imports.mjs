@@ -27,7 +27,7 @@ const allowed = {
   "": "*",
 };
 /** The only packages that these directories may import. */
-const packagesOf = { model: ["zod", "node:stream", "node:path"] };
+const allowedPackagesByDirectory = { model: ["zod", "node:stream", "node:path"] };
 
 /** The only files that may import() a computed path. In all other files the build turns import() into require(). */
 const computedImportFiles = new Set(["llm/import-module.ts", "execute/executors/host/module-host.ts"]);
@@ -36,19 +36,19 @@ const src = resolve(process.argv[2] ?? join(dirname(dirname(fileURLToPath(import
 const violations = [];
 const graph = new Map();
 
-for (const file of sourceFilesIn(src)) {
-  const from = directoryOf(file);
-  const imports = importsOf(file);
+for (const file of listSourceFiles(src)) {
+  const from = findDirectory(file);
+  const imports = listImports(file);
   graph.set(file, []);
   for (const specifier of imports) {
     if (!specifier.startsWith(".")) {
-      const allowedPackages = packagesOf[from];
+      const allowedPackages = allowedPackagesByDirectory[from];
       if (allowedPackages && !allowedPackages.includes(specifier)) report(file, `${from}/ may not import ${specifier}`);
       continue;
     }
     const target = resolve(dirname(file), specifier);
     graph.get(file).push(target);
-    const to = directoryOf(target);
+    const to = findDirectory(target);
     const rule = allowed[from];
     if (rule === undefined) report(file, `directory ${from}/ has no rule in scripts/check-imports.mjs`);
     else if (rule !== "*" && to !== from && !rule.includes(to))
@@ -66,21 +66,21 @@ function report(file, message) {
   violations.push(`${relative(dirname(src), file)}: ${message}`);
 }
 
-function directoryOf(file) {
+function findDirectory(file) {
   const parts = relative(src, file).split("/");
   return parts.length === 1 ? "" : parts[0];
 }
 
-function* sourceFilesIn(directory) {
+function* listSourceFiles(directory) {
   for (const entry of readdirSync(directory, { withFileTypes: true })) {
     const path = join(directory, entry.name);
-    if (entry.isDirectory()) yield* sourceFilesIn(path);
+    if (entry.isDirectory()) yield* listSourceFiles(path);
     // Tests may import anything.
     else if (/\.tsx?$/.test(entry.name) && !/\.test\.tsx?$/.test(entry.name)) yield path;
   }
 }
 
-function importsOf(file) {
+function listImports(file) {
   const { module, errors } = parseSync(file, readFileSync(file, "utf8"));
   if (errors.length > 0) report(file, `cannot be parsed: ${errors[0].message}`);
   const text = readFileSync(file, "utf8");

@@ -18,7 +18,7 @@ const checks = [
   ["import rules", process.execPath, ["scripts/check-imports.mjs"]],
   ["unused code", bin("knip"), ["--no-progress"]],
 ];
-/** Runs one check. Prints its output when it ends, because the checks run in parallel. */
+/** Runs one check. Prints the output when the check ends, because the checks run in parallel. */
 const runCheck = ([name, file, args]) =>
   new Promise((resolve) => {
     const child = spawn(file, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });

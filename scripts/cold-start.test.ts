@@ -5,8 +5,8 @@ import { expect, test } from "vitest";
 
 const root = dirname(import.meta.dirname);
 
-/** The modules that an entry imports statically, directly or indirectly. */
-async function staticImportsOf(entry: string): Promise<string[]> {
+/** Lists the modules that an entry imports statically, directly or indirectly. */
+async function listStaticImports(entry: string): Promise<string[]> {
   const { metafile } = await build({
     absWorkingDir: root,
     entryPoints: [entry],
@@ -20,29 +20,29 @@ async function staticImportsOf(entry: string): Promise<string[]> {
     packages: "external",
     logLevel: "error",
   });
-  const loaded = new Set<string>();
+  const modules = new Set<string>();
   const pending = [entry];
   for (let file = pending.pop(); file !== undefined; file = pending.pop()) {
-    if (loaded.has(file)) continue;
-    loaded.add(file);
+    if (modules.has(file)) continue;
+    modules.add(file);
     for (const { path, kind } of metafile.inputs[file]?.imports ?? [])
       if (kind === "import-statement") pending.push(path);
   }
-  return [...loaded].sort();
+  return [...modules].sort();
 }
 
-test("a cold exec loads only Drover's code and Node's, no library", async () => {
-  const loaded = await staticImportsOf("src/cli/exec.ts");
+test("a cold exec loads no library, only Drover's own code and Node's", async () => {
+  const loaded = await listStaticImports("src/cli/exec.ts");
   expect(loaded).toContain("src/record/ops/finish-run.ts");
   expect(loaded.filter((path) => !path.startsWith("src/") && !path.startsWith("node:"))).toEqual([]);
-  // Needed only by commands that run inside a run.
+  // Only commands inside a run need these modules.
   expect(loaded).not.toContain("src/execute/nested/nested-sink.ts");
   expect(loaded).not.toContain("src/execute/nested/log-reader.ts");
   expect(loaded.filter((path) => /^node:(?:http|crypto|perf_hooks|(?:fs|timers)\/promises)$/.test(path))).toEqual([]);
 });
 
 test("a cold exec measures time without `performance`, which makes Node load nine modules", async () => {
-  const loaded = await staticImportsOf("src/cli/exec.ts");
+  const loaded = await listStaticImports("src/cli/exec.ts");
   const sources = loaded.filter((path) => path.startsWith("src/"));
   expect(sources).toContain("src/model/clock.ts");
   expect(sources.filter((path) => readFileSync(join(root, path), "utf8").includes("performance.now("))).toEqual([]);
@@ -50,7 +50,7 @@ test("a cold exec measures time without `performance`, which makes Node load nin
 
 test("a client of a running coordinator does not load the coordinator's code", async () => {
   for (const entry of ["src/cli/run.ts", "src/cli/sessions-resume.ts"]) {
-    const loaded = await staticImportsOf(entry);
+    const loaded = await listStaticImports(entry);
     expect(loaded).toContain("src/wire/client.ts");
     expect(
       loaded.filter((path) =>
@@ -61,7 +61,7 @@ test("a client of a running coordinator does not load the coordinator's code", a
 });
 
 test("a run without a coordinator loads neither the HTTP app nor the contracts of the other routes", async () => {
-  const loaded = await staticImportsOf("src/cli/with-local-runner.ts");
+  const loaded = await listStaticImports("src/cli/with-local-runner.ts");
   expect(loaded).toContain("src/wire/submit-input.ts");
   expect(loaded.filter((path) => /^(?!src|node:|zod$|yaml$)|^src\/(wire\/contracts|serve\/app)\b/.test(path))).toEqual(
     [],
@@ -69,7 +69,7 @@ test("a run without a coordinator loads neither the HTTP app nor the contracts o
 });
 
 test("a command that reads the local record loads neither a coordinator nor a library", async () => {
-  const loaded = await staticImportsOf("src/compose/record-client.ts");
+  const loaded = await listStaticImports("src/compose/record-client.ts");
   expect(loaded).toContain("src/serve/routes/record.ts");
   expect(
     loaded.filter((path) =>
@@ -82,14 +82,14 @@ test("a command that reads the local record loads neither a coordinator nor a li
 
 test("a coordinator and drover mcp do not load the MCP SDK before the first message", async () => {
   for (const entry of ["src/coordinator.ts", "src/cli/mcp.ts"]) {
-    const loaded = await staticImportsOf(entry);
+    const loaded = await listStaticImports(entry);
     expect(loaded.filter((path) => path.includes("modelcontextprotocol"))).toEqual([]);
   }
 });
 
 test("a chat shows its prompt without loading a client, a coordinator or a library", async () => {
   for (const entry of ["src/cli/chat.ts", "src/cli/chat/terminal-chat.ts"]) {
-    const loaded = await staticImportsOf(entry);
+    const loaded = await listStaticImports(entry);
     expect(loaded).toContain("src/cli/io.ts");
     expect(loaded.filter((path) => !/^node:|^src\/(cli|model\/(errors|suggest|output))\b/.test(path))).toEqual([]);
     expect(loaded).not.toContain("src/cli/with-local-runner.ts");
@@ -97,8 +97,8 @@ test("a chat shows its prompt without loading a client, a coordinator or a libra
 });
 
 test("an agent without MCP servers does not load the MCP client, and the Agent SDK executor loads no library at all", async () => {
-  const sdkImports = await staticImportsOf("src/execute/executors/claude-sdk/claude-sdk.ts");
+  const sdkImports = await listStaticImports("src/execute/executors/claude-sdk/claude-sdk.ts");
   expect(sdkImports.filter((path) => !path.startsWith("src/") && !path.startsWith("node:"))).toEqual([]);
-  const loop = await staticImportsOf("src/execute/executors/loop/model-executor.ts");
+  const loop = await listStaticImports("src/execute/executors/loop/model-executor.ts");
   expect(loop.filter((path) => path.includes("modelcontextprotocol"))).toEqual([]);
 });

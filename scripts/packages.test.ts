@@ -11,8 +11,8 @@ interface LockedPackage {
   cpu?: string[];
 }
 
-/** The packages that `npm start` installs: all in the lockfile except tools and other platforms' binaries. */
-function packagesIn(directory = root): { path: string; name: string; isBinary: boolean }[] {
+/** Lists the packages that `npm start` installs: all in the lockfile except tools and other platforms' binaries. */
+function listPackages(directory = root): { path: string; name: string; isBinary: boolean }[] {
   const lock = JSON.parse(readFileSync(join(directory, "package-lock.json"), "utf8")) as {
     packages: Record<string, LockedPackage>;
   };
@@ -85,19 +85,19 @@ const expectedPackages = [
 const maxMegabytes = 100;
 
 it("npm start installs only these packages, and stays below 100 MB", () => {
-  const packages = packagesIn();
+  const packages = listPackages();
   const names = new Set(packages.filter(({ isBinary }) => !isBinary).map(({ name }) => name));
   expect([...names].sort()).toEqual(expectedPackages);
-  // One per package, for this platform.
+  // Each of these packages has one binary for this platform.
   const binaries = packages.filter(({ isBinary }) => isBinary).map(({ name }) => name.replace(/[^/]*$/, ""));
   expect(binaries.sort()).toEqual(["@esbuild/", "@vscode/"]);
   const counted = new Set<number>();
-  const megabytes = packages.reduce((sum, { path }) => sum + bytesIn(join(root, path), counted), 0) / 1e6;
+  const megabytes = packages.reduce((sum, { path }) => sum + countBytes(join(root, path), counted), 0) / 1e6;
   expect(megabytes).toBeGreaterThan(10);
   expect(megabytes).toBeLessThan(maxMegabytes);
 });
 
-/** Needed only to build the dashboard. The published package contains the result and depends on none of them. */
+/** Packages that are needed only to build the dashboard. The published package contains the result and depends on none of them. */
 const expectedWebPackages = [
   "@fontsource-variable/geist",
   "@fontsource-variable/geist-mono",
@@ -126,9 +126,9 @@ it("npm start builds the dashboard from these packages, and the package itself d
   for (const version of Object.values(dependencies)) expect(version).toMatch(/^\d+\.\d+\.\d+$/);
   expect(Object.keys(read("package.json").dependencies).filter((name) => name in dependencies)).toEqual([]);
   const web = join(root, "web");
-  const megabytes = packagesIn(web)
+  const megabytes = listPackages(web)
     .filter(({ path }) => existsSync(join(web, path)))
-    .reduce((sum, { path }) => sum + bytesIn(join(web, path)), 0);
+    .reduce((sum, { path }) => sum + countBytes(join(web, path)), 0);
   expect(megabytes / 1e6).toBeLessThan(maxMegabytes);
 });
 
@@ -163,15 +163,15 @@ it("the packages of claude-code and bedrock are optional peer dependencies", () 
 });
 
 /**
- * Excludes nested packages, which are counted separately. Counts a file with several links once, because esbuild links
+ * Counts the bytes of a package. Excludes nested packages, which are counted separately. Counts a file with several links once, because esbuild links
  * its program into a second package.
  */
-function bytesIn(directory: string, counted = new Set<number>()): number {
+function countBytes(directory: string, counted = new Set<number>()): number {
   return readdirSync(directory, { withFileTypes: true })
     .filter(({ name }) => name !== "node_modules")
     .reduce((sum, entry) => {
       const path = join(directory, entry.name);
-      if (entry.isDirectory()) return sum + bytesIn(path, counted);
+      if (entry.isDirectory()) return sum + countBytes(path, counted);
       const { ino, size } = lstatSync(path);
       if (counted.has(ino)) return sum;
       counted.add(ino);

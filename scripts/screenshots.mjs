@@ -1,5 +1,5 @@
-// `npm run screenshots [DIRECTORY]`: takes a picture of every page, dialog and menu of a seeded Drover, in both themes and
-// at 1440 and 390 px. Also updates the README's two pictures in docs/images.
+// `npm run screenshots [DIRECTORY]`: takes a screenshot of every page, dialog and menu of a Drover with sample data, in both
+// themes and at widths of 1440 and 390 px. Also updates the README's two screenshots in docs/images.
 import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -14,8 +14,9 @@ const { status } = spawnSync(
   ["run", "--project", "browser", "test/browser/accessible.test.ts"],
   { cwd: root, stdio: "inherit", env: { ...process.env, DROVER_SCREENSHOTS: directory } },
 );
-process.stderr.write(`Saved the screenshots to ${directory}\n`);
-if (status === 0) {
+if (status !== 0) process.stderr.write("Not all screenshots could be taken: see the output of the tests above.\n");
+else {
+  process.stderr.write(`Saved the screenshots to ${directory}\n`);
   const images = join(root, "docs", "images");
   mkdirSync(images, { recursive: true });
   for (const name of ["overview", "run"])

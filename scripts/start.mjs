@@ -26,7 +26,7 @@ createInterface({ input: up.stderr }).on("line", (line) => {
     // Hide the two log lines about the start and end of this run, which would follow the link.
     linesToHide = 2;
   } else if (linesToHide > 0 && / run \S+ of echo: /.test(line)) linesToHide--;
-  // npm passes only options after `--` to this script.
+  // Correct the advice in the message, because npm passes only options after `--` to this script.
   else process.stderr.write(`${line.replace("use another port: --port", "use another port: npm start -- --port")}\n`);
 });
 up.once("exit", (code, signal) => process.exit(code ?? (signal ? 1 : 0)));

@@ -98,7 +98,7 @@ test.each([
       return { text: lastPrompt === "and now?" ? "continued" : "done" };
     });
     cleanups.push(server.stop);
-    const { host, runner, waitForEnd } = await setUp({ provider, base_url: server.url + path });
+    const { host, startNewRunner, waitForEnd } = await setUp({ provider, base_url: server.url + path });
     const first = await startNewRunner();
     const run = await waitForEnd(await host.submit({ agent_name: "coder", prompt: "begin" }));
     expect(run).toMatchObject({ status: "completed", result_text: "done" });
@@ -136,7 +136,7 @@ test("forks a session of three turns at turn 1 with only that turn, and rejects 
     return { text: `answer ${messages.length}` };
   });
   cleanups.push(server.stop);
-  const { host, runner, waitForEnd } = await setUp({ provider: "anthropic", base_url: server.url });
+  const { host, startNewRunner, waitForEnd } = await setUp({ provider: "anthropic", base_url: server.url });
   await startNewRunner();
   const { session_id } = await waitForEnd(await host.submit({ agent_name: "coder", prompt: "one" }));
   const request = { agent_name: "coder", session_id: session_id! };
@@ -151,8 +151,14 @@ test("forks a session of three turns at turn 1 with only that turn, and rejects 
   expect(texts).toEqual(["one", "other"]);
   expect(messages.flatMap(({ tool_results }) => tool_results)).toHaveLength(1);
   expect(readState()).toEqual(original);
-  const rejectedFork = await waitForEnd(await host.submit({ ...request, mode: "fork", fork_at_turn: 4, prompt: "other" }));
-  expect(rejectedFork).toMatchObject({ status: "failed", reason: "refused", error: expect.stringContaining("3 turns") });
+  const rejectedFork = await waitForEnd(
+    await host.submit({ ...request, mode: "fork", fork_at_turn: 4, prompt: "other" }),
+  );
+  expect(rejectedFork).toMatchObject({
+    status: "failed",
+    reason: "refused",
+    error: expect.stringContaining("3 turns"),
+  });
   const resumed = await host.ask({ ...request, mode: "resume", fork_at_turn: 1, prompt: "x" });
   expect(resumed).toMatchObject({ ok: false, fault: { status: 400, faults: [{ path: "body.fork_at_turn" }] } });
 });

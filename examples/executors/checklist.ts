@@ -12,14 +12,14 @@ export const executor = defineExecutor({
 
   async execute({ invocation, parameters, context, workDir }) {
     const saved = invocation.continues ? await context.session.load() : null;
-    const list: { steps: string[]; done: number; heard: number } = saved
+    const list: { steps: string[]; done: number; lastSeq: number } = saved
       ? JSON.parse(Buffer.from(saved.bytes).toString())
-      : { steps: parameters["steps"], done: 0, heard: 0 };
+      : { steps: parameters["steps"], done: 0, lastSeq: 0 };
     const save = () => context.session.save("checklist-1", Buffer.from(JSON.stringify(list)), { files: true });
     void (async () => {
       for await (const { text, seq } of context.input) {
-        if (seq > list.heard) list.steps.push(text);
-        list.heard = Math.max(list.heard, seq);
+        if (seq > list.lastSeq) list.steps.push(text);
+        list.lastSeq = Math.max(list.lastSeq, seq);
       }
     })();
 

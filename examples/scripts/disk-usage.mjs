@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// disk-usage.mjs [--path DIRECTORY] [--top N]: prints the size of a directory as JSON. Links are not followed, and a
-// file with several names is counted once.
+// disk-usage.mjs [--path DIRECTORY] [--top N]: prints the size of a directory as JSON. Symbolic links are not
+// followed, and a file with several hard links is counted once.
 import { lstatSync, opendirSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -43,7 +43,7 @@ function count(path, entry) {
   }
   if (!entry.isFile()) return;
   const stat = lstatSync(path, { throwIfNoEntry: false });
-  if (!stat) return; // removed in the meantime
+  if (!stat) return; // The file was removed in the meantime.
   if (stat.nlink > 1 && counted.has(`${stat.dev}:${stat.ino}`)) return;
   if (stat.nlink > 1) counted.add(`${stat.dev}:${stat.ino}`);
   report.files++;

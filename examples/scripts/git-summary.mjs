@@ -8,8 +8,8 @@ const { values } = parseArgs({ options: { since: { type: "string" }, repository:
 if (!/^\d{4}-\d{2}-\d{2}$/.test(values.since ?? "")) fail("--since must be a day such as 2025-01-31");
 const repository = resolve(values.repository);
 
-const top = git("rev-parse", "--show-toplevel");
-if (top.status !== 0) fail(`${repository} is not in a git repository`);
+const repositoryRoot = git("rev-parse", "--show-toplevel");
+if (repositoryRoot.status !== 0) fail(`${repository} is not in a git repository`);
 const branch = git("symbolic-ref", "--quiet", "--short", "HEAD").stdout.trim() || null;
 const hasCommit = git("rev-parse", "--verify", "--quiet", "HEAD").status === 0;
 // These options keep the repository's own settings from starting programs.
@@ -42,12 +42,12 @@ function summarize(text) {
     authors.set(name, (authors.get(name) ?? 0) + 1);
     for (const [, added, removed, path] of changes.matchAll(/(\d+|-)\t(\d+|-)\t([^\0]+)\0/g)) {
       files.add(path);
-      insertions += Number(added) || 0; // a binary file has dashes
+      insertions += Number(added) || 0; // A binary file has dashes.
       deletions += Number(removed) || 0;
     }
   }
   return {
-    repository: top.stdout.trim(),
+    repository: repositoryRoot.stdout.trim(),
     branch,
     since: values.since,
     commits: commits.length,

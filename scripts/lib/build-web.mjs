@@ -10,7 +10,7 @@ export async function ensureWebBuilt(root) {
   const web = join(root, "web");
   const out = join(root, "dist", "web");
   const stampFile = join(root, "dist", ".web-stamp");
-  const stamp = sourceStamp(root);
+  const stamp = createSourceStamp(root);
   if (existsSync(join(out, "index.html")) && existsSync(stampFile) && readFileSync(stampFile, "utf8") === stamp) return;
   ensureInstalled(web, "product", "the dashboard's packages");
   process.stderr.write("Building the dashboard...\n");
@@ -26,21 +26,21 @@ export async function ensureWebBuilt(root) {
     if (originalNodeEnv === undefined) delete process.env["NODE_ENV"];
     else process.env["NODE_ENV"] = originalNodeEnv;
   }
-  const built = [...filesIn(staging, staging)];
+  const builtFiles = [...listFiles(staging, staging)];
   // Move index.html last, so that a running Drover never serves a page whose files are still missing.
-  built.sort((a, b) => Number(a === "index.html") - Number(b === "index.html"));
-  for (const file of built) {
+  builtFiles.sort((a, b) => Number(a === "index.html") - Number(b === "index.html"));
+  for (const file of builtFiles) {
     mkdirSync(dirname(join(out, file)), { recursive: true });
     renameSync(join(staging, file), join(out, file));
   }
-  for (const file of filesIn(out, out)) if (!built.includes(file)) rmSync(join(out, file));
+  for (const file of listFiles(out, out)) if (!builtFiles.includes(file)) rmSync(join(out, file));
   rmSync(staging, { recursive: true });
   writeFileSync(stampFile, stamp);
 }
 
-function sourceStamp(root) {
+function createSourceStamp(root) {
   const hash = createHash("sha256");
-  const sources = ["web", "src/model", "src/wire"].flatMap((directory) => [...filesIn(join(root, directory), root)]);
+  const sources = ["web", "src/model", "src/wire"].flatMap((directory) => [...listFiles(join(root, directory), root)]);
   for (const file of ["scripts/lib/build-web.mjs", ...sources]) {
     const { mtimeMs, size } = statSync(join(root, file));
     hash.update(`${file}\0${mtimeMs}\0${size}\n`);
@@ -48,11 +48,11 @@ function sourceStamp(root) {
   return hash.digest("hex");
 }
 
-function* filesIn(directory, root) {
+function* listFiles(directory, root) {
   for (const entry of readdirSync(directory, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
     if (entry.name === "node_modules" || entry.name.endsWith(".test.ts")) continue;
     const path = join(directory, entry.name);
-    if (entry.isDirectory()) yield* filesIn(path, root);
+    if (entry.isDirectory()) yield* listFiles(path, root);
     else yield relative(root, path);
   }
 }

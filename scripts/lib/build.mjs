@@ -9,7 +9,7 @@ import { join, relative, resolve } from "node:path";
 /** @param {string} root */
 export async function ensureBuilt(root) {
   const stampFile = join(root, "dist", ".stamp");
-  const stamp = sourceStamp(root);
+  const stamp = createSourceStamp(root);
   if (existsSync(stampFile) && readFileSync(stampFile, "utf8") === stamp) return;
   await build(root);
   precompile(root);
@@ -46,7 +46,7 @@ async function build(root) {
     external: ["@photostructure/sqlite", "esbuild"],
     define: { DROVER_VERSION: JSON.stringify(version) },
     legalComments: "none",
-    // For an uncaught error, Node.js prints the whole source line that threw it.
+    // Keeps error output short: for an uncaught error, Node.js prints the whole source line that threw it.
     lineLimit: 120,
     logLevel: "warning",
   };
@@ -66,7 +66,7 @@ async function build(root) {
     outfile: join(staging, "index.cjs"),
     format: "cjs",
     logOverride: { "empty-import-meta": "silent" },
-    plugins: [lazyChunks(root, (file) => pending.push(file), requireViaLoader)],
+    plugins: [createLazyChunks(root, (file) => pending.push(file), requireViaLoader)],
   });
   // index.mjs re-exports index.cjs, so that a program that loads both has only one copy of the library.
   const names = Object.keys(createRequire(import.meta.url)(join(staging, "index.cjs")));
@@ -79,7 +79,7 @@ async function build(root) {
     await esbuild({
       ...common,
       entryPoints: [entry],
-      outfile: join(staging, chunkName(entry)),
+      outfile: join(staging, toChunkName(entry)),
       format: "cjs",
       // Sources use import.meta only if __dirname is missing.
       logOverride: { "empty-import-meta": "silent" },
@@ -87,7 +87,7 @@ async function build(root) {
       supported: { "dynamic-import": entry === moduleHost },
       minifySyntax: true,
       minifyWhitespace: true,
-      plugins: [lazyChunks(root, (file) => pending.push(file))],
+      plugins: [createLazyChunks(root, (file) => pending.push(file))],
     });
   }
   // Stop esbuild's service process, which would keep running.
@@ -101,8 +101,8 @@ async function build(root) {
   rmSync(staging, { recursive: true });
 }
 
-/** src/cli/runs-list.ts -> cli-runs-list.cjs */
-function chunkName(entry) {
+/** Returns the file name of a bundle: cli-runs-list.cjs for src/cli/runs-list.ts. */
+function toChunkName(entry) {
   return `${relative("src", entry).replace(/\.ts$/, "").replaceAll("/", "-")}.cjs`;
 }
 
@@ -112,7 +112,7 @@ function requireViaLoader(path) {
 }
 
 /** Turns each dynamic import into a lazy `require` of its bundle, which is milliseconds faster than a real import(). */
-function lazyChunks(root, onChunk, toRequire = (path) => `require(${JSON.stringify(path)})`) {
+function createLazyChunks(root, onChunk, toRequire = (path) => `require(${JSON.stringify(path)})`) {
   return {
     name: "lazy-chunks",
     setup(builder) {
@@ -121,7 +121,7 @@ function lazyChunks(root, onChunk, toRequire = (path) => `require(${JSON.stringi
         if (args.kind !== "dynamic-import") return undefined;
         const file = relative(root, resolve(args.resolveDir, args.path));
         onChunk(file);
-        return { path: `./${chunkName(file)}`, namespace: "lazy" };
+        return { path: `./${toChunkName(file)}`, namespace: "lazy" };
       });
       builder.onLoad({ filter: /.*/, namespace: "lazy" }, ({ path }) => ({
         contents: `module.exports = ${toRequire(path)};`,
@@ -130,13 +130,13 @@ function lazyChunks(root, onChunk, toRequire = (path) => `require(${JSON.stringi
   };
 }
 
-function sourceStamp(root) {
+function createSourceStamp(root) {
   const hash = createHash("sha256");
   for (const file of [
     "package.json",
     "package-lock.json",
     "scripts/lib/build.mjs",
-    ...sourceFilesIn(join(root, "src"), root),
+    ...listSourceFiles(join(root, "src"), root),
   ]) {
     const { mtimeMs, size } = statSync(join(root, file));
     hash.update(`${file}\0${mtimeMs}\0${size}\n`);
@@ -144,10 +144,10 @@ function sourceStamp(root) {
   return hash.digest("hex");
 }
 
-function* sourceFilesIn(directory, root) {
+function* listSourceFiles(directory, root) {
   for (const entry of readdirSync(directory, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const path = join(directory, entry.name);
-    if (entry.isDirectory()) yield* sourceFilesIn(path, root);
+    if (entry.isDirectory()) yield* listSourceFiles(path, root);
     else if (entry.name.endsWith(".ts") && !entry.name.endsWith(".test.ts")) yield relative(root, path);
   }
 }

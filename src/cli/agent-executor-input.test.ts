@@ -129,8 +129,8 @@ describe("the file .session", () => {
   });
 
   it.each<[string, () => void, string]>([
-    ["a directory", () => mkdirSync(file()), "not a file"],
-    ["a pipe", () => execFileSync("mkfifo", [file()]), "not a file"],
+    ["a directory", () => mkdirSync(file()), "not a regular file"],
+    ["a pipe", () => execFileSync("mkfifo", [file()]), "not a regular file"],
     ["empty", () => writeFileSync(file(), ""), "does not contain a session id"],
     ["an id with more text after it", () => writeFileSync(file(), `${id}\n${id}\n`), "does not contain a session id"],
     ["a path", () => writeFileSync(file(), "../../etc/passwd"), "does not contain a session id"],

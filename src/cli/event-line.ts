@@ -107,6 +107,6 @@ function formatValue(value: unknown): string {
 /** Returns the text of an object that has no other field than `type`, so that no field is lost. */
 function findOnlyText(value: unknown, key: "text" | "message"): string | null {
   if (typeof value !== "object" || value === null) return null;
-  const { type: _kind, [key]: text, ...others } = value as Record<string, unknown>; // safe: every object is a record of unknowns
+  const { type: _kind, [key]: text, ...others } = value as Record<string, unknown>; // Every object is a record of unknowns.
   return typeof text === "string" && Object.keys(others).length === 0 ? text : null;
 }

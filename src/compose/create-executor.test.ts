@@ -17,9 +17,9 @@ import { type RunnerOptions, startRunner } from "../runner.ts";
 
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 
-const closing: (() => Promise<unknown>)[] = [];
+const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
+  for (const cleanUp of cleanups.splice(0).toReversed()) await cleanUp();
 });
 
 /** Starts a runner like `drover runner -x PROFILE`, with the given port. */
@@ -29,28 +29,28 @@ async function start(
   directories: string[],
   env: RunnerOptions["env"] = process.env,
 ) {
-  const folder = mkdtempSync(join(tmpdir(), "drover-runner-"));
-  closing.push(() => rm(folder, { recursive: true, force: true }));
+  const directory = mkdtempSync(join(tmpdir(), "drover-runner-"));
+  cleanups.push(() => rm(directory, { recursive: true, force: true }));
   const profiles = await openProfiles({ names: [profile], directories, env, onNotice: expect.fail });
-  closing.push(profiles.stop);
+  cleanups.push(profiles.stop);
   const runner = await startRunner({
     port,
     profiles: profiles.profiles,
-    stateDirectory: join(folder, "state"),
-    projectDir: folder,
+    stateDirectory: join(directory, "state"),
+    projectDir: directory,
     env,
     maxOutputKb: 1024,
     onNotice: () => undefined,
   });
-  closing.push(runner.stop);
-  return { folder, runner };
+  cleanups.push(runner.stop);
+  return { directory, runner };
 }
 
-test("runs the executor of examples/ with a real coordinator, and leaves nothing behind", async () => {
+test("runs the example executor with a real coordinator, and leaves no temporary files behind", async () => {
   const host = await openHost();
   await host.dispatcher.start();
-  closing.push(host.dispose, host.close);
-  const { folder } = await start(host.port, "word-count", [resolve("examples/profiles")]);
+  cleanups.push(host.dispose, host.close);
+  const { directory } = await start(host.port, "word-count", [resolve("examples/profiles")]);
   const run_id = await host.submit({ agent_name: "word-count", parameters: { text: "The cat saw the dog" } });
   await poll(async () => hasEnded((await host.run(run_id)).status)).toBe(true);
   expect(await host.run(run_id)).toMatchObject({
@@ -61,22 +61,22 @@ test("runs the executor of examples/ with a real coordinator, and leaves nothing
   });
   const files = await host.store.read.files(run_id);
   expect(files).toMatchObject([{ path: "words.csv", media_type: "text/csv" }]);
-  const tmp = tmpDirectory(runsDirectory(join(folder, "state")));
+  const tmp = tmpDirectory(runsDirectory(join(directory, "state")));
   await poll(() => readdirSync(tmp).flatMap((name) => readdirSync(join(tmp, name)))).toEqual([]);
 });
 
-test("keeps the executor of examples/ as short as the manual says, and identical to it", () => {
+test("keeps the example executor at 30 lines or fewer, and identical to the one in docs/writing-executors.md", () => {
   const source = readFileSync("examples/executors/word-count.ts", "utf8");
   expect(source.trimEnd().split("\n").length).toBeLessThanOrEqual(30);
   expect(readFileSync("docs/writing-executors.md", "utf8")).toContain(source);
 });
 
-test("lists every event that an executor can emit in the manual, with its fields", () => {
+test("lists every event that an executor can emit, with its fields, in docs/writing-executors.md", () => {
   const page = readFileSync("docs/writing-executors.md", "utf8");
   const [, table = ""] = page.split("\n| type | fields | meaning |\n");
-  const listed = [...table.split("\n\n", 1)[0]!.matchAll(/^\| `(\w+)` \| (`[^|]+`) \|/gm)];
+  const tableRows = [...table.split("\n\n", 1)[0]!.matchAll(/^\| `(\w+)` \| (`[^|]+`) \|/gm)];
   const events = runEventSchema.options.filter(({ shape }) => !reservedEventTypes.has(shape.type.value));
-  expect(listed.map(([, type, fields]) => `${type}: ${fields}`)).toEqual(
+  expect(tableRows.map(([, type, fields]) => `${type}: ${fields}`)).toEqual(
     events.map(({ shape: { type, ...fields } }) => {
       const names = Object.entries(fields).map(
         ([name, field]) => `${name}${field instanceof z.ZodOptional ? "?" : ""}`,
@@ -89,19 +89,19 @@ test("lists every event that an executor can emit in the manual, with its fields
 test("records the agent's own command for drover-procedural-exec, with commit, limits and variables", async () => {
   const host = await openHost();
   await host.dispatcher.start();
-  closing.push(host.dispose, host.close);
+  cleanups.push(host.dispose, host.close);
   const home = mkdtempSync(join(tmpdir(), "drover-profile-"));
-  closing.push(() => rm(home, { recursive: true, force: true }));
+  cleanups.push(() => rm(home, { recursive: true, force: true }));
   await mkdir(join(home, "profiles"));
   await mkdir(join(home, "agents"));
   const profile = { type: "wrapped", command: "drover-procedural-exec", agents_dir: "./agents" };
   await writeFile(join(home, "profiles", "wrapped.json"), JSON.stringify(profile));
   const agent = { name: "sha", executor: "wrapped", command: "printenv DROVER_REPO_SHA", limits: { files: 1000 } };
   await writeFile(join(home, "agents", "sha.yaml"), JSON.stringify(agent));
-  const { folder } = await start(host.port, "wrapped", [join(home, "profiles")]);
-  const git = (...words: string[]) =>
-    execFileSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.invalid", ...words], {
-      cwd: folder,
+  const { directory } = await start(host.port, "wrapped", [join(home, "profiles")]);
+  const git = (...args: string[]) =>
+    execFileSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.invalid", ...args], {
+      cwd: directory,
       encoding: "utf8",
     });
   git("init", "-q");
@@ -123,21 +123,21 @@ test("records the agent's own command for drover-procedural-exec, with commit, l
   ]);
 });
 
-async function profileFolder(source: string): Promise<string[]> {
-  const folder = mkdtempSync(join(tmpdir(), "drover-profile-"));
-  closing.push(() => rm(folder, { recursive: true, force: true }));
-  await mkdir(join(folder, "profiles"));
-  await writeFile(join(folder, "e.mjs"), source);
+async function createProfileDirectory(source: string): Promise<string[]> {
+  const directory = mkdtempSync(join(tmpdir(), "drover-profile-"));
+  cleanups.push(() => rm(directory, { recursive: true, force: true }));
+  await mkdir(join(directory, "profiles"));
+  await writeFile(join(directory, "e.mjs"), source);
   await writeFile(
-    join(folder, "profiles", "own.json"),
+    join(directory, "profiles", "own.json"),
     JSON.stringify({ type: "own", module: "e.mjs", env_from: ["EXTRA"] }),
   );
-  return [join(folder, "profiles")];
+  return [join(directory, "profiles")];
 }
 
 test("passes the variables of the executor and of the profile to its processes", async () => {
   const coordinator = createMemoryCoordinator();
-  const directories = await profileFolder(
+  const directories = await createProfileDirectory(
     'import { defineExecutor } from "drover"; export const executor = defineExecutor({ name: "own", variables: ["MY_*"], async execute({ runCli }) { return (await runCli({ command: ["sh", "-c", "echo $MY_ONE$EXTRA$OTHER_KEY"] })).stdout; } });',
   );
   const env = { ...process.env, MY_ONE: "1", EXTRA: "2", OTHER_KEY: "3" };
@@ -147,7 +147,9 @@ test("passes the variables of the executor and of the profile to its processes",
 });
 
 test("claims only runs of DROVER_AGENT, and checks POLL_INTERVAL_SECONDS", async () => {
-  const directories = await profileFolder('export const executor = { name: "own", can: {}, run: async () => ({}) };');
+  const directories = await createProfileDirectory(
+    'export const executor = { name: "own", can: {}, run: async () => ({}) };',
+  );
   const coordinator = createMemoryCoordinator();
   await start(coordinator.port, "own", directories, {
     ...process.env,

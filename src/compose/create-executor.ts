@@ -33,7 +33,7 @@ export interface ExecutorOptions {
   stateDirectory: string;
   env: Environment;
   maxOutputKb: number;
-  /** `provider` of drover.yaml. */
+  /** The setting `provider` of drover.yaml. */
   provider?: string | null;
   /** For the executor `claude-sdk`, if the runner is inside a caller's process. */
   inProcess?: InProcessOptions;
@@ -55,7 +55,7 @@ export async function createExecutor(
       maxOutputBytes: options.maxOutputKb * 1024,
       checkOutput: schemas.check,
     });
-  // run the agent's command from this process: if the wrapper program ran it, the record would not contain it
+  // Run the agent's command from this process. If the wrapper program ran it, the record would not contain it.
   if (profile.command !== undefined && isProceduralExec(profile.command))
     return { ...createProcedural(), name: profile.type };
   if (profile.command !== undefined)

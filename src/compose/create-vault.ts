@@ -6,7 +6,7 @@ import { createSecretBox } from "../trigger/secret-box.ts";
 
 const purpose = "drover run parameters";
 
-/** `key` is the key of the record, which also seals its audit chain. */
+/** Creates a vault with the key of the record, which also seals its audit chain. */
 export function createVault(key: Uint8Array, redactor: Redactor): Vault {
   const box = createSecretBox(key, purpose);
   return {
@@ -16,7 +16,7 @@ export function createVault(key: Uint8Array, redactor: Redactor): Vault {
       const { parameters, prompt } = concealed;
       return { parameters, prompt, sealed: box.seal(owner, JSON.stringify(input)) };
     },
-    // `conceal` sealed it for this owner.
+    // The function `conceal` sealed this text for the same owner.
     open: (owner, sealed) => JSON.parse(box.open(owner, sealed)) as RunInput,
     redact: (value) => redactor.value(value),
     fingerprint: (text) => createHmac("sha256", key).update(`${purpose}\n${text}`).digest("hex"),

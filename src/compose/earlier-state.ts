@@ -4,7 +4,7 @@ import { shellQuote } from "../cli/shell-quote.ts";
 import { HostError } from "../model/errors.ts";
 import { databaseFile, movingFile, recordDirectory, runnersDirectory } from "../model/state-layout.ts";
 
-/** Whether the directory has the layout of earlier versions. The state of a runner alone has no database. */
+/** Whether the directory has the layout of earlier versions. If only a runner used it, it has no database. */
 export function isEarlierState(directory: string): boolean {
   return existsSync(databaseFile(directory)) || existsSync(runnersDirectory(directory));
 }
@@ -34,9 +34,9 @@ export function findEarlierState(stateDirectory: string): string | null {
 
 export interface StateMove {
   from: string;
-  /** Everything is at its new location. Only the cleanup of the old one is missing. */
+  /** Whether everything is at its new location, so that only the old one remains to be cleaned up. */
   done: boolean;
-  /** The state is copied, because the two locations are on different file systems. */
+  /** Whether the state is copied, because the two locations are on different file systems. */
   copies: boolean;
 }
 

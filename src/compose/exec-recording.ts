@@ -17,7 +17,7 @@ import { createNestedSocketPath, openNestedSocket } from "./nested-socket.ts";
 
 /** The record of one command. */
 interface ExecRecording {
-  /** "execution" if this command is inside a run, which records it. null if the operator turned the audit off. */
+  /** "execution" if the command is inside a run, whose record contains it. null if the operator has turned the audit off. */
   recordedAs: "run" | "execution" | null;
   /** Redacts the secrets of the caller and of the command. */
   redactor: Redactor;
@@ -76,7 +76,7 @@ export async function openExecRecording(
   };
 }
 
-/** Inside a run, the outer Drover records this command. The module is loaded only in that case. */
+/** Opens the log of the run that this command is in. The Drover process that started the run records the command. */
 async function openSinkIfNested({ env }: CommandInput): Promise<NestedSink | null> {
   const path = env["DROVER_NESTED_LOG"];
   if (!path) return null;
@@ -84,7 +84,7 @@ async function openSinkIfNested({ env }: CommandInput): Promise<NestedSink | nul
   return openNestedSink(path);
 }
 
-/** Makes the command part of the outer run. It gets the run's token from `createNestedAccess`, not from our environment. */
+/** Makes the command part of the run. It gets the run's token from `createNestedAccess`, not from this process's environment. */
 function attachToRun(
   request: ExecRequest,
   { runId }: NestedSink,
@@ -95,7 +95,7 @@ function attachToRun(
   if (request.spillDirectory !== null) request.spillDirectory = resolve(env["TMPDIR"] || "/tmp", "drover-spill");
 }
 
-/** The environment for Drover commands inside this one. A nested exec passes on the environment of its run. */
+/** Creates the environment for Drover commands inside the command. A nested exec passes on the environment of its run. */
 function createNestedAccess(
   request: ExecRequest,
   input: CommandInput,
@@ -128,14 +128,14 @@ function createNestedAccess(
   };
 }
 
-/** The secrets among the variables of the command. They are redacted in addition to those of Drover's own environment. */
+/** Lists the secrets among the command's variables. They are redacted in addition to those of Drover's own environment. */
 function listSecrets({ command }: ExecRequest): { name: string; value: string }[] {
   return Object.entries(command.environment ?? {}).flatMap(([name, value]) =>
     looksSecret(name) && value.length >= 6 ? [{ name, value }] : [],
   );
 }
 
-/** A failure of background maintenance is reported, but does not fail the command. */
+/** Runs background maintenance. A failure is reported, but does not fail the command. */
 async function runMaintenance(task: string, work: () => Promise<void>): Promise<void> {
   try {
     await work();
@@ -148,7 +148,7 @@ function toMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Finishes the records of interrupted commands. Runs alongside the command, where it costs no time. */
+/** Finishes the records of interrupted commands. This happens while the command runs, so it costs no extra time. */
 async function sweep(store: SqliteStore, { locations }: Project, self: Owner): Promise<void> {
   if ((await findInterruptedExecutions(store, self)).length === 0) return;
   const { sweepInterrupted } = await import("../cli/sweep-interrupted.ts");

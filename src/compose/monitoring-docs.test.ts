@@ -12,7 +12,7 @@ afterEach(async () => {
 });
 
 /** Returns the output of /metrics after some requests. */
-async function metricsText(options: Partial<CoordinatorOptions> = {}): Promise<string> {
+async function readMetrics(options: Partial<CoordinatorOptions> = {}): Promise<string> {
   const coordinator = await startTestCoordinator(options);
   disposals.push(coordinator.dispose);
   await coordinator.client.runs.list();
@@ -20,7 +20,7 @@ async function metricsText(options: Partial<CoordinatorOptions> = {}): Promise<s
   return (await rawCall(coordinator.url, { path: "/metrics", headers })).text;
 }
 
-function familiesIn(text: string): string[] {
+function listFamilies(text: string): string[] {
   return [...text.matchAll(/^# TYPE (\w+) (?:counter|gauge|histogram)$/gm)].map(([, name]) => name ?? "");
 }
 
@@ -28,23 +28,25 @@ const docs = new URL("../../docs/", import.meta.url);
 const readDoc = (name: string) => readFileSync(new URL(name, docs), "utf8");
 
 it("exports exactly the metrics that docs/monitoring.md lists, with their types and labels", async () => {
-  const listed = [...readDoc("monitoring.md").matchAll(/^\| `(\w+)` \| (\w+)[^|]* \| ([^|]*)\|/gm)];
-  const text = await metricsText();
-  expect(familiesIn(text).toSorted()).toEqual(listed.map(([, name]) => name).toSorted());
-  for (const [, name = "", type = "", labels = ""] of listed) {
+  const documentedMetrics = [...readDoc("monitoring.md").matchAll(/^\| `(\w+)` \| (\w+)[^|]* \| ([^|]*)\|/gm)];
+  const text = await readMetrics();
+  expect(listFamilies(text).toSorted()).toEqual(documentedMetrics.map(([, name]) => name).toSorted());
+  for (const [, name = "", type = "", labels = ""] of documentedMetrics) {
     expect(text).toContain(`# TYPE ${name} ${type}\n`);
     const sample = new RegExp(`^${name}(?:_bucket)?(?:\\{(.*)\\})? `, "m").exec(text);
     if (sample === null) continue;
-    const given = [...(sample[1] ?? "").matchAll(/(\w+)="/g)].map(([, label]) => label).filter((item) => item !== "le");
-    expect([name, given]).toEqual([name, [...labels.matchAll(/`(\w+)`/g)].map(([, label]) => label)]);
+    const labelNames = [...(sample[1] ?? "").matchAll(/(\w+)="/g)]
+      .map(([, label]) => label)
+      .filter((item) => item !== "le");
+    expect([name, labelNames]).toEqual([name, [...labels.matchAll(/`(\w+)`/g)].map(([, label]) => label)]);
   }
 });
 
 it("exports the same metrics on PostgreSQL, except for the local disk", async () => {
   const { url, drop } = await freshDatabase();
   disposals.push(drop);
-  const postgres = familiesIn(await metricsText({ database: { url, secret: Buffer.alloc(32, 7) } }));
-  const sqlite = familiesIn(await metricsText());
+  const postgres = listFamilies(await readMetrics({ database: { url, secret: Buffer.alloc(32, 7) } }));
+  const sqlite = listFamilies(await readMetrics());
   expect(postgres).toEqual(sqlite.filter((name) => name !== "drover_disk_free_bytes"));
 });
 
@@ -65,7 +67,7 @@ const dashboard: { panels: Panel[]; templating: { list: Variable[] } } = JSON.pa
 const rules: Rule[] = parse(readDoc("monitoring/alerts.yaml")).groups[0].rules;
 
 it("has a dashboard and alerts that use only exported metrics", async () => {
-  const given = new Set(familiesIn(await metricsText()));
+  const exportedMetrics = new Set(listFamilies(await readMetrics()));
   const expressions = [
     ...dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
     ...dashboard.templating.list.flatMap(({ query }) => (typeof query === "string" ? [] : [query.query])),
@@ -73,23 +75,23 @@ it("has a dashboard and alerts that use only exported metrics", async () => {
   ];
   expect(expressions.length).toBeGreaterThan(50);
   for (const expression of expressions) {
-    const named = metricsIn(expression);
-    expect([expression, named.filter((name) => !given.has(name))]).toEqual([expression, []]);
-    // Prometheus itself provides this one
-    if (!/^up\b/.test(expression)) expect([expression, named.length]).not.toEqual([expression, 0]);
+    const usedMetrics = findMetrics(expression);
+    expect([expression, usedMetrics.filter((name) => !exportedMetrics.has(name))]).toEqual([expression, []]);
+    // Prometheus itself provides the metric `up`.
+    if (!/^up\b/.test(expression)) expect([expression, usedMetrics.length]).not.toEqual([expression, 0]);
   }
 });
 
 /** Removes the suffix that a histogram adds to its name. */
-function metricsIn(expression: string): string[] {
+function findMetrics(expression: string): string[] {
   const names = expression.replaceAll(/"[^"]*"/g, "").match(/\b(?:drover|process|nodejs)_\w+/g) ?? [];
   return names.map((name) => name.replace(/_(?:bucket|sum|count)$/, ""));
 }
 
 it("has a dashboard that shows every metric, on any Prometheus, without overlapping panels", async () => {
   const { panels, templating } = dashboard;
-  const shown = new Set(panels.flatMap(({ targets = [] }) => targets.flatMap(({ expr }) => metricsIn(expr))));
-  expect(familiesIn(await metricsText()).filter((name) => !shown.has(name))).toEqual([]);
+  const shownMetrics = new Set(panels.flatMap(({ targets = [] }) => targets.flatMap(({ expr }) => findMetrics(expr))));
+  expect(listFamilies(await readMetrics()).filter((name) => !shownMetrics.has(name))).toEqual([]);
   expect(templating.list[0]).toMatchObject({ name: "datasource", type: "datasource", query: "prometheus" });
   expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
   const occupiedCells = new Set<string>();
@@ -109,8 +111,8 @@ it("has a dashboard that shows every metric, on any Prometheus, without overlapp
 });
 
 it("has alerts with a description, and a section on each in docs/operating.md", () => {
-  const known = new Set(readDoc("operating.md").match(/(?<=`)Drover[A-Z]\w+(?=`)/g));
-  expect([...known].toSorted()).toEqual(rules.map(({ alert }) => alert).toSorted());
+  const describedAlerts = new Set(readDoc("operating.md").match(/(?<=`)Drover[A-Z]\w+(?=`)/g));
+  expect([...describedAlerts].toSorted()).toEqual(rules.map(({ alert }) => alert).toSorted());
   for (const rule of rules)
     expect(rule).toMatchObject({
       labels: { severity: expect.stringMatching(/^(?:critical|warning|info)$/) },

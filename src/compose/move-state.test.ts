@@ -27,35 +27,35 @@ import { openStore } from "../record/open.ts";
 import { lockCoordinator } from "../record/coordinator-lock.ts";
 import { connect } from "../record/sqlite/connection.ts";
 
-let top: string;
-beforeEach(() => (top = mkdtempSync(join(tmpdir(), "drover-move-"))));
-afterEach(() => rmSync(top, { recursive: true, force: true }));
+let root: string;
+beforeEach(() => (root = mkdtempSync(join(tmpdir(), "drover-move-"))));
+afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-const findHeadCopy = (record: string): string => join(top, "heads", record.replaceAll("/", "-"));
+const findHeadCopy = (record: string): string => join(root, "heads", record.replaceAll("/", "-"));
 const open = (record: string) => openStore({ directory: record, now: () => new Date(), createIfMissing: true });
 const move = (from: string, to: string) => moveState({ from, to, findHeadCopy });
 
 /** Creates the state of an earlier version: a record of 3 runs and 6 rows, and one of each other entry. */
 async function createEarlierState(name: string): Promise<string> {
-  const state = join(top, name);
-  const created = mkdtempSync(join(top, "made-"));
+  const state = join(root, name);
+  const created = mkdtempSync(join(root, "made-"));
   const store = await open(created);
   await recordRuns(store, 3);
   await store.close();
-  // use a copy, because this process keeps the database open until its statements are garbage-collected
+  // Use a copy, because this process keeps the database open until its statements are garbage-collected.
   cpSync(created, state, { recursive: true });
   const database = connect(layout.databaseFile(state), "write");
   database.exec("pragma journal_mode = delete");
   database.close();
   for (const file of ["token", "place", "coordinator.json", "chat-history"]) writeFileSync(join(state, file), file);
-  for (const folder of ["work/s1", "homes/s1", "tmp", "runners/one", "logs", "locks", "files/ab"])
-    mkdirSync(join(state, folder), { recursive: true });
+  for (const directory of ["work/s1", "homes/s1", "tmp", "runners/one", "logs", "locks", "files/ab"])
+    mkdirSync(join(state, directory), { recursive: true });
   writeFileSync(join(state, "work/s1/note"), "kept");
   symlinkSync("note", join(state, "work/s1/link"));
   return state;
 }
 
-const pointingTo = (from: string) =>
+const errorPointingTo = (from: string) =>
   expect.objectContaining({
     code: "DROVER-STA-013",
     next: expect.stringContaining(`drover state move --from ${from}`),
@@ -69,7 +69,7 @@ async function expectIntact(to: string): Promise<void> {
   expect(readFileSync(layout.tokenFile(directory, "token"), "utf8")).toBe("token");
   expect(readFileSync(join(layout.workDirectory(layout.runsDirectory(to)), "s1/link"), "utf8")).toBe("kept");
   expect(readdirSync(to).sort()).toEqual(["record", "runs"]);
-  // a stale announcement does not mean that a coordinator is running
+  // A stale announcement does not mean that a coordinator is running.
   expect(existsSync(layout.announcementFile(directory))).toBe(false);
   rejectEarlierState(to);
   const store = await open(directory);
@@ -88,60 +88,60 @@ it("converts an earlier state to the current layout in place", async () => {
 it("moves a .drover/ directory completely", async () => {
   const state = await createEarlierState("project/.drover");
   writeFileSync(join(state, ".gitignore"), "*\n");
-  move(state, join(top, "new"));
-  await expectIntact(join(top, "new"));
+  move(state, join(root, "new"));
+  await expectIntact(join(root, "new"));
   expect(existsSync(state)).toBe(false);
 });
 
-it("moves a state in the current layout with its head copy, and back again", async () => {
+it("moves a state in the current layout with its head copy, and moves it back", async () => {
   const state = await createEarlierState("state");
   for (const [from, to] of [
-    [state, join(top, "a")],
-    [join(top, "a"), join(top, "b")],
-    [join(top, "b"), join(top, "a")],
+    [state, join(root, "a")],
+    [join(root, "a"), join(root, "b")],
+    [join(root, "b"), join(root, "a")],
   ] as const)
     move(from, to);
-  await expectIntact(join(top, "a"));
-  expect(readdirSync(join(top, "heads"))).toHaveLength(1);
+  await expectIntact(join(root, "a"));
+  expect(readdirSync(join(root, "heads"))).toHaveLength(1);
 });
 
-it("finds the earlier state of the user next to those of projects, which stay", async () => {
-  const folder = await createEarlierState("drover");
-  mkdirSync(join(folder, "projects", "one"), { recursive: true });
-  const own = join(folder, "user");
-  expect(() => rejectEarlierState(own)).toThrow(pointingTo(folder));
-  move(folder, own);
-  await expectIntact(own);
-  expect(readdirSync(folder).sort()).toEqual(["projects", "user"]);
+it("moves the earlier state of the user and leaves the states of projects next to it in place", async () => {
+  const directory = await createEarlierState("drover");
+  mkdirSync(join(directory, "projects", "one"), { recursive: true });
+  const userState = join(directory, "user");
+  expect(() => rejectEarlierState(userState)).toThrow(errorPointingTo(directory));
+  move(directory, userState);
+  await expectIntact(userState);
+  expect(readdirSync(directory).sort()).toEqual(["projects", "user"]);
 });
 
 it("recognizes a runner's state without a database", () => {
-  const state = join(top, "state");
+  const state = join(root, "state");
   mkdirSync(join(state, "runners/one"), { recursive: true });
-  writeFileSync(join(state, "runner-token"), "mine");
+  writeFileSync(join(state, "runner-token"), "runner-secret");
   expect(() => rejectEarlierState(state)).toThrow(expect.objectContaining({ code: "DROVER-STA-013" }));
   move(state, state);
-  expect(readFileSync(layout.runnerTokenFile(layout.recordDirectory(state)), "utf8")).toBe("mine");
+  expect(readFileSync(layout.runnerTokenFile(layout.recordDirectory(state)), "utf8")).toBe("runner-secret");
   rejectEarlierState(state);
 });
 
-/** Simulates a kill after each rename, in their order. */
-it("makes other commands fail after a kill at any step, and can be repeated", async () => {
+/** Simulates a kill after each rename, in the order of the renames. */
+it("makes other commands fail after a kill at any step, and completes when it is repeated", async () => {
   const names = [...layout.runsNames, ...layout.recordNames];
   for (let steps = 0; steps <= names.length; steps += 1) {
-    const [from, to] = [await createEarlierState(`from-${steps}`), join(top, `to-${steps}`)];
+    const [from, to] = [await createEarlierState(`from-${steps}`), join(root, `to-${steps}`)];
     writeFileSync(join(from, "nothing"), "");
     mkdirSync(to);
     writeFileSync(layout.movingFile(to), JSON.stringify({ from, done: false, copies: false }));
     for (const name of names.slice(0, steps)) {
-      const half = (layout.runsNames as readonly string[]).includes(name)
+      const getPart = (layout.runsNames as readonly string[]).includes(name)
         ? layout.runsDirectory
         : layout.recordDirectory;
-      mkdirSync(half(to), { recursive: true });
-      if (existsSync(join(from, name))) renameSync(join(from, name), join(half(to), name));
+      mkdirSync(getPart(to), { recursive: true });
+      if (existsSync(join(from, name))) renameSync(join(from, name), join(getPart(to), name));
     }
-    if (steps < names.length) expect(() => rejectEarlierState(to)).toThrow(pointingTo(from));
-    expect(() => move(join(top, "another"), to)).toThrow("interrupted");
+    if (steps < names.length) expect(() => rejectEarlierState(to)).toThrow(errorPointingTo(from));
+    expect(() => move(join(root, "another"), to)).toThrow("interrupted");
     move(from, to);
     await expectIntact(to);
     expect(readdirSync(from)).toEqual(["nothing"]);
@@ -151,16 +151,16 @@ it("makes other commands fail after a kill at any step, and can be repeated", as
 const shm = "/dev/shm";
 const otherDevice = existsSync(shm) && statSync(shm).dev !== statSync(tmpdir()).dev;
 
-it.runIf(otherDevice)("copies between file systems, and repeats a killed copy", async () => {
-  const far = mkdtempSync(join(shm, "drover-move-"));
+it.runIf(otherDevice)("copies between file systems, and repeats a copy that was killed", async () => {
+  const otherRoot = mkdtempSync(join(shm, "drover-move-"));
   try {
-    const whole = await createEarlierState("first");
-    move(whole, join(far, "first"));
-    await expectIntact(join(far, "first"));
-    expect(existsSync(join(whole, "work"))).toBe(false);
+    const first = await createEarlierState("first");
+    move(first, join(otherRoot, "first"));
+    await expectIntact(join(otherRoot, "first"));
+    expect(existsSync(join(first, "work"))).toBe(false);
 
-    // killed while the copies are renamed into place
-    const [from, to] = [await createEarlierState("second"), join(far, "second")];
+    // Simulate a kill while the copies are renamed into place.
+    const [from, to] = [await createEarlierState("second"), join(otherRoot, "second")];
     mkdirSync(layout.recordDirectory(to), { recursive: true });
     cpSync(join(from, "audit.key"), layout.auditKeyFile(layout.recordDirectory(to)));
     mkdirSync(`${layout.movingFile(to)}.copy`);
@@ -168,21 +168,21 @@ it.runIf(otherDevice)("copies between file systems, and repeats a killed copy", 
     move(from, to);
     await expectIntact(to);
 
-    // killed after that: later writes of other processes stay
-    const last = await createEarlierState("third");
-    const there = join(far, "third");
-    cpSync(last, join(top, "again"), { recursive: true, verbatimSymlinks: true });
-    move(last, there);
-    const store = await open(layout.recordDirectory(there));
+    // Simulate a kill after that. Later writes of other processes must be kept.
+    const third = await createEarlierState("third");
+    const target = join(otherRoot, "third");
+    cpSync(third, join(root, "again"), { recursive: true, verbatimSymlinks: true });
+    move(third, target);
+    const store = await open(layout.recordDirectory(target));
     await recordRuns(store, 1);
     await store.close();
-    renameSync(join(top, "again"), last);
-    writeFileSync(layout.movingFile(there), JSON.stringify({ from: last, done: false, copies: true }));
-    move(last, there);
-    expect(await verifyAudit({ directory: layout.recordDirectory(there) })).toMatchObject({ ok: true, rows: 8 });
-    expect(existsSync(join(last, "drover.db"))).toBe(false);
+    renameSync(join(root, "again"), third);
+    writeFileSync(layout.movingFile(target), JSON.stringify({ from: third, done: false, copies: true }));
+    move(third, target);
+    expect(await verifyAudit({ directory: layout.recordDirectory(target) })).toMatchObject({ ok: true, rows: 8 });
+    expect(existsSync(join(third, "drover.db"))).toBe(false);
   } finally {
-    rmSync(far, { recursive: true });
+    rmSync(otherRoot, { recursive: true });
   }
 });
 
@@ -218,38 +218,38 @@ it.each<[string, (from: string, to: string) => void | (() => void) | Promise<() 
       symlinkSync("/etc", join(from, "files"));
     },
   ],
-  ["The state could not be moved", (_from, to) => writeFileSync(join(to, "runs"), "in the way")],
+  ["The state could not be moved", (_from, to) => writeFileSync(join(to, "runs"), "not a directory")],
 ])("rejects the move and changes nothing: %s", async (message, prepare) => {
-  const [from, to] = [await createEarlierState("from"), join(top, "to")];
+  const [from, to] = [await createEarlierState("from"), join(root, "to")];
   mkdirSync(to);
   const undo = await prepare(from, to);
-  const before = readdirSync(from).filter((name) => !/coordinator.lock|-(?:wal|shm|journal)$/.test(name));
+  const namesBefore = readdirSync(from).filter((name) => !/coordinator.lock|-(?:wal|shm|journal)$/.test(name));
   expect(() => move(from, to)).toThrow(
     expect.objectContaining({ code: "DROVER-STA-014", message: expect.stringContaining(message) }),
   );
-  expect(readdirSync(from)).toEqual(expect.arrayContaining(before));
+  expect(readdirSync(from)).toEqual(expect.arrayContaining(namesBefore));
   expect(existsSync(layout.movingFile(to))).toBe(false);
   expect(existsSync(layout.databaseFile(layout.recordDirectory(to)))).toBe(false);
   await undo?.();
 });
 
-it("ignores locks of dead processes", async () => {
+it("moves a state with locks of dead processes", async () => {
   const from = await createEarlierState("from");
   const child = spawn("true");
   await new Promise((resolve) => child.once("close", resolve));
   writeFileSync(join(from, "runners/one/lock"), JSON.stringify({ ...getCurrentOwner(), pid: child.pid, start: "" }));
-  move(from, join(top, "to"));
-  await expectIntact(join(top, "to"));
+  move(from, join(root, "to"));
+  await expectIntact(join(root, "to"));
 });
 
 it.runIf(process.getuid?.() === 0)("does not move the state of another user", async () => {
   const from = await createEarlierState("from");
   chownSync(from, 1234, 1234);
-  expect(() => move(from, join(top, "to"))).toThrow("belongs to another user");
+  expect(() => move(from, join(root, "to"))).toThrow("belongs to another user");
 });
 
-it("reports a directory without a state", () => {
-  mkdirSync(join(top, "empty"));
-  expect(() => move(join(top, "empty"), join(top, "to"))).toThrow("contains no Drover state");
-  expect(existsSync(dirname(join(top, "to", "x")))).toBe(false);
+it("rejects a directory without a state", () => {
+  mkdirSync(join(root, "empty"));
+  expect(() => move(join(root, "empty"), join(root, "to"))).toThrow("contains no Drover state");
+  expect(existsSync(dirname(join(root, "to", "x")))).toBe(false);
 });

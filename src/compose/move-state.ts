@@ -67,7 +67,7 @@ export function moveState(options: MoveOptions): void {
     saveMove(to, { from, done: true, copies });
   } finally {
     database?.close();
-    // the database was not moved: restore its journal mode
+    // If the database was not moved, restore its journal mode.
     if (database && existsSync(database.file)) enableWal(database.file);
     for (const lock of locks) lock.release();
   }
@@ -95,7 +95,7 @@ function listEntries(from: string, to: string): Entry[] {
       );
       return source === undefined ? [] : [{ name, source, target }];
     });
-  // the record comes last, and its last entry is the database
+  // The record comes last, and its last entry is the database.
   return [...listPart(layout.runsNames, layout.runsDirectory), ...listPart(layout.recordNames, layout.recordDirectory)];
 }
 
@@ -103,7 +103,7 @@ function pathExists(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch (error) {
-    // a file has the name of the parent directory
+    // ENOTDIR: a file has the name of the parent directory.
     if (error instanceof Error && Reflect.get(error, "code") === "ENOTDIR") return false;
     throw error;
   }
@@ -163,7 +163,7 @@ function rejectLiveRunners(record: string): void {
   for (const name of existsSync(runners) ? readdirSync(runners) : []) {
     const lock = join(runners, name, "lock");
     if (!existsSync(lock)) continue;
-    // the runner writes it atomically
+    // The runner writes it atomically.
     const owner = JSON.parse(readFileSync(lock, "utf8")) as Parameters<typeof isOwnerAlive>[0];
     if (isOwnerAlive(owner))
       throw cannotMove(
@@ -243,7 +243,7 @@ function copyTree(source: string, target: string): void {
     recursive: true,
     preserveTimestamps: true,
     verbatimSymlinks: true,
-    // skip pipes and sockets that runs left behind: they are useless without their other end
+    // Skip pipes and sockets that runs left behind: they are useless without their other end.
     filter: (path) => {
       const stats = lstatSync(path);
       return stats.isFile() || stats.isDirectory() || stats.isSymbolicLink();
@@ -256,7 +256,7 @@ function copyTree(source: string, target: string): void {
 function cleanUp({ from, to, findHeadCopy }: MoveOptions, { copies }: Pick<StateMove, "copies">): void {
   const record = layout.recordDirectory(to);
   if (existsSync(layout.databaseFile(record))) enableWal(layout.databaseFile(record));
-  // remove the database first: without it, the remaining entries do not count as a state
+  // Remove the database first: without it, the remaining entries do not count as a state.
   if (copies)
     for (const { source } of listEntries(from, to).toReversed()) rmSync(source, { recursive: true, force: true });
   for (const directory of [from, layout.recordDirectory(from)].filter((path) => path !== record)) {

@@ -14,7 +14,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** Replaces each socket with a symlink to the record as soon as the socket exists. Its own limit ends it if the test does not. */
+/** A Perl program that replaces each socket with a symlink to the record as soon as the socket exists. It ends after 120 s at the latest. */
 const script = `
   my ($directory, $target) = @ARGV; $| = 1; my $end = time + 120;
   print "ready\\n";
@@ -23,7 +23,7 @@ const script = `
     symlink $target, $link; 1 until -S "$round/s" || time >= $end; rename $link, "$round/s"
   }`;
 
-test.skipIf(!canSwap)("changes no mode but that of its own socket", async () => {
+test.skipIf(!canSwap)("does not change the mode of a directory that replaces its socket", async () => {
   const record = join(directory, "record");
   mkdirSync(record);
   chmodSync(record, 0o755);

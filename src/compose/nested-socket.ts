@@ -20,12 +20,12 @@ export interface NestedSocket {
 /** The longest socket path that the kernel accepts. */
 const maxPathBytes = 107;
 /**
- * The delay before the socket is created. A command that ends sooner has no time to start a nested Drover and needs no
- * socket. There are several short waits, so that a delayed process on a busy machine still notices the end in between.
+ * The delay before the socket is created. A command that ends sooner has no time to start a nested Drover process and needs
+ * no socket. There are several short waits, so that a delayed process on a busy machine still notices that the command has ended.
  */
 const bindDelay = { waits: 3, ms: 15 };
 
-/** `name` must be unguessable, and its last 12 characters unique. If the path is too long, a temporary directory is used. */
+/** Creates the path of a socket. `name` must be unguessable, and its last 12 characters unique. If the path is too long, a temporary directory is used. */
 export function createNestedSocketPath(runs: string, name: string): string {
   const path = nestedSocketFile(runs, name.slice(-12));
   if (Buffer.byteLength(path) <= maxPathBytes) return path;
@@ -48,9 +48,9 @@ export function openNestedSocket(
   const accept = (socket: Socket): void => {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
-    // the client notices the broken connection itself
+    // The client notices the broken connection itself.
     socket.on("error", () => undefined);
-    // load the server on the first byte: a sweep connects only to check that this process lives
+    // Load the server on the first byte: a sweep connects only to check that this process lives.
     socket.once("data", (chunk: Buffer) => {
       socket.pause();
       socket.unshift(chunk);
@@ -63,7 +63,7 @@ export function openNestedSocket(
       );
     });
   };
-  // create the directory now: a command sees only directories that exist when it starts
+  // Create the directory now: a command sees only directories that exist when it starts.
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   let waits = 0;
   const timer = setInterval(() => {
@@ -71,9 +71,9 @@ export function openNestedSocket(
     if (waits < bindDelay.waits) return;
     clearInterval(timer);
     server = createServer(accept);
-    // nested commands cannot connect, but the run continues
+    // Nested commands cannot connect, but the run continues.
     server.on("error", onError);
-    // if the server was closed before it listened, the socket no longer exists
+    // If the server was closed before it listened, the socket no longer exists.
     const onListening = (): void =>
       ignoreSystemErrors(() => {
         origin = restrictSocket(path);

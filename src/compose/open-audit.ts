@@ -16,7 +16,7 @@ export function openAudit(
   const directory = "directory" in keySource ? keySource.directory : null;
   return {
     async state() {
-      // Read the head before the chain. In the other order, rows added in between would make the chain look cut off.
+      // Read the head before the chain. In the other order, rows added in between would make the chain look truncated.
       const expected = directory === null ? null : readHead(auditHeadFile(directory));
       return {
         ...(await engine.read(readChainState)),

@@ -31,21 +31,21 @@ export async function openBackups({ stateDirectory, database }: BackupsOptions):
   const record = recordDirectory(stateDirectory);
   // With PostgreSQL the directory may not exist yet.
   if (existsSync(record)) await removeLeftovers(record);
-  let current: Promise<unknown> | null = null;
+  let currentBackup: Promise<unknown> | null = null;
   return {
     make(signal) {
-      if (current !== null) return null;
+      if (currentBackup !== null) return null;
       let onDisposed = (): void => undefined;
       const disposed = new Promise<void>((resolve) => (onDisposed = resolve)).then(() => {
-        if (current === disposed) current = null;
+        if (currentBackup === disposed) currentBackup = null;
       });
-      current = disposed;
+      currentBackup = disposed;
       return copy(signal, onDisposed);
     },
     async stop() {
-      if (current === null) return;
+      if (currentBackup === null) return;
       let timer: NodeJS.Timeout | undefined;
-      await Promise.race([current, new Promise((resolve) => (timer = setTimeout(resolve, maxStopMs)))]);
+      await Promise.race([currentBackup, new Promise((resolve) => (timer = setTimeout(resolve, maxStopMs)))]);
       clearTimeout(timer);
     },
   };
@@ -77,7 +77,7 @@ export async function openBackups({ stateDirectory, database }: BackupsOptions):
   }
 }
 
-/** Coordinators on other machines may share the directory if the record is in PostgreSQL, so the prefix contains host and process. */
+/** Contains host and process, because with PostgreSQL, coordinators on other machines may share the directory. */
 const toBackupPrefix = (pid: number | string = process.pid): string => `drover-backup-${hostname()}-${pid}-`;
 
 async function removeLeftovers(record: string): Promise<void> {
@@ -88,13 +88,13 @@ async function removeLeftovers(record: string): Promise<void> {
   }
 }
 
-/** This process has not created a backup yet, so one with its pid belongs to an earlier process. */
+/** Whether the process that made a backup is alive. This one has made none yet, so its pid means an earlier process. */
 function isAlive(pid: number): boolean {
   if (pid === process.pid) return false;
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    // EPERM: the process exists but belongs to another user
+    // EPERM: the process exists but belongs to another user.
     return error instanceof Error && Reflect.get(error, "code") === "EPERM";
   }
 }

@@ -66,7 +66,7 @@ export interface OpenOptions {
   onDatabaseUnreachable?: (error: HostError) => void;
   /** A directory of agent files to watch. */
   agentsDirectory?: string | null;
-  /** Environment variables. The value of each one with a name like TOKEN or PASSWORD is redacted everywhere. */
+  /** Environment variables. The values of variables with a name like TOKEN or PASSWORD are redacted everywhere. */
   variables?: Environment;
   /** Holds back definitions that appear while the coordinator serves. Without it, all are used at once. */
   agentGate?: AgentGate | null;
@@ -78,14 +78,14 @@ export interface OpenOptions {
   webhookAllow?: readonly string[];
   retention?: RetentionDays;
   retentionEveryMs?: number;
-  /** With less free disk space, no run is claimed. */
+  /** The free disk space below which no run is claimed. */
   minFreeBytes?: number;
   /** The size limit for one file of a run. */
   maxFileBytes?: number;
   onDefect?: (error: unknown, where: string) => void;
   /** Receives all faults of agent files each time they change. */
   onAgentFaults?: (faults: readonly DefinitionFault[]) => void;
-  /** Fires schedules. A process that opens the record for one command does not. */
+  /** Whether to run schedules. A process that opens the record for one command does not. */
   firesSchedules?: boolean;
   /** Replaces the clock of schedules and webhooks. Receives the store's clock. */
   triggerClock?: (storeNow: () => Date) => TriggerClock;
@@ -118,7 +118,7 @@ export interface OpenCoordinator {
   agents: AgentRegistry;
   dispatcher: Dispatcher;
   hub: FeedHub;
-  /** Ends streams and held polls, then closes the record. Idempotent. */
+  /** Ends streams and waiting polls, then closes the record. Idempotent. */
   stop(): Promise<void>;
 }
 
@@ -135,25 +135,25 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
   const onDefect = outages.report;
   let probe: RecordProbe | null = null;
   let record: RecordStore | null = null;
-  const stops: (() => unknown)[] = [outages.stop];
+  const cleanups: (() => unknown)[] = [outages.stop];
   try {
     const opened = (record = await openRecord(options, now, onDefect));
-    stops.push(() => opened.close());
+    cleanups.push(() => opened.close());
     const { findError: findProbeError } = (probe = createRecordProbe(opened.storeId));
     const findRecordError = async (): Promise<unknown> => (await opened.storageError()) ?? findProbeError();
-    stops.push(watchRecordFiles(opened, (error) => onDefect(error, "record")));
+    cleanups.push(watchRecordFiles(opened, (error) => onDefect(error, "record")));
     const store = options.instrument?.(opened, onDefect) ?? opened;
     const key = options.database?.secret ?? readAuditKey(recordDirectory(options.stateDirectory));
     const attemptTokens = createAttemptTokens(key, await opened.restoredAt());
     const vault = createVault(key, createRedactor({ variables: options.variables ?? {} }));
     const schemas = openSchemaChecker();
-    stops.push(() => schemas.stop());
+    cleanups.push(() => schemas.stop());
     const getSlotTimes = createSlotTimes();
     const agents = createAgentRegistry(store, (agent, by) =>
       buildSchedules(agent, "agent", by, clock.now(), getSlotTimes),
     );
     const hub = createFeedHub({ onError: (error) => onDefect(error, "events") });
-    stops.push(() => hub.stop());
+    cleanups.push(() => hub.stop());
     const dispatcher = createDispatcher({
       ...toDispatchOptions(options, store, attemptTokens),
       openSealed: (run_id, sealed) => vault.open(getRunOwner(run_id), sealed),
@@ -165,10 +165,10 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
       },
       onError: (error) => onDefect(error, "dispatch"),
     });
-    stops.push(() => dispatcher.stop());
+    cleanups.push(() => dispatcher.stop());
     const heavyTurns = createHeavyTurns();
     const largeBodies = createLargeBodies(() => startThread(bodyThread));
-    stops.push(() => largeBodies.stop());
+    cleanups.push(() => largeBodies.stop());
     const submitDeps = {
       store,
       createRun: dispatcher.createRun,
@@ -190,14 +190,14 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
         })
       : null;
     if (options.agentsDirectory)
-      stops.push(await followAgents(options.agentsDirectory, agents, schemas, scheduler, options));
-    stops.push(store.changes((change) => hub.announce(change.runs)));
-    // Another coordinator sent it, with `store.broadcast` above.
-    stops.push(store.onBroadcast((text) => publishPartial(hub, JSON.parse(text) as PartialDelta)));
-    stops.push(keepIndexed(store, (error) => onDefect(error, "search")));
+      cleanups.push(await followAgents(options.agentsDirectory, agents, schemas, scheduler, options));
+    cleanups.push(store.changes((change) => hub.announce(change.runs)));
+    // Another coordinator sent this message with `store.broadcast`, as above.
+    cleanups.push(store.onBroadcast((text) => publishPartial(hub, JSON.parse(text) as PartialDelta)));
+    cleanups.push(keepIndexed(store, (error) => onDefect(error, "search")));
     await dispatcher.start();
     scheduler?.start();
-    stops.push(() => scheduler?.stop());
+    cleanups.push(() => scheduler?.stop());
     const submit: OpenDeps["submit"] = (request, who) => submitRun(request, who, submitDeps);
     const secrets = createSecretBox(key);
     const deps: OpenDeps = {
@@ -226,7 +226,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
       newId,
       onDefect,
     };
-    let stopping: Promise<void> | null = null;
+    let stopResult: Promise<void> | null = null;
     return {
       deps,
       port: dispatcher.port,
@@ -234,17 +234,17 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
       agents,
       dispatcher,
       hub,
-      stop: () => (stopping ??= stopAll(stops)),
+      stop: () => (stopResult ??= stopAll(cleanups)),
     };
   } catch (error) {
-    await stopAll(stops);
+    await stopAll(cleanups);
     throw error;
   }
 }
 
 /** Creates a client of a coordinator in this process. It has the same calls and errors as over HTTP. */
 export function createLocalClient({ deps, hub }: Pick<OpenCoordinator, "deps" | "hub">, check: InputCheck): ApiClient {
-  // direct calls have no open requests that a revoked token would have to end
+  // Direct calls have no open requests that a revoked token would have to end.
   const api = createApi({ ...deps, recheckTokens: async () => undefined }, apiRoutes, check);
   return createApiClient(createInProcessTransport(api, hub));
 }
@@ -273,8 +273,8 @@ async function openRecord(
   });
 }
 
-export async function stopAll(stops: (() => unknown)[]): Promise<void> {
-  for (const stop of stops.splice(0).toReversed()) await stop();
+export async function stopAll(cleanups: (() => unknown)[]): Promise<void> {
+  for (const stop of cleanups.splice(0).toReversed()) await stop();
 }
 
 function toDispatchOptions(options: OpenOptions, store: RecordStore, attemptTokens: AttemptTokens) {

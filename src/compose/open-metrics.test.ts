@@ -12,9 +12,9 @@ afterEach(async () => {
   for (const dispose of disposals.splice(0).toReversed()) await dispose();
 });
 
-const engines = { SQLite: async () => ({}), PostgreSQL: async () => ({ database: await ownDatabase() }) };
+const engines = { SQLite: async () => ({}), PostgreSQL: async () => ({ database: await createDatabase() }) };
 
-async function ownDatabase() {
+async function createDatabase() {
   const { url, drop } = await freshDatabase();
   disposals.push(drop);
   return { url, secret: Buffer.alloc(32, 7), drop };
@@ -40,10 +40,10 @@ async function scrape({ url, adminToken }: TestCoordinator): Promise<Map<string,
   return new Map(samples.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.split(" ").at(-1))]));
 }
 
-const done: Outcome = { status: "completed", exit_code: 0, text: "done" };
-const failed: Outcome = { status: "failed", reason: "exit_nonzero", message: "no", exit_code: 1 };
+const completedOutcome: Outcome = { status: "completed", exit_code: 0, text: "done" };
+const failedOutcome: Outcome = { status: "failed", reason: "exit_nonzero", message: "no", exit_code: 1 };
 
-function runnerOn({ port }: TestCoordinator, { runner_id, epoch }: RegistrationResult) {
+function createRunner({ port }: TestCoordinator, { runner_id, epoch }: RegistrationResult) {
   const speaker = { runner_id, epoch };
   return {
     runner_id,
@@ -65,19 +65,19 @@ function runnerOn({ port }: TestCoordinator, { runner_id, epoch }: RegistrationR
   };
 }
 
-it.each(Object.entries(engines))("counts on %s what happens to runs, each thing once", async (_, engine) => {
+it.each(Object.entries(engines))("counts on %s each state change of a run once", async (_, engine) => {
   const coordinator = await start({ ...(await engine()), leaseMs: 600_000 });
   const { client, port } = coordinator;
-  const runner = runnerOn(coordinator, await port.register(registration("counted")));
+  const runner = createRunner(coordinator, await port.register(registration("counted")));
   const submitted = [];
   for (const agent_name of ["work", "work", "work"]) submitted.push(await client.submit({ agent_name }));
   const claims = await runner.claim("c1");
-  // the answer was lost, so the same claim is repeated
+  // As if the response was lost, the runner repeats the claim.
   expect(await runner.claim("c1")).toEqual(claims);
   expect(claims.map(({ run_id }) => run_id)).toEqual(submitted.map(({ run_id }) => run_id));
-  await runner.finish(claims[0]!, done);
-  await runner.finish(claims[0]!, done);
-  await runner.finish(claims[1]!, failed);
+  await runner.finish(claims[0]!, completedOutcome);
+  await runner.finish(claims[0]!, completedOutcome);
+  await runner.finish(claims[1]!, failedOutcome);
   await client.runs.stop((await client.submit({ agent_name: "work", demands: { tags: ["none"] } })).run_id);
 
   const values = await scrape(coordinator);
@@ -105,33 +105,36 @@ it.each(Object.entries(engines))("counts on %s what happens to runs, each thing 
   });
 });
 
-it.each(Object.entries(engines))("counts on %s what is lost, requeued and fenced out", async (_, engine) => {
-  const coordinator = await start({ ...(await engine()), leaseMs: 6000, rescueEveryMs: 50 });
-  const { client, port } = coordinator;
-  const once = await client.submit({ agent_name: "work" });
-  const twice = await client.submit({ agent_name: "retried" });
-  const lost = runnerOn(coordinator, await port.register(registration("lost")));
-  const claims = await lost.claim("c1");
-  await expect.poll(async () => (await client.runs.get(once.run_id)).status).toBe("failed");
-  expect((await client.runs.get(twice.run_id)).status).toBe("pending");
-  await expect(lost.finish(claims[0]!, done)).rejects.toMatchObject({ conflict: "unknown_runner" });
+it.each(Object.entries(engines))(
+  "counts on %s lost runners, requeued runs and refused reports of earlier attempts",
+  async (_, engine) => {
+    const coordinator = await start({ ...(await engine()), leaseMs: 6000, rescueEveryMs: 50 });
+    const { client, port } = coordinator;
+    const singleAttempt = await client.submit({ agent_name: "work" });
+    const twoAttempts = await client.submit({ agent_name: "retried" });
+    const lostRunner = createRunner(coordinator, await port.register(registration("lost")));
+    const claims = await lostRunner.claim("c1");
+    await expect.poll(async () => (await client.runs.get(singleAttempt.run_id)).status).toBe("failed");
+    expect((await client.runs.get(twoAttempts.run_id)).status).toBe("pending");
+    await expect(lostRunner.finish(claims[0]!, completedOutcome)).rejects.toMatchObject({ conflict: "unknown_runner" });
 
-  const values = await scrape(coordinator);
-  expect(Object.fromEntries(values)).toMatchObject({
-    drover_runners_lost_total: 1,
-    'drover_runs_requeued_total{cause="lost"}': 1,
-    'drover_runs_requeued_total{cause="returned"}': 0,
-    'drover_runs_finished_total{status="failed",reason="runner_lost"}': 1,
-    'drover_run_duration_seconds_count{status="failed"}': 1,
-    'drover_fenced_writes_total{op="finish_run"}': 1,
-    drover_audit_rows_total: 1,
-    'drover_runners{status="lost"}': 1,
-    'drover_runs{status="pending"}': 1,
-  });
-  expect(values.get("drover_oldest_pending_seconds")).toBeGreaterThan(0);
-});
+    const values = await scrape(coordinator);
+    expect(Object.fromEntries(values)).toMatchObject({
+      drover_runners_lost_total: 1,
+      'drover_runs_requeued_total{cause="lost"}': 1,
+      'drover_runs_requeued_total{cause="returned"}': 0,
+      'drover_runs_finished_total{status="failed",reason="runner_lost"}': 1,
+      'drover_run_duration_seconds_count{status="failed"}': 1,
+      'drover_fenced_writes_total{op="finish_run"}': 1,
+      drover_audit_rows_total: 1,
+      'drover_runners{status="lost"}': 1,
+      'drover_runs{status="pending"}': 1,
+    });
+    expect(values.get("drover_oldest_pending_seconds")).toBeGreaterThan(0);
+  },
+);
 
-it.each(Object.entries(engines))("knows on %s how many operations shared a commit", async (_, engine) => {
+it.each(Object.entries(engines))("counts on %s operations and commits separately", async (_, engine) => {
   const coordinator = await start({ ...(await engine()), rescueEveryMs: 3_600_000 });
   const before = await scrape(coordinator);
   await Promise.all(Array.from({ length: 40 }, () => coordinator.client.submit({ agent_name: "work" })));
@@ -140,7 +143,7 @@ it.each(Object.entries(engines))("knows on %s how many operations shared a commi
   const countIncrease = (name: string) => (after.get(name) ?? 0) - (before.get(name) ?? 0);
   expect(countIncrease('drover_store_operations_total{op="create_run"}')).toBe(45);
   expect(countIncrease("drover_store_apply_seconds_count")).toBe(45);
-  // sequential submissions cannot have shared a commit
+  // Sequential submissions cannot have shared a commit.
   expect(countIncrease("drover_store_commits_total")).toBeGreaterThanOrEqual(6);
   expect(countIncrease("drover_store_commits_total")).toBeLessThanOrEqual(45);
   expect(countIncrease('drover_http_requests_total{method="post",path="/runs",status="201"}')).toBe(45);
@@ -163,21 +166,21 @@ it("reports event streams and held polls", async () => {
   const coordinator = await start({ pollHoldMs: 600_000, leaseMs: 600_000 });
   const { url, adminToken, port } = coordinator;
   const { runner_id, epoch } = await port.register(registration("waits"));
-  const gone = new AbortController();
-  const poll = port.poll({ runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 }, gone.signal);
+  const disconnect = new AbortController();
+  const poll = port.poll({ runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 }, disconnect.signal);
   const headers = { accept: "text/event-stream", authorization: `Bearer ${adminToken}` };
   const reader = request(`${url}/events`, { headers, agent: false });
-  reader.on("error", () => undefined); // the test destroys it below
+  reader.on("error", () => undefined); // The test destroys it below.
   reader.end();
-  const waiting = async () => {
+  const countWaiting = async () => {
     const values = await scrape(coordinator);
     return [values.get("drover_event_streams"), values.get("drover_held_polls")];
   };
-  await expect.poll(waiting).toEqual([1, 1]);
-  gone.abort();
+  await expect.poll(countWaiting).toEqual([1, 1]);
+  disconnect.abort();
   reader.destroy();
   await poll;
-  await expect.poll(waiting).toEqual([0, 0]);
+  await expect.poll(countWaiting).toEqual([0, 0]);
 });
 
 it("groups requests without a route or with the wrong host under one label", async () => {
@@ -203,21 +206,24 @@ it("reports its build, memory, uptime and disk", async () => {
     expect(values.get(`drover_event_loop_delay_seconds{quantile="${quantile}"}`)).toBeGreaterThanOrEqual(0);
 });
 
-it("still answers when the database is unreachable, and reports that", async () => {
-  const database = await ownDatabase();
-  // without auth, because the token lookup would fail too
+it("still serves metrics when the database is unreachable, and reports the outage", async () => {
+  const database = await createDatabase();
+  // Without auth, because the token lookup would fail too.
   const coordinator = await startTestCoordinator({ database, authEnabled: false, rescueEveryMs: 50 });
   disposals.push(coordinator.dispose);
-  expect(Object.fromEntries(await open())).toMatchObject({ drover_store_up: 1, 'drover_runs{status="pending"}': 0 });
+  expect(Object.fromEntries(await scrapeWithoutToken())).toMatchObject({
+    drover_store_up: 1,
+    'drover_runs{status="pending"}': 0,
+  });
   await database.drop();
-  await expect.poll(async () => (await open()).get("drover_store_up")).toBe(0);
-  const values = await open();
+  await expect.poll(async () => (await scrapeWithoutToken()).get("drover_store_up")).toBe(0);
+  const values = await scrapeWithoutToken();
   expect(values.get("drover_store_down_seconds_total")).toBeGreaterThan(0);
   expect([...values.keys()].filter((name) => name.startsWith("drover_store_faults_total"))).not.toEqual([]);
-  // unknown values are omitted
+  // Unknown values are omitted.
   expect(values.has('drover_runs{status="pending"}')).toBe(false);
 
-  async function open(): Promise<Map<string, number>> {
+  async function scrapeWithoutToken(): Promise<Map<string, number>> {
     return scrape({ ...coordinator, adminToken: "" });
   }
 });

@@ -15,7 +15,7 @@ export interface NestedRunsOptions {
   offered: readonly RunnerProfile[];
   /** Opens all profiles that are available here. */
   openProfiles(): Promise<readonly RunnerProfile[]>;
-  /** Called when the runner for nested runs has started. New runs of commands go to it. */
+  /** Called when the runner for nested runs has started. It executes new nested runs. */
   onRunner(runner: Runner, profiles: readonly RunnerProfile[]): void;
   onFault: (error: unknown) => void;
 }
@@ -33,10 +33,10 @@ export function openNestedRuns(options: NestedRunsOptions): NestedRuns {
     path,
     async (origin) => {
       const { serveNested } = await import("./serve-nested.ts");
-      const additional = (await options.openProfiles()).filter(
+      const additionalProfiles = (await options.openProfiles()).filter(
         ({ loaded }) => !offered.some((profile) => profile.loaded.name === loaded.name),
       );
-      const profiles = [...offered, ...additional];
+      const profiles = [...offered, ...additionalProfiles];
       coordinator.agents.setLocal(profiles.flatMap((profile) => profile.agents));
       runner = await startRunner({
         ...options.runner,

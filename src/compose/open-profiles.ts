@@ -70,7 +70,7 @@ export function findProfileDirectories(
     });
   const packaged = [findPackageDirectory("bundled"), withExamples ? findPackageDirectory("examples") : null];
   const projectProfiles = join(cwd, "profiles");
-  // trust applies to the real path, so paths in the profiles are relative to that and not to a link
+  // Trust applies to the real path, so paths in the profiles are relative to the real path and not to a link.
   const custom = profiles ?? (isEntryTrusted(projectProfiles, env) ? realpathSync.native(projectProfiles) : null);
   const directories = [custom, ...packaged.map((directory) => directory && join(directory, "profiles"))];
   return directories.flatMap((directory) => (directory && existsSync(directory) ? [directory] : []));

@@ -69,7 +69,7 @@ const reject = (): never => {
   throw new HostError({ code: "DROVER-API-023", message: "Commands inside a run cannot use this route." });
 };
 
-/** No route served here needs these. */
+/** Stand-ins for dependencies that no route served here needs. */
 const withoutSystem: Pick<ServeDeps, "metrics" | "backup" | "audit"> = {
   metrics: { observeRequest: () => undefined, render: reject },
   backup: reject,

@@ -13,7 +13,7 @@ export interface ShortLivedRunner {
 
 const fileName = "short-lived.json";
 
-/** Call it before the runner registers, so that any process that finds the directory can clean up. */
+/** Saves the runner. Call this before the runner registers, so that any process that finds the directory can clean up. */
 export function saveShortLivedRunner(directory: string, runner: ShortLivedRunner): void {
   const file = join(directory, fileName);
   writeFileSync(`${file}.new`, JSON.stringify(runner), { mode: 0o600 });
@@ -34,7 +34,7 @@ export function findDeadRunners(stateDirectory: string): ShortLivedRunner[] {
 /** Returns null if the file does not exist, or if a crash of the machine truncated it. */
 function readJson<T>(file: string): T | null {
   try {
-    // saveShortLivedRunner and lockRunner write these files.
+    // The functions saveShortLivedRunner and lockRunner write these files in this shape.
     return JSON.parse(readFileSync(file, "utf8")) as T;
   } catch (error) {
     if (error instanceof SyntaxError || isMissing(error)) return null;

@@ -17,31 +17,31 @@ const expectStarted = (started: readonly unknown[], count: number) => expect.pol
 
 test("shares the result among concurrent callers, and starts again for later ones", async () => {
   const { started, join } = createControlledWork();
-  const both = [join(new AbortController().signal), join(new AbortController().signal)];
+  const calls = [join(new AbortController().signal), join(new AbortController().signal)];
   await expectStarted(started, 1);
   started[0]!.end("first");
-  expect(await Promise.all(both)).toEqual(["first", "first"]);
-  const later = join(new AbortController().signal);
+  expect(await Promise.all(calls)).toEqual(["first", "first"]);
+  const laterCall = join(new AbortController().signal);
   await expectStarted(started, 2);
   started[1]!.end("second");
-  expect(await later).toBe("second");
+  expect(await laterCall).toBe("second");
 });
 
-test("continues for the remaining callers, and aborts when none is left", async () => {
+test("continues while any caller waits, and aborts when the last one leaves", async () => {
   const { started, join } = createControlledWork();
   const [first, second] = [new AbortController(), new AbortController()];
-  const both = [join(first.signal), join(second.signal)];
-  const settled = Promise.allSettled(both);
+  const calls = [join(first.signal), join(second.signal)];
+  const settled = Promise.allSettled(calls);
   await expectStarted(started, 1);
   first.abort(new Error("left"));
-  await expect(both[0]).rejects.toThrow("left");
+  await expect(calls[0]).rejects.toThrow("left");
   expect(started[0]!.signal.aborted).toBe(false);
   second.abort(new Error("left too"));
-  await expect(both[1]).rejects.toThrow("left too");
+  await expect(calls[1]).rejects.toThrow("left too");
   expect(started[0]!.signal.aborted).toBe(true);
   await settled;
   const result = join(new AbortController().signal);
   await expectStarted(started, 2);
-  started[1]!.end("anew");
-  expect(await result).toBe("anew");
+  started[1]!.end("third");
+  expect(await result).toBe("third");
 });

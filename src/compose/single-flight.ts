@@ -1,5 +1,5 @@
 /**
- * Runs `work` once at a time. Callers that arrive while it runs share its result. Once all of them have aborted, the
+ * Creates a function that runs `work` once at a time. Callers that arrive while it runs share its result. Once all of them have aborted, the
  * work is aborted too.
  */
 export function createSingleFlight<T>(work: (signal: AbortSignal) => Promise<T>): (signal: AbortSignal) => Promise<T> {
@@ -33,7 +33,7 @@ export function createSingleFlight<T>(work: (signal: AbortSignal) => Promise<T>)
       controller.signal.throwIfAborted();
       return work(controller.signal);
     });
-    lastEnd = result.catch(() => undefined); // the callers receive the error
+    lastEnd = result.catch(() => undefined); // The callers receive the error.
     return { result, callers: 0, controller };
   }
 }

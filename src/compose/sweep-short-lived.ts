@@ -8,11 +8,11 @@ import type { ShortLivedRunner } from "./short-lived-runners.ts";
  * runner_lost and removes their directories. It starts each runner once more under its old name and stops it.
  */
 export async function sweepShortLived(
-  dead: readonly ShortLivedRunner[],
+  deadRunners: readonly ShortLivedRunner[],
   options: Pick<RunnerOptions, "port" | "stateDirectory" | "env" | "maxOutputKb" | "onNotice">,
 ): Promise<void> {
-  for (const { name, projectDir, loaded } of dead) {
-    // shipping logs needs no executor, so do not load the user's module
+  for (const { name, projectDir, loaded } of deadRunners) {
+    // Shipping logs needs no executor, so the user's module is not loaded.
     const { command: _command, module: _module, ...profile } = loaded.profile;
     const withoutExecutor: LoadedProfile = {
       ...loaded,
@@ -23,7 +23,7 @@ export async function sweepShortLived(
       const profiles = [{ loaded: withoutExecutor, agents: [] }];
       await (await startRunner({ ...options, profiles, projectDir, name, shortLived: true })).stop();
     } catch (error) {
-      // another process is already cleaning it up
+      // DROVER-STA-001: another process is already cleaning up.
       if (!(error instanceof HostError && error.code === "DROVER-STA-001")) throw error;
     }
   }

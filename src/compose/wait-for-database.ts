@@ -5,7 +5,7 @@ const retryMs = 500;
 
 /**
  * Opens a record whose database may be unreachable: after a power cut, the database and the coordinators start at the
- * same time. Errors of a database that answers are thrown immediately.
+ * same time. Errors of a database that responds are thrown immediately.
  */
 export async function waitForDatabase<T>(
   open: () => Promise<T>,

@@ -89,7 +89,7 @@ async function createProject(script: Script) {
           path.endsWith(`${session_id}.jsonl`),
         );
         return [
-          ...stored.map(({ bytes }) => Buffer.from(bytes as Uint8Array)), // a column of bytes
+          ...stored.map(({ bytes }) => Buffer.from(bytes as Uint8Array)), // The column contains bytes.
           ...files.map((path) => readFileSync(join(env.HOME, path))),
         ];
       }),

@@ -6,7 +6,7 @@ import { type Key, openKeyboard } from "./keys.ts";
 function readKeys(input: string): Promise<Key[]> {
   const keys: Key[] = [];
   const stdin = Object.assign(new PassThrough(), { setRawMode: () => undefined });
-  // safe: the keyboard uses only these members of a terminal
+  // The keyboard uses only these members of a terminal.
   const keyboard = openKeyboard(
     stdin as unknown as NodeJS.ReadStream,
     () => undefined,
