@@ -70,6 +70,14 @@ describe("the library, installed from its tarball", () => {
     expect(majors).toEqual(new Set([process.versions.node.split(".")[0]!, "22", "24"]));
   });
 
+  it("has types that the compiler accepts with its own defaults", () => {
+    writeFileSync(
+      join(cwd, "defaults.mts"),
+      'import { start } from "drover"; start("cat", { stdin: "pipe" }).stdin?.end("x");',
+    );
+    succeed(join(root, "node_modules", ".bin", "tsc"), ["--strict", "--noEmit", "defaults.mts"], cwd);
+  });
+
   it("is one copy for programs that use both module formats", () => {
     const both = 'import { RequestError } from "drover"; import { createRequire } from "node:module";';
     writeFileSync(
