@@ -96,20 +96,20 @@ test("echo returns any message unchanged", async () => {
     expect(await run("bundled", agent, { message })).toEqual({ status: 0, stderr: "", data: { message } });
 });
 
-const echo = (...args: string[]) =>
+const runEcho = (...args: string[]) =>
   spawnSync(join(requireDirectory("bundled"), "scripts/echo/echo"), args, { encoding: "utf8" });
 
 test("echo accepts --message VALUE and --message=VALUE, and rejects an empty message or an unknown option", () => {
-  expect(echo("--message", "a").stdout).toBe('{"message":"a"}\n');
-  expect(echo("--message=a=b").stdout).toBe('{"message":"a=b"}\n');
-  expect(echo("--message", "Hello", "--unknown", "param")).toMatchObject({
+  expect(runEcho("--message", "a").stdout).toBe('{"message":"a"}\n');
+  expect(runEcho("--message=a=b").stdout).toBe('{"message":"a=b"}\n');
+  expect(runEcho("--message", "Hello", "--unknown", "param")).toMatchObject({
     status: 1,
     stdout: "",
     stderr: "Error: Unknown parameter: --unknown\n",
   });
-  expect(echo("--unknown=param")).toMatchObject({ status: 1, stderr: "Error: Unknown parameter: --unknown\n" });
+  expect(runEcho("--unknown=param")).toMatchObject({ status: 1, stderr: "Error: Unknown parameter: --unknown\n" });
   for (const args of [[], ["--message"], ["--message", ""], ["--message="]]) {
-    expect(echo(...args)).toMatchObject({
+    expect(runEcho(...args)).toMatchObject({
       status: 1,
       stdout: "",
       stderr: "Error: --message is required and must not be empty\n",

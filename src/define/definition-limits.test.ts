@@ -1,21 +1,26 @@
 import { describe, expect, it } from "vitest";
 import { parseAgentFile } from "./agent-file.ts";
 
-const many = (count: number, each: (index: number) => string): string =>
+const repeat = (count: number, each: (index: number) => string): string =>
   Array.from({ length: count }, (_, index) => each(index)).join("");
 
 /** Without limits, each of these would take seconds to minutes, or all memory. */
 const bombs: [what: string, file: string, text: string, code: string][] = [
-  ["50,000 keys in YAML", "a.yaml", many(50_000, (index) => `key${index}: v${index}\n`), "DROVER-AGT-009"],
-  ["50,000 keys in JSON", "a.json", `{${many(50_000, (index) => `"key${index}": ${index},`)}"z": 1}`, "DROVER-AGT-009"],
+  ["50,000 keys in YAML", "a.yaml", repeat(50_000, (index) => `key${index}: v${index}\n`), "DROVER-AGT-009"],
+  [
+    "50,000 keys in JSON",
+    "a.json",
+    `{${repeat(50_000, (index) => `"key${index}": ${index},`)}"z": 1}`,
+    "DROVER-AGT-009",
+  ],
   [
     "50,000 keys in front matter",
     "a.md",
-    `---\n${many(50_000, (index) => `key${index}: 1\n`)}---\n# A\n`,
+    `---\n${repeat(50_000, (index) => `key${index}: 1\n`)}---\n# A\n`,
     "DROVER-AGT-009",
   ],
-  ["9,000 unknown keys", "a.yaml", many(9000, (index) => `key${index}: v${index}\n`), "DROVER-AGT-004"],
-  ["9,000 repeated keys", "a.yaml", many(9000, () => "key: v\n"), "DROVER-AGT-002"],
+  ["9,000 unknown keys", "a.yaml", repeat(9000, (index) => `key${index}: v${index}\n`), "DROVER-AGT-004"],
+  ["9,000 repeated keys", "a.yaml", repeat(9000, () => "key: v\n"), "DROVER-AGT-002"],
   ["100,000 anchors", "a.yaml", "&a ".repeat(100_000), "DROVER-AGT-009"],
   ["100,000 tags", "a.yaml", "!a ".repeat(100_000), "DROVER-AGT-009"],
   ["500,000 open brackets", "a.yaml", "[".repeat(500_000), "DROVER-AGT-009"],
@@ -28,7 +33,7 @@ const bombs: [what: string, file: string, text: string, code: string][] = [
   [
     "aliases of aliases",
     "a.yaml",
-    `a: &a [x,x,x,x,x,x,x,x,x]\n${many(8, (index) => `${"bcdefghi"[index]}: &${"bcdefghi"[index]} [${`*${"abcdefgh"[index]},`.repeat(9)}]\n`)}`,
+    `a: &a [x,x,x,x,x,x,x,x,x]\n${repeat(8, (index) => `${"bcdefghi"[index]}: &${"bcdefghi"[index]} [${`*${"abcdefgh"[index]},`.repeat(9)}]\n`)}`,
     "DROVER-AGT-009",
   ],
   [
@@ -45,7 +50,7 @@ const bombs: [what: string, file: string, text: string, code: string][] = [
   [
     "100,000 listed parameters",
     "a.md",
-    `# A\n\n## Parameters\n${many(60_000, (index) => `- p${index}: x\n`)}`,
+    `# A\n\n## Parameters\n${repeat(60_000, (index) => `- p${index}: x\n`)}`,
     "DROVER-AGT-004",
   ],
 ];

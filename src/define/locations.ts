@@ -44,7 +44,7 @@ export function findLocations(env: Environment, cwd: string): Locations {
     if (dirname(directory) === directory) break;
   }
   const project = configFile ? dirname(configFile) : repository;
-  const stateDirectory = state ?? defaultStateDirectory(userDirectory, project);
+  const stateDirectory = state ?? chooseDefaultStateDirectory(userDirectory, project);
   return {
     stateDirectory,
     configFile,
@@ -55,7 +55,7 @@ export function findLocations(env: Environment, cwd: string): Locations {
 }
 
 /** Never returns a directory inside the project, where commands and the repository could modify the record. */
-function defaultStateDirectory(userDirectory: string | null, project: string | null): string {
+function chooseDefaultStateDirectory(userDirectory: string | null, project: string | null): string {
   if (userDirectory === null) throw createMissingHomeError();
   return project === null ? userWideStateDirectory(userDirectory) : projectStateDirectory(userDirectory, project);
 }

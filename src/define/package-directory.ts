@@ -13,7 +13,7 @@ export function findWebDirectory(): string | null {
 
 /** The package's own root directory. */
 export function findPackageRoot(): string | null {
-  for (let directory = sourceDirectory(); ; directory = dirname(directory)) {
+  for (let directory = getSourceDirectory(); ; directory = dirname(directory)) {
     if (existsSync(join(directory, "package.json"))) return directory;
     if (dirname(directory) === directory) return null;
   }
@@ -21,7 +21,7 @@ export function findPackageRoot(): string | null {
 
 /** Searches upward from this file for a directory that contains `marker`. */
 function findUpward(name: string, marker: string): string | null {
-  let directory = sourceDirectory();
+  let directory = getSourceDirectory();
   for (;;) {
     const candidate = join(directory, name);
     if (existsSync(join(candidate, marker))) return candidate;
@@ -32,6 +32,6 @@ function findUpward(name: string, marker: string): string | null {
 }
 
 /** A CommonJS bundle has only __dirname; the source tree has only import.meta.dirname. */
-function sourceDirectory(): string {
+function getSourceDirectory(): string {
   return typeof __dirname === "string" ? __dirname : import.meta.dirname;
 }

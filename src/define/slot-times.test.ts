@@ -5,13 +5,13 @@ import { createSlotTimes } from "./slot-times.ts";
 import { checkTiming } from "./check-timing.ts";
 
 const getSlotTimes = createSlotTimes();
-const utc = (text: string): number => Date.parse(`${text.replace(" ", "T")}Z`);
+const parseUtc = (text: string): number => Date.parse(`${text.replace(" ", "T")}Z`);
 
 /** Returns the next slots after a moment, as "MM-DD HH:MM" in UTC. */
 function listSlots(cron: string, timezone: string, from: string, count: number): string[] {
   const times = getSlotTimes({ cron, timezone }, 0);
   const found: string[] = [];
-  for (let at = times.next(utc(from)); at !== null && found.length < count; at = times.next(at))
+  for (let at = times.next(parseUtc(from)); at !== null && found.length < count; at = times.next(at))
     found.push(new Date(at).toISOString().slice(5, 16).replace("T", " "));
   return found;
 }
@@ -50,7 +50,7 @@ test.each(readDocumentedSlots())(
     const times = getSlotTimes({ cron, timezone }, 0);
     const found: string[] = [];
     // Start at a moment that is before that day in every timezone.
-    for (let at = times.next(utc(`${day} 00:00`) - 86_400_000); at !== null; at = times.next(at)) {
+    for (let at = times.next(parseUtc(`${day} 00:00`) - 86_400_000); at !== null; at = times.next(at)) {
       const local = dayFormat.format(at);
       if (local > day) break;
       if (local === day) found.push(new Date(at).toISOString().slice(5, 16).replace("T", " "));
@@ -65,9 +65,9 @@ test("returns the same slots from any starting moment", () => {
     for (const from of changes) {
       const times = getSlotTimes({ cron, timezone: "America/New_York" }, 0);
       const all: number[] = [];
-      const end = utc(from) + 30 * 3_600_000;
-      for (let at = times.next(utc(from)); at !== null && at <= end; at = times.next(at)) all.push(at);
-      for (let moment = utc(from); moment < end; moment += 7 * 60_000)
+      const end = parseUtc(from) + 30 * 3_600_000;
+      for (let at = times.next(parseUtc(from)); at !== null && at <= end; at = times.next(at)) all.push(at);
+      for (let moment = parseUtc(from); moment < end; moment += 7 * 60_000)
         expect(times.next(moment)).toBe(all.find((at) => at > moment) ?? times.next(end));
     }
 });
@@ -75,7 +75,7 @@ test("returns the same slots from any starting moment", () => {
 test("finds slots on leap days, also across a century year without a leap day", () => {
   expect(listSlots("0 12 29 2 *", "Europe/Berlin", "2026-01-01 00:00", 2)).toEqual(["02-29 11:00", "02-29 11:00"]);
   const times = getSlotTimes({ cron: "0 12 29 2 *", timezone: "UTC" }, 0);
-  expect(new Date(times.next(utc("2096-03-01 00:00"))!).toISOString()).toBe("2104-02-29T12:00:00.000Z");
+  expect(new Date(times.next(parseUtc("2096-03-01 00:00"))!).toISOString()).toBe("2104-02-29T12:00:00.000Z");
 });
 
 test("accepts names, ranges, steps, lists and nicknames; matches day of month or weekday", () => {
@@ -92,7 +92,7 @@ test.each(["__proto__", "constructor", "toString"])(
 );
 
 test("counts an interval from its anchor, regardless of daylight saving", () => {
-  const anchor = utc("2026-03-29 00:10");
+  const anchor = parseUtc("2026-03-29 00:10");
   const times = getSlotTimes({ every: "90m", timezone: "Europe/Berlin" }, anchor);
   expect(times.next(anchor)).toBe(anchor + 5_400_000);
   expect(times.next(anchor + 5_400_000)).toBe(anchor + 2 * 5_400_000);

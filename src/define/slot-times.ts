@@ -28,10 +28,10 @@ const nicknames: ReadonlyMap<string, string> = new Map([
 export function createSlotTimes(): GetSlotTimes {
   const zones = new Map<string, Zone>();
   return ({ cron, every, timezone }, anchor) => {
-    if (cron === undefined) return intervalTimes(toIntervalMs(every ?? "1d"), anchor);
+    if (cron === undefined) return createIntervalTimes(toIntervalMs(every ?? "1d"), anchor);
     const zone = zones.get(timezone) ?? openZone(timezone);
     zones.set(timezone, zone);
-    return cronTimes(expandCron(cron), zone);
+    return createCronTimes(expandCron(cron), zone);
   };
 }
 
@@ -61,15 +61,17 @@ function loadCron(): typeof Cron {
   return cronClass;
 }
 
-function intervalTimes(ms: number, anchor: number): SlotTimes {
+function createIntervalTimes(ms: number, anchor: number): SlotTimes {
   return { next: (after) => anchor + Math.max(1, Math.floor((after - anchor) / ms) + 1) * ms };
 }
 
-function cronTimes(fields: string, zone: Zone): SlotTimes {
+function createCronTimes(fields: string, zone: Zone): SlotTimes {
   const cron = createCron(fields);
-  const nextLocal = (local: number): number | null => cron.nextRun(new Date(local))?.getTime() ?? null;
+  const findNextLocal = (local: number): number | null => cron.nextRun(new Date(local))?.getTime() ?? null;
   const [minute = "", hour = ""] = fields.split(" ");
-  return `${minute}${hour}`.includes("*") ? everyWallClockMatch(nextLocal, zone) : oncePerLocalTime(nextLocal, zone);
+  return `${minute}${hour}`.includes("*")
+    ? matchEveryWallClockTime(findNextLocal, zone)
+    : matchLocalTimesOnce(findNextLocal, zone);
 }
 
 type NextLocal = (local: number) => number | null;
@@ -78,10 +80,10 @@ type NextLocal = (local: number) => number | null;
  * Fires once per local time. A time in a DST gap fires at the end of the gap; a time that occurs twice fires the first
  * time.
  */
-function oncePerLocalTime(nextLocal: NextLocal, zone: Zone): SlotTimes {
+function matchLocalTimesOnce(findNextLocal: NextLocal, zone: Zone): SlotTimes {
   return {
     next(after) {
-      for (let local = nextLocal(zone.toLocal(after)); local !== null; local = nextLocal(local)) {
+      for (let local = findNextLocal(zone.toLocal(after)); local !== null; local = findNextLocal(local)) {
         const slot = zone.findMoments(local)[0] ?? zone.findGapEnd(local);
         if (slot > after) return slot;
       }
@@ -94,18 +96,18 @@ function oncePerLocalTime(nextLocal: NextLocal, zone: Zone): SlotTimes {
 const maxSetBackMs = 3 * 3_600_000;
 
 /** Fires whenever a wall clock shows a matching time: never in a DST gap, twice in an overlap. */
-function everyWallClockMatch(nextLocal: NextLocal, zone: Zone): SlotTimes {
+function matchEveryWallClockTime(findNextLocal: NextLocal, zone: Zone): SlotTimes {
   return {
     next(after) {
       const localNow = zone.toLocal(after);
-      const ahead = firstAfter(localNow, null);
+      const ahead = findFirstAfter(localNow, null);
       // In an overlap, local times that have already passed occur a second time.
       const isSetBack = zone.toLocal(after + maxSetBackMs) - localNow < maxSetBackMs;
-      const repeated = isSetBack ? firstAfter(localNow - maxSetBackMs, localNow) : null;
+      const repeated = isSetBack ? findFirstAfter(localNow - maxSetBackMs, localNow) : null;
       return repeated === null || (ahead !== null && ahead < repeated) ? ahead : repeated;
 
-      function firstAfter(from: number, until: number | null): number | null {
-        for (let local = nextLocal(from); local !== null; local = nextLocal(local)) {
+      function findFirstAfter(from: number, until: number | null): number | null {
+        for (let local = findNextLocal(from); local !== null; local = findNextLocal(local)) {
           if (until !== null && local > until) return null;
           const slot = zone.findMoments(local).find((moment) => moment > after);
           if (slot !== undefined) return slot;

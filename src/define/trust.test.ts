@@ -153,11 +153,11 @@ describe("a directory", () => {
 describe("DROVER_TRUST", () => {
   it("accepts only absolute paths", () => {
     const project = makeDirectory("project/below");
-    const trusts = (value: string): boolean => isTrusted(project, { ...env, DROVER_TRUST: value });
-    expect(trusts(join(base, "project"))).toBe(true);
-    expect(trusts(`/nowhere:${base}/:`)).toBe(true);
+    const isTrustedBy = (value: string): boolean => isTrusted(project, { ...env, DROVER_TRUST: value });
+    expect(isTrustedBy(join(base, "project"))).toBe(true);
+    expect(isTrustedBy(`/nowhere:${base}/:`)).toBe(true);
     for (const value of ["", ":", ".", "project", "~", "*", "/nowhere", `${base}/proj`])
-      expect(trusts(value)).toBe(false);
+      expect(isTrustedBy(value)).toBe(false);
   });
 
   it("applies even if the same directory was revoked", () => {
@@ -167,7 +167,7 @@ describe("DROVER_TRUST", () => {
   });
 });
 
-it("trusts the package's own directory and nothing around it", () => {
+it("isTrustedBy the package's own directory and nothing around it", () => {
   const root = findPackageRoot()!;
   expect([isTrusted(join(root, "bundled"), env), isTrusted(root, env), isTrusted(dirname(root), env)]).toEqual([
     true,

@@ -17,11 +17,11 @@ beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), "drover-watch-"));
   directory = join(root, "agents");
   await mkdir(directory);
-  await writeFile(join(directory, "a.json"), agentJson("a"));
+  await writeFile(join(directory, "a.json"), formatAgent("a"));
   reported = [];
   controller = new AbortController();
   watch = watchAgents(directory, schemas, (loaded) => void reported.push(loaded), controller.signal);
-  await eventually(["a"]);
+  await expectAgents(["a"]);
 });
 afterEach(async () => {
   await watch.stop();
@@ -29,15 +29,15 @@ afterEach(async () => {
 });
 afterAll(() => schemas.stop());
 
-const agentJson = (name: string, command = "ls") => JSON.stringify({ name, command });
-const eventually = (names: string[]) =>
+const formatAgent = (name: string, command = "ls") => JSON.stringify({ name, command });
+const expectAgents = (names: string[]) =>
   expect.poll(() => reported.at(-1)?.agents.map(({ agent }) => agent.name)).toEqual(names);
 
 test("reports files that are added, changed, broken and removed", async () => {
-  await writeFile(join(directory, "b.json"), agentJson("b"));
-  await eventually(["a", "b"]);
-  await writeFile(join(directory, "b.json"), agentJson("renamed"));
-  await eventually(["a", "renamed"]);
+  await writeFile(join(directory, "b.json"), formatAgent("b"));
+  await expectAgents(["a", "b"]);
+  await writeFile(join(directory, "b.json"), formatAgent("renamed"));
+  await expectAgents(["a", "renamed"]);
   await writeFile(join(directory, "b.json"), "{");
   await expect.poll(() => reported.at(-1)?.faults).toMatchObject([{ file: join(directory, "b.json") }]);
   await unlink(join(directory, "b.json"));
@@ -52,8 +52,8 @@ test("keeps the last valid definition after a bad edit and reports the fault unt
   await writeFile(join(directory, "a.json"), '{"name": "a"');
   await expect.poll(() => reported.at(-1)?.faults).toMatchObject([{ code: "DROVER-AGT-002" }]);
   expect(latest()).toEqual([["ls", join(directory, "a.json:1")]]);
-  await writeFile(join(directory, "twin.json"), agentJson("a", "cat"));
-  await writeFile(join(directory, "a.json"), agentJson("a", "pwd"));
+  await writeFile(join(directory, "twin.json"), formatAgent("a", "cat"));
+  await writeFile(join(directory, "a.json"), formatAgent("a", "pwd"));
   await expect.poll(latest).toEqual([["pwd", join(directory, "a.json:1")]]);
   expect(reported.at(-1)?.faults).toMatchObject([{ code: "DROVER-AGT-005" }]);
   await unlink(join(directory, "a.json"));
@@ -61,20 +61,20 @@ test("keeps the last valid definition after a bad edit and reports the fault unt
 });
 
 test("notices a file replaced by a rename, as editors do", async () => {
-  await writeFile(join(directory, ".a.json.tmp"), agentJson("a", "pwd"));
+  await writeFile(join(directory, ".a.json.tmp"), formatAgent("a", "pwd"));
   await rename(join(directory, ".a.json.tmp"), join(directory, "a.json"));
   await expect.poll(() => reported.at(-1)?.agents[0]?.agent.command).toBe("pwd");
 });
 
 test("keeps watching a directory that is removed and recreated", async () => {
   await rm(directory, { recursive: true });
-  await eventually([]);
+  await expectAgents([]);
   expect(reported.at(-1)?.faults).toMatchObject([{ code: "DROVER-AGT-001", file: directory }]);
   await mkdir(directory);
-  await writeFile(join(directory, "c.json"), agentJson("c"));
-  await eventually(["c"]);
-  await writeFile(join(directory, "d.json"), agentJson("d"));
-  await eventually(["c", "d"]);
+  await writeFile(join(directory, "c.json"), formatAgent("c"));
+  await expectAgents(["c"]);
+  await writeFile(join(directory, "d.json"), formatAgent("d"));
+  await expectAgents(["c", "d"]);
 });
 
 test("does not report a directory again if nothing changed", async () => {
@@ -92,7 +92,7 @@ test("does not report a directory again if nothing changed", async () => {
     const previousChecks = schemaChecks;
     await writeFile(join(directory, "a.json"), ` ${text}`);
     await expect.poll(() => schemaChecks).toBeGreaterThan(previousChecks);
-    await writeFile(join(directory, "b.json"), agentJson("b"));
+    await writeFile(join(directory, "b.json"), formatAgent("b"));
     await expect.poll(() => otherReports.at(-1)?.agents.length).toBe(2);
     expect(otherReports).toHaveLength(2);
   } finally {
@@ -110,8 +110,8 @@ test("reports nothing after a stop, which is idempotent and may come from the si
   // A third watch that is still active shows when the change could have been noticed.
   const third = watchAgents(directory, schemas, (loaded) => void reported.push(loaded), new AbortController().signal);
   try {
-    await writeFile(join(directory, "late.json"), agentJson("late"));
-    await eventually(["a", "late"]);
+    await writeFile(join(directory, "late.json"), formatAgent("late"));
+    await expectAgents(["a", "late"]);
     expect(otherReports).toHaveLength(1);
   } finally {
     await third.stop();

@@ -5,21 +5,26 @@ import { replaceLargeEvent, isEventTooLarge, maxEventLength, truncateEvent } fro
 import { findExceededLimit } from "./json-limits.ts";
 
 const huge = "x".repeat(2 * maxEventLength);
-const nested = (depth: number): unknown => JSON.parse("[".repeat(depth) + "]".repeat(depth));
-const names = (count: number) =>
+const nestLists = (depth: number): unknown => JSON.parse("[".repeat(depth) + "]".repeat(depth));
+const createNames = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`name${index}`, index]));
-const result = (output: unknown): RunEvent => ({ type: "tool_result", tool_use_id: "t", is_error: false, output });
-const tooLarge = (event: RunEvent): boolean => isEventTooLarge(event, JSON.stringify(event));
+const createResult = (output: unknown): RunEvent => ({
+  type: "tool_result",
+  tool_use_id: "t",
+  is_error: false,
+  output,
+});
+const isTooLarge = (event: RunEvent): boolean => isEventTooLarge(event, JSON.stringify(event));
 
 describe("an event that is too large", () => {
   const events: [string, RunEvent][] = [
     ["long text", { type: "assistant", text: huge }],
     ["a long raw message", { type: "assistant", text: "short", raw: { huge } }],
     ["long text and a long raw message", { type: "assistant", text: huge, raw: { huge } }],
-    ["a long tool result", result(huge)],
-    ["a result with many names", result(names(6000))],
-    ["a result with many values", result(Array.from({ length: 200_000 }, () => 1))],
-    ["a deeply nested result", result(nested(80))],
+    ["a long tool result", createResult(huge)],
+    ["a result with many names", createResult(createNames(6000))],
+    ["a result with many values", createResult(Array.from({ length: 200_000 }, () => 1))],
+    ["a deeply nested result", createResult(nestLists(80))],
     ["a long input", { type: "tool_use", tool_use_id: "t", name: "write", input: { content: huge } }],
     ["long data", { type: "system", subtype: "x", data: [huge] }],
     ["a long error message", { type: "error", message: huge }],
@@ -28,9 +33,9 @@ describe("an event that is too large", () => {
     ["a long command", executionStarted("0190aaaa-0000-7000-8000-000000000000", { command: huge, argv: [huge, huge] })],
   ];
   it.each(events)("with %s is truncated by the runner and marked as truncated", (_, event) => {
-    expect(tooLarge(event)).toBe(true);
+    expect(isTooLarge(event)).toBe(true);
     const truncatedEvent = truncateEvent(event);
-    expect(tooLarge(truncatedEvent)).toBe(false);
+    expect(isTooLarge(truncatedEvent)).toBe(false);
     expect(truncatedEvent.type).toBe(event.type);
     expect(JSON.stringify(truncatedEvent)).toContain('"truncated":true');
   });

@@ -18,16 +18,16 @@ export function isEventTooLarge({ type }: RunEvent, json: string): boolean {
 }
 
 /** The replacement for an event that was dropped. */
-function tooLargeEvent({ type }: RunEvent): RunEvent {
+function createTooLargeEvent({ type }: RunEvent): RunEvent {
   const message = `An event of type ${type} was larger than ${maxEventLength} characters, or too complex, and was dropped.`;
   return { type: "error", code: "event_too_large", message };
 }
 
 /** Truncates an event that is too large, or replaces it if truncating does not help. */
 export function truncateEvent(event: RunEvent): RunEvent {
-  for (const candidate of [withoutRaw(event), truncateTexts(event)])
+  for (const candidate of [dropRaw(event), truncateTexts(event)])
     if (candidate !== null && !isEventTooLarge(candidate, JSON.stringify(candidate))) return candidate;
-  return tooLargeEvent(event);
+  return createTooLargeEvent(event);
 }
 
 /** Replaces an event from another process if it is too large. */
@@ -36,9 +36,9 @@ export function replaceLargeEvent(numbered: NumberedEvent): NumberedEvent {
   // The limits of a report already bound the depth. Escaped as JSON, text can be six times as long as estimated.
   const size = estimateJsonSize(event, maxEventLength);
   if (size <= maxUncheckedLength) return numbered;
-  if (size > maxEventLength) return { ...numbered, event: tooLargeEvent(event) };
+  if (size > maxEventLength) return { ...numbered, event: createTooLargeEvent(event) };
   const json = JSON.stringify(event);
-  return isEventTooLarge(event, json) ? { ...numbered, event: tooLargeEvent(event) } : numbered;
+  return isEventTooLarge(event, json) ? { ...numbered, event: createTooLargeEvent(event) } : numbered;
 }
 
 /** Estimates the length of a value as JSON without serializing it. Stops counting once the estimate exceeds `max`. */
@@ -63,14 +63,14 @@ export function estimateJsonSize(root: unknown, max = Infinity): number {
   return size;
 }
 
-function withoutRaw(event: RunEvent): RunEvent | null {
+function dropRaw(event: RunEvent): RunEvent | null {
   if (!("raw" in event)) return null;
   const { raw: _raw, ...rest } = event;
   return { ...rest, truncated: true };
 }
 
 function truncateTexts(original: RunEvent): RunEvent | null {
-  const event = withoutRaw(original) ?? original;
+  const event = dropRaw(original) ?? original;
   switch (event.type) {
     case "assistant":
       return { ...event, text: truncate(event.text), truncated: true };

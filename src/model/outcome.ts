@@ -2,7 +2,7 @@ import type { ResultEvent } from "./event.ts";
 import type { Outcome, ParkedOutcome } from "./executor.ts";
 import type { FailureReason } from "./states.ts";
 
-export function failed(reason: FailureReason, message: string): Extract<Outcome, { status: "failed" }> {
+export function createFailedOutcome(reason: FailureReason, message: string): Extract<Outcome, { status: "failed" }> {
   return { status: "failed", reason, message, exit_code: null };
 }
 
@@ -10,14 +10,14 @@ export function failed(reason: FailureReason, message: string): Extract<Outcome,
 export function toFailedOutcome({ why, message }: ParkedOutcome): Extract<Outcome, { status: "failed" }> {
   switch (why) {
     case "budget":
-      return failed("budget_exceeded", message ?? "The budget was used up.");
+      return createFailedOutcome("budget_exceeded", message ?? "The budget was used up.");
     case "usage_limit":
-      return failed(
+      return createFailedOutcome(
         "provider_rate_limit",
         message ?? "The provider's usage limit was reached. Run it again when quota is available.",
       );
     case "approval":
-      return failed("approval_expired", message ?? "Nobody answered the run's question in time.");
+      return createFailedOutcome("approval_expired", message ?? "Nobody answered the run's question in time.");
   }
 }
 

@@ -25,8 +25,9 @@ let directory: string;
 let file: string;
 let store: SqliteStore;
 const now = (): Date => new Date();
-const headCopyFor = (path: string) => join(root, "user", "heads", basename(path));
-const open = (path: string) => openStore({ directory: path, headCopy: headCopyFor(path), now, createIfMissing: true });
+const getHeadCopyFile = (path: string) => join(root, "user", "heads", basename(path));
+const open = (path: string) =>
+  openStore({ directory: path, headCopy: getHeadCopyFile(path), now, createIfMissing: true });
 const recordRun = async (into: SqliteStore): Promise<string> => {
   const run = sampleRun();
   await into.apply([{ op: "create_run", run, events: numbered(run.run_id, 1, executionStarted(sampleId())) }]);

@@ -60,15 +60,15 @@ eachEngine("retention", (record) => {
     });
     record.advance(minute);
     const prune = (kept: keyof RetentionDays) => applyRetention(store, { [kept]: 0 });
-    const types = async () => (await store.read.events(run_id, 0, 100)).map(({ event }) => event.type);
-    const allTypes = await types();
+    const readTypes = async () => (await store.read.events(run_id, 0, 100)).map(({ event }) => event.type);
+    const allTypes = await readTypes();
 
     await prune("files_days");
-    expect([await store.read.files(run_id), await types()]).toEqual([[], allTypes]);
+    expect([await store.read.files(run_id), await readTypes()]).toEqual([[], allTypes]);
     expect(await record.rows("select 1 from files where sha256 = ?", sha256)).toEqual([]);
 
     await prune("events_days");
-    expect(await types()).toEqual(["result"]);
+    expect(await readTypes()).toEqual(["result"]);
 
     await prune("sessions_days");
     expect(await store.read.gone_sessions(["talk"])).toEqual(["talk"]);

@@ -48,7 +48,7 @@ function replaceMarked(
       part,
       schemaSecrets,
       schemaSecrets.childSchemas(schemas, key),
-      childName(name, key),
+      getChildName(name, key),
       secrets,
     );
     isChanged ||= result !== part;
@@ -63,7 +63,7 @@ function replaceMarked(
 }
 
 /** Items of a list get the name of the list. */
-function childName(parent: string, key: string | number): string {
+function getChildName(parent: string, key: string | number): string {
   return typeof key === "number" ? parent || "item" : key || "parameter";
 }
 

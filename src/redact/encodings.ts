@@ -48,7 +48,7 @@ export function createNeedles(value: string): Needle[] {
 const minBase64Length = 6;
 
 function listJsonSpellings(point: string): string[] {
-  const escaped = [unicodeEscape(point), unicodeEscape(point, true)];
+  const escaped = [escapeAsUnicode(point), escapeAsUnicode(point, true)];
   const short = shortEscapes[point];
   if (short !== undefined) escaped.push(short);
   if (!mustEscape(point)) escaped.push(point < "\x80" ? point : Buffer.from(point, "utf8").toString("latin1"));
@@ -75,7 +75,7 @@ const shortEscapes: Record<string, string> = {
   "\f": "\\f",
 };
 
-function unicodeEscape(point: string, capitals = false): string {
+function escapeAsUnicode(point: string, capitals = false): string {
   let spelling = "";
   for (let i = 0; i < point.length; i++) {
     const digits = point.charCodeAt(i).toString(16).padStart(4, "0");

@@ -14,7 +14,7 @@ export function hashKey(key: number): number {
   return Math.imul(key, multiplier) >>> (32 - hashBits);
 }
 
-function secondHashKey(key: number): number {
+function computeSecondHash(key: number): number {
   return Math.imul(key, secondMultiplier) >>> (32 - hashBits);
 }
 
@@ -23,7 +23,7 @@ export function compileFastSearch(keys: Iterable<number>): FastSearch {
   const { memory, collect } = instantiate();
   for (const key of keys) {
     memory[hashKey(key)] = 1;
-    memory[hashCount + secondHashKey(key)] = 1;
+    memory[hashCount + computeSecondHash(key)] = 1;
   }
   const positions = new Int32Array(memory.buffer, positionsStart);
   return (bytes, onCandidate) => {

@@ -61,7 +61,7 @@ const shapes: readonly Shape[] = [
   { name: "google-key", prefixes: ["AIza"], rest: [run(wordOrDash, 35)] },
   { name: "google-token", prefixes: ["ya29."], rest: [run(wordDashOrDot, 20)] },
   { name: "aws-key-id", prefixes: ["AKIA", "ASIA"], rest: [run(capitalOrDigit, 16)] },
-  { name: "slack-token", prefixes: slackPrefixes(), rest: [run(wordOrDash, 10)], accepts: hasDigit },
+  { name: "slack-token", prefixes: listSlackPrefixes(), rest: [run(wordOrDash, 10)], accepts: hasDigit },
   { name: "npm-token", prefixes: ["npm_"], rest: [run(alphanumeric, 36)] },
   { name: "pypi-token", prefixes: ["pypi-"], rest: [run(wordOrDash, 50)], accepts: isMixed },
   {
@@ -119,7 +119,7 @@ const lettersAndDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01
 /** The next character in base64 of a JSON object whose first key starts with a lower-case letter. */
 const jsonKeyStarts = "hijklmnopqrstuvwxyz0123456";
 
-function slackPrefixes(): string[] {
+function listSlackPrefixes(): string[] {
   return [...Array.from("abcdeoprs", (kind) => `xox${kind}-`), "xapp-", "xoxe."];
 }
 

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { recordDirectory } from "../model/state-layout.ts";
 import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { freshDatabase } from "../../test/postgres/fresh-database.ts";
-import { failed } from "../model/outcome.ts";
+import { createFailedOutcome } from "../model/outcome.ts";
 import { backupRecord, type RecordLocation } from "../record/backup.ts";
 import { tables } from "../record/copy/tables.ts";
 import { restoreRecord } from "../record/restore.ts";
@@ -137,7 +137,7 @@ describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
 
     const { claim: claimed, runner_id, epoch } = await claim(coordinator);
     expect(claimed.invocation).toMatchObject({ parameters, prompt: `use ${githubToken}` });
-    const outcome = failed("exit_nonzero", "no");
+    const outcome = createFailedOutcome("exit_nonzero", "no");
     const finishes = [{ run_id: created.run_id, attempt: claimed.attempt, last_n: 0, outcome }];
     await coordinator.port.report({
       runner_id,

@@ -32,7 +32,7 @@ export function mapHooks(sources: readonly Source[]): Keys {
   if (commands.length === 0) return webhookKeys;
   const input = "it gets DROVER_RUN_ID, DROVER_RUN_STATUS and DROVER_RUN_REASON, and nothing on stdin";
   note(definitions[0]!.source, ["hooks"], `became on_finish: ${input}`);
-  return { ...webhookKeys, on_finish: `sh -c ${shellQuote(commands.join("\n"))}` };
+  return { ...webhookKeys, on_finish: `sh -c ${quoteForShell(commands.join("\n"))}` };
 }
 
 /** The name to register the webhook under; null for any other kind of hook. */
@@ -52,7 +52,7 @@ function mapWebhook(hook: Keys, path: PropertyKey[], defaultEvents: string[] | n
   note(
     source,
     path,
-    `became the webhook ${webhookName}; register it: drover webhooks add ${webhookName} ${shellQuote(url)} --named${options}`,
+    `became the webhook ${webhookName}; register it: drover webhooks add ${webhookName} ${quoteForShell(url)} --named${options}`,
   );
   return webhookName;
 }
@@ -79,9 +79,11 @@ function mapCommand(hook: Keys, path: PropertyKey[], defaultEvents: string[] | n
 }
 
 function createStatusTest(event: string): string {
-  return event === "timeout" ? '[ "$DROVER_RUN_REASON" = timeout ]' : `[ "$DROVER_RUN_STATUS" = ${shellQuote(event)} ]`;
+  return event === "timeout"
+    ? '[ "$DROVER_RUN_REASON" = timeout ]'
+    : `[ "$DROVER_RUN_STATUS" = ${quoteForShell(event)} ]`;
 }
 
-function shellQuote(text: string): string {
+function quoteForShell(text: string): string {
   return /^[A-Za-z0-9_-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

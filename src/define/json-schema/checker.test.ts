@@ -85,27 +85,27 @@ test("reports a schema that refers to itself endlessly", async () => {
 
 test("refuses schemas over the limits before compiling them", async () => {
   const checker = openChecker();
-  const refused = async (schema: object) => (await checker.check(schema, {}, limits)).reason;
-  expect(await refused({ $ref: "http://127.0.0.1:1/schema.json" })).toBe("refused");
-  expect(await refused({ $ref: "other.json#/x" })).toBe("refused");
-  expect(await refused({ properties: { x: { $id: "http://x/y" } } })).toBe("refused");
-  expect(await refused({ description: "x".repeat(65_536) })).toBe("refused");
-  expect(await refused({ enum: Array.from({ length: 6000 }, (_, index) => index) })).toBe("refused");
-  expect(await refused(JSON.parse('{"properties":{"__proto__":{"type":"string"}}}') as object)).toBe("refused");
+  const getReason = async (schema: object) => (await checker.check(schema, {}, limits)).reason;
+  expect(await getReason({ $ref: "http://127.0.0.1:1/schema.json" })).toBe("refused");
+  expect(await getReason({ $ref: "other.json#/x" })).toBe("refused");
+  expect(await getReason({ properties: { x: { $id: "http://x/y" } } })).toBe("refused");
+  expect(await getReason({ description: "x".repeat(65_536) })).toBe("refused");
+  expect(await getReason({ enum: Array.from({ length: 6000 }, (_, index) => index) })).toBe("refused");
+  expect(await getReason(JSON.parse('{"properties":{"__proto__":{"type":"string"}}}') as object)).toBe("refused");
   let deep: object = {};
   for (let index = 0; index < 10_000; index++) deep = { not: deep };
-  expect(await refused(deep)).toBe("refused");
+  expect(await getReason(deep)).toBe("refused");
 });
 
 test("refuses values over the limits", async () => {
   const checker = openChecker();
-  const refused = async (value: unknown) => (await checker.check({}, value, limits)).reason;
-  expect(await refused({ x: "x".repeat(1024 * 1024) })).toBe("refused");
+  const getReason = async (value: unknown) => (await checker.check({}, value, limits)).reason;
+  expect(await getReason({ x: "x".repeat(1024 * 1024) })).toBe("refused");
   let deep: unknown = 1;
   for (let index = 0; index < 100_000; index++) deep = [deep];
-  expect(await refused(deep)).toBe("refused");
-  expect(await refused(JSON.parse('{"a":{"__proto__":{}}}'))).toBe("refused");
-  expect(await refused({ a: { constructor: 1 } })).toBe("refused");
+  expect(await getReason(deep)).toBe("refused");
+  expect(await getReason(JSON.parse('{"a":{"__proto__":{}}}'))).toBe("refused");
+  expect(await getReason({ a: { constructor: 1 } })).toBe("refused");
   expect((await checker.check({}, { constructor: 1 }, { ...limits, rejectForbiddenKeys: false })).faults).toEqual([]);
 });
 
@@ -163,13 +163,13 @@ test("locates the mistake in an invalid schema", async () => {
   expect((await checker.checkSchema({ type: "object" })).faults).toEqual([]);
 });
 
-const threads = (): number => readdirSync("/proc/self/task").length;
+const countThreads = (): number => readdirSync("/proc/self/task").length;
 
 test("terminates an idle worker and starts a new one when needed", async () => {
   const checker = openChecker({ idleMs: 200 });
   expect((await checker.check(evil, { x: "a" }, limits)).faults).toEqual([]);
-  const busy = threads();
-  await expect.poll(threads).toBeLessThan(busy);
+  const busy = countThreads();
+  await expect.poll(countThreads).toBeLessThan(busy);
   expect((await checker.check(evil, { x: "b" }, limits)).faults).toHaveLength(1);
 });
 

@@ -6,7 +6,7 @@ import { escapePointer } from "../../model/json-pointer.ts";
 import { suggest } from "../../model/suggest.ts";
 import type { SchemaFault } from "./limits.ts";
 import { type CheckRequest, type Report, workerName } from "./protocol.ts";
-import { currentThread } from "./thread-time.ts";
+import { getCurrentThread } from "./thread-time.ts";
 
 /** Compiles and applies users' JSON Schemas in the current thread. */
 export interface SchemaEngine {
@@ -46,7 +46,7 @@ export function createSchemaEngine(): SchemaEngine {
       const { schema, isDraft07 } = readSchema(schemaText);
       const metaSchema = metaSchemas.get(isDraft07) ?? (isDraft07 ? new Ajv(options) : new Ajv2020(options));
       metaSchemas.set(isDraft07, metaSchema);
-      if (!metaSchema.validateSchema(schema)) return uniqueFaults(metaSchema.errors ?? []);
+      if (!metaSchema.validateSchema(schema)) return toUniqueFaults(metaSchema.errors ?? []);
       return this.compile(schemaText);
     },
   };
@@ -107,10 +107,10 @@ function applyValidator(validate: ValidateFunction, value: unknown): SchemaFault
       return [{ path: "", message: "cannot be checked: the schema refers to itself endlessly" }];
     throw error;
   }
-  return uniqueFaults(validate.errors ?? []);
+  return toUniqueFaults(validate.errors ?? []);
 }
 
-function uniqueFaults(errors: readonly ErrorObject[]): SchemaFault[] {
+function toUniqueFaults(errors: readonly ErrorObject[]): SchemaFault[] {
   const faults = new Map<string, SchemaFault>();
   for (const error of errors) {
     if (faults.size >= maxFaults) break;
@@ -153,7 +153,7 @@ function serve(port: NonNullable<typeof parentPort>): void {
     report({ type: "compiled" });
     report({ type: "done", faults: engine.check(request.schemaText, JSON.parse(request.valueText)) });
   });
-  report({ type: "ready", thread: currentThread() });
+  report({ type: "ready", thread: getCurrentThread() });
 }
 
 // This file is also the entry point of the worker thread, so one bundle serves both.

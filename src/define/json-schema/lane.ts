@@ -2,7 +2,7 @@ import type { Worker } from "node:worker_threads";
 import { createFairQueue } from "./fair-queue.ts";
 import { type CheckResult, type CheckRequest, type Report, workerName } from "./protocol.ts";
 import { startThread } from "../start-thread.ts";
-import { threadCpuMs } from "./thread-time.ts";
+import { readThreadCpuMs } from "./thread-time.ts";
 
 /** A worker thread and its queue. */
 export interface Lane {
@@ -48,19 +48,19 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
   let launch: Promise<void> | undefined;
   let isStopped = false;
 
-  const usedMs = (start: typeof requestStart): number => {
-    const cpu = threadCpuMs(thread);
+  const measureUsedMs = (start: typeof requestStart): number => {
+    const cpu = readThreadCpuMs(thread);
     return cpu === null || start.cpu === null ? performance.now() - start.wall : cpu - start.cpu;
   };
 
-  const readClocks = (): typeof requestStart => ({ cpu: threadCpuMs(thread), wall: performance.now() });
+  const readClocks = (): typeof requestStart => ({ cpu: readThreadCpuMs(thread), wall: performance.now() });
 
   const startDeadline = (ms: number, message: string): void => {
     const start = readClocks();
     const recheckAfter = (waitMs: number): void => {
       clearTimeout(timer);
       timer = setTimeout(() => {
-        const remainingMs = ms - usedMs(start);
+        const remainingMs = ms - measureUsedMs(start);
         if (remainingMs <= 0 || performance.now() - start.wall > ms * maxWallFactor) discard(message);
         else recheckAfter(Math.max(remainingMs, 10));
       }, waitMs);
@@ -124,7 +124,7 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
         clearTimeout(timer);
         const done = current;
         current = undefined;
-        done?.onSpent(usedMs(requestStart), false);
+        done?.onSpent(measureUsedMs(requestStart), false);
         done?.settle({ faults: report.faults });
         break;
       }
@@ -137,7 +137,7 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
   /** Terminates the worker, even in the middle of a regular expression. The next check gets a new worker. */
   const discard = (message: string): void => {
     clearTimeout(timer);
-    current?.onSpent(usedMs(requestStart), true);
+    current?.onSpent(measureUsedMs(requestStart), true);
     const terminated = worker?.terminate();
     worker = undefined;
     failRequest(message);

@@ -4,7 +4,7 @@ import { findInexactNumber } from "../../model/exact-numbers.ts";
 import type { Executor, Invocation, Outcome, RunContext, UserInput } from "../../model/executor.ts";
 import type { ProcessEnd, RunningProcess } from "../../model/process.ts";
 import { type ResolveOptions, resolveCommand } from "../executions/resolve-command.ts";
-import { failed } from "../../model/outcome.ts";
+import { createFailedOutcome } from "../../model/outcome.ts";
 import { toFailureReason } from "../executions/failure-reason.ts";
 import { emitOutput } from "../journal/output-events.ts";
 import { createStderrExcerpt } from "../executions/stderr-excerpt.ts";
@@ -58,7 +58,7 @@ async function runProgram(
   context: RunContext,
 ): Promise<Outcome> {
   const command = resolveCommand(options.command, options);
-  if (!command.ok) return failed("refused", `The executor's command cannot be run: ${command.message}.`);
+  if (!command.ok) return createFailedOutcome("refused", `The executor's command cannot be run: ${command.message}.`);
   try {
     const { name, can = {} } = options;
     const state = openCommandState(can, context);
@@ -79,7 +79,7 @@ async function runProgram(
       savedState,
     });
   } catch (error) {
-    if (error instanceof RequestError) return failed("refused", error.message);
+    if (error instanceof RequestError) return createFailedOutcome("refused", error.message);
     if (error instanceof RunFailure) return toFailureOutcome(error);
     throw error;
   }
@@ -189,7 +189,7 @@ function decideOutcome(ended: ProcessEnd, reported: Outcome | null, stderr: stri
   if (reported) return reported;
   if (!ended.error) return { status: "completed", exit_code: ended.exitCode, text: null };
   const message = ended.error.code === "DROVER-EXE-003" && stderr !== "" ? stderr : ended.error.message;
-  return { ...failed(toFailureReason(ended), message), exit_code: ended.exitCode };
+  return { ...createFailedOutcome(toFailureReason(ended), message), exit_code: ended.exitCode };
 }
 
 function toOutcome({ status, reason, error, exit_code, result_text, result_data }: ResultEvent): Outcome {
@@ -201,14 +201,14 @@ function toOutcome({ status, reason, error, exit_code, result_text, result_data 
       return { status, by: "user" };
     case "failed":
       return {
-        ...failed(reason ?? "internal", error ?? "The executor failed without an error message."),
+        ...createFailedOutcome(reason ?? "internal", error ?? "The executor failed without an error message."),
         exit_code,
         ...(result_text === null ? {} : { text: result_text }),
         ...data,
       };
     default: {
       const unknown: never = status;
-      return failed("internal", `The executor ended with an unknown status: ${String(unknown)}.`);
+      return createFailedOutcome("internal", `The executor ended with an unknown status: ${String(unknown)}.`);
     }
   }
 }

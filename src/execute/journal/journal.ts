@@ -1,7 +1,7 @@
 import type { NumberedEvent, RunEvent } from "../../model/event.ts";
 import type { Outcome } from "../../model/executor.ts";
 import type { HostError } from "../../model/errors.ts";
-import { failed } from "../../model/outcome.ts";
+import { createFailedOutcome } from "../../model/outcome.ts";
 import { isEventTooLarge, truncateEvent } from "../../model/event-size.ts";
 import type { LogFile } from "./log-file.ts";
 
@@ -247,7 +247,7 @@ export function openJournal(options: JournalOptions): Journal {
       const [entry] = queue;
       if (entry === undefined) {
         if (outcome === null || replaced === "outcome") return false;
-        outcome = failed("internal", `The coordinator refused the result: ${reason}`);
+        outcome = createFailedOutcome("internal", `The coordinator refused the result: ${reason}`);
         [replaced, outcomeBytes] = ["outcome", JSON.stringify(outcome).length];
         return true;
       }

@@ -1,5 +1,5 @@
 import type { Outcome } from "../../model/executor.ts";
-import { failed } from "../../model/outcome.ts";
+import { createFailedOutcome } from "../../model/outcome.ts";
 import type { Redactor } from "../../model/process.ts";
 import { isOutOfDescriptors } from "../claim/descriptors.ts";
 import { toFailureOutcome, RunFailure } from "../scaffold/run-failure.ts";
@@ -48,7 +48,7 @@ export function createErrorOutcomes(options: {
 }
 
 export function internalFailure(message: string): Outcome {
-  return failed("internal", message);
+  return createFailedOutcome("internal", message);
 }
 
 function outOfDescriptors(error: Error): Outcome {

@@ -1,7 +1,7 @@
 import type { Correlation } from "../../model/execution.ts";
 import type { Invocation, Outcome, ParkedOutcome } from "../../model/executor.ts";
 import { describeVariableFault, expandAgent } from "../../model/expand-agent.ts";
-import { failed, toFailedOutcome } from "../../model/outcome.ts";
+import { createFailedOutcome, toFailedOutcome } from "../../model/outcome.ts";
 import type { Claim } from "../../model/runner-port.ts";
 import type { SessionState } from "../../model/session-state.ts";
 import type { Questions } from "./questions.ts";
@@ -51,16 +51,17 @@ export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome
   const { signal } = stop;
   const expansion = expandAgent(claim.invocation.agent, options.variables);
   if (expansion.faults.length > 0)
-    return failed("refused", `${expansion.faults.map(describeVariableFault).join("; ")}.`);
+    return createFailedOutcome("refused", `${expansion.faults.map(describeVariableFault).join("; ")}.`);
   const invocation = { ...claim.invocation, agent: expansion.agent };
   if (invocation.fork_at_turn !== null && !can.fork_at_turn)
-    return failed(
+    return createFailedOutcome(
       "refused",
       `The executor ${options.executor.name} cannot fork a session at an earlier turn. Omit fork_at_turn.`,
     );
   const hasState = can.state === true && (invocation.mode !== "start" || invocation.continues);
   const state = hasState ? await keeper.load() : null;
-  if (state !== null && !state.here && !state.portable) return failed("session_not_found", notPortable(invocation));
+  if (state !== null && !state.here && !state.portable)
+    return createFailedOutcome("session_not_found", notPortable(invocation));
   const opened = await openDirectories(invocation, {
     ...(state === null ? {} : { saved: { ...state, loadFiles: keeper.loadFiles } }),
     name,
@@ -75,7 +76,9 @@ export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome
     onWaiting: (holder) => record({ type: "system", subtype: "waiting_for_directory", data: holder }),
   });
   if (!opened.ok)
-    return opened.reason === null ? toStopOutcome(getStopReason(signal)) : failed(opened.reason, opened.message);
+    return opened.reason === null
+      ? toStopOutcome(getStopReason(signal))
+      : createFailedOutcome(opened.reason, opened.message);
   const onNotRemoved = (error: unknown): void =>
     options.onNotice(`the directories of run ${name} could not be released`, error);
   parts.afterOutcome(() => opened.removeTmp().catch(onNotRemoved));
@@ -144,7 +147,7 @@ async function executeInDirectories(
       signal,
       onExceeded: () => stop.abort("disk_limit"),
     });
-    if (!watchResult.ok) return failed("dependency_missing", watchResult.fault.message);
+    if (!watchResult.ok) return createFailedOutcome("dependency_missing", watchResult.fault.message);
     watch = watchResult.watch;
     clocks.start({ timeoutMs, idleMs: chooseIdleMs(invocation.agent, options.limits) });
     const context = createRunContext({

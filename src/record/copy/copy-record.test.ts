@@ -74,13 +74,13 @@ it("copies a record to PostgreSQL and back unchanged, and either engine can cont
   const fleetStore = await openPostgresStore({ ...location, now });
   const restoredStore = await open(join(root, "back"));
   expect(await readAll(restoredStore)).toEqual(read);
-  const searched = async (record: RecordStore) => {
+  const searchRecord = async (record: RecordStore) => {
     expect(await indexEvents(record.engine)).toBe("done");
     return record.read.search("do", {}, { limit: 100 });
   };
-  const found = await searched(fleetStore);
+  const found = await searchRecord(fleetStore);
   expect(found.items.length).toBeGreaterThan(5);
-  expect(await searched(restoredStore)).toEqual(found);
+  expect(await searchRecord(restoredStore)).toEqual(found);
   for (const record of [fleetStore, restoredStore]) await continueRecord(record);
   await Promise.all([fleetStore.close(), restoredStore.close()]);
   expect(await verifyPostgres(location, audit.head)).toMatchObject({ ok: true });

@@ -77,7 +77,7 @@ describe("leaves the target empty and the source unchanged when", () => {
   });
 
   it("contents were changed before", async () => {
-    appendFileSync(someContent(), "x");
+    appendFileSync(findSomeContent(), "x");
     await expect(movableStore.move()).rejects.toThrow("have changed since they were stored");
   });
 
@@ -139,7 +139,7 @@ it("never overwrites a record, not even on a second run", async () => {
 });
 
 it("copies files whose contents were already lost, and counts them", async () => {
-  rmSync(someContent());
+  rmSync(findSomeContent());
   const { copied } = await movableStore.move();
   expect(copied).toMatchObject({ contents: 2, missing: 1, rows: { files: 3 } });
 });
@@ -169,7 +169,7 @@ function tamper(sql: string): void {
   db.close();
 }
 
-function someContent(): string {
+function findSomeContent(): string {
   const names = readdirSync(join(movableStore.directory, "files"), { recursive: true }).map(String);
   const file = blobFile(movableStore.directory, names.find((name) => name.length > 64)?.slice(3) ?? "");
   expect(existsSync(file)).toBe(true);

@@ -5,7 +5,7 @@ import type { CreateRun, OpResult } from "../../model/store.ts";
 import { first, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { canonicalJson } from "./canonical-json.ts";
+import { toCanonicalJson } from "./canonical-json.ts";
 import { findOrCreateDemand } from "./demands.ts";
 import { insertRun, toRunValues } from "../moves/run-columns.ts";
 import { findRun, type StoredRun } from "../moves/stored-run.ts";
@@ -117,7 +117,7 @@ function* handleRepeat(stored: StoredRun, run: Run): Work<OpResult> {
     row["created_by"] === toColumn(run.created_by) &&
     row["created_at"] === toColumn(run.created_at) &&
     (row["prompt"] ?? null) === toColumn(run.prompt) &&
-    canonicalJson(JSON.parse(String(row["parameters"] ?? "{}"))) === canonicalJson(run.parameters);
+    toCanonicalJson(JSON.parse(String(row["parameters"] ?? "{}"))) === toCanonicalJson(run.parameters);
   if (isSame) return { ok: true, last_n: stored.last_n, repeated: true };
   return { ok: false, conflict: "exists", last_n: stored.last_n };
 }

@@ -4,7 +4,7 @@ import { findUnmetDemands } from "../matching.ts";
 import { all, first, write, type Row, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { canonicalJson } from "./canonical-json.ts";
+import { toCanonicalJson } from "./canonical-json.ts";
 import { toRunnerFacts } from "./runner-row.ts";
 
 /** The max_concurrent of an agent. `runner_id` is set for an agent that only this runner offers. */
@@ -43,7 +43,7 @@ const maxKeyLength = 800;
 
 /** Runs with equal demands share one row, so that a claim checks a few queue heads instead of all runs. */
 export function* findOrCreateDemand(tx: Transaction, demands: Demands): Work<number> {
-  const body = canonicalJson(demands);
+  const body = toCanonicalJson(demands);
   if (body === "{}") return noDemandId;
   const key = toDemandKey(body);
   const [existing] = yield first(selectDemand, key);
@@ -52,7 +52,7 @@ export function* findOrCreateDemand(tx: Transaction, demands: Demands): Work<num
 
 /** Like findOrCreateDemand, for a run that runners claim. Also stores since when no runner has matched. */
 export function* findOrCreateClaimableDemand(tx: Transaction, demands: Demands, cap: Cap | null): Work<number> {
-  const key = toDemandKey(canonicalJson(cap === null ? demands : { demands, cap }));
+  const key = toDemandKey(toCanonicalJson(cap === null ? demands : { demands, cap }));
   const [existing] = yield first(selectDemand, key);
   if (existing === undefined) return yield* createDemand(tx, key, demands, cap);
   const demandId = Number(existing["demand_id"]);
@@ -69,7 +69,7 @@ function toDemandKey(body: string): string {
 function* createDemand(tx: Transaction, key: string, demands: Demands, cap: Cap | null): Work<number> {
   const values = [
     key,
-    canonicalJson(demands),
+    toCanonicalJson(demands),
     cap?.max ?? null,
     toColumn(cap?.agent_name ?? null),
     toColumn(cap?.runner_id ?? null),

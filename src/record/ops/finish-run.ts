@@ -3,7 +3,7 @@ import type { FinishRun, OpResult } from "../../model/store.ts";
 import { first, type SqlValue, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { canonicalJson } from "./canonical-json.ts";
+import { toCanonicalJson } from "./canonical-json.ts";
 import { auditRefused, isFenced } from "./fence.ts";
 import { readLossCounters, returnToPending } from "../moves/lose-run.ts";
 import { move, type Move } from "../moves/move.ts";
@@ -87,7 +87,7 @@ function handleFenced(tx: Transaction, run: StoredRun, op: FinishRun): OpResult 
 function* handleRepeat(tx: Transaction, run: StoredRun, op: FinishRun): Work<OpResult> {
   const [row] = yield first(selectFinish, run.run_no);
   const isSame =
-    canonicalJson(JSON.parse(String(row?.["body"]))) === canonicalJson(op.result) &&
+    toCanonicalJson(JSON.parse(String(row?.["body"]))) === toCanonicalJson(op.result) &&
     (op.summary === undefined || row?.["summary"] === toColumn(op.summary)) &&
     (op.runner !== undefined || row?.["isolation"] === op.isolation);
   if (isSame || ((op.give_back !== undefined || op.parked !== undefined) && run.given_back === op.attempt))

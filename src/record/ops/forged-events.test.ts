@@ -123,7 +123,7 @@ eachEngine("a runner may only report executions of its own attempt", (record) =>
 });
 
 eachEngine("the audit of refused writes", (record) => {
-  const fencedRows = () => record.rows("select run_id, attempt, body from audit_rows where kind = 'fenced'");
+  const readFencedRows = () => record.rows("select run_id, attempt, body from audit_rows where kind = 'fenced'");
   const at = new Date().toISOString();
   const append = (runner: DrivenRunner, run_id: string, attempt: number, ...events: RunEvent[]) => ({
     op: "append_events" as const,
@@ -144,7 +144,7 @@ eachEngine("the audit of refused writes", (record) => {
     );
     const results = await record.store.apply(forged);
     expect(new Set(results.map((result) => "conflict" in result && result.conflict))).toEqual(new Set(["fenced"]));
-    const rows = await fencedRows();
+    const rows = await readFencedRows();
     expect(rows).toMatchObject([{ run_id, attempt: toAttempt(0) }]);
     const body = JSON.parse(String(rows[0]!["body"])) as { executions: object[]; omitted: number };
     expect(body).toMatchObject({ refused: "append_events", writes: 500, current_attempt: 1 });
@@ -169,14 +169,14 @@ eachEngine("the audit of refused writes", (record) => {
       append(a.runner, a.run_id, 9, output("x")),
     ]);
     await record.store.apply([append(a.runner, a.run_id, 8, output("x"))]);
-    const bodies = (await fencedRows()).map(({ run_id, body }) => {
+    const bodies = (await readFencedRows()).map(({ run_id, body }) => {
       const { runner_id, refused, writes } = JSON.parse(String(body)) as Record<string, unknown>;
       return [run_id, runner_id, refused, writes];
     });
     // Different runs may come in any order.
-    const sorted = (rows: unknown[][]) => rows.map((row) => JSON.stringify(row)).toSorted();
-    expect(sorted(bodies)).toEqual(
-      sorted([
+    const sortRows = (rows: unknown[][]) => rows.map((row) => JSON.stringify(row)).toSorted();
+    expect(sortRows(bodies)).toEqual(
+      sortRows([
         [a.run_id, a.runner.runner_id, "append_events, permission_decision", 3],
         [a.run_id, b.runner.runner_id, "append_events", undefined],
         [b.run_id, a.runner.runner_id, "append_events", undefined],

@@ -4,7 +4,7 @@ import { all, first, write, type Row, type SqlValue, type Work } from "../query.
 import { isClaimable } from "../moves/statuses.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { canonicalJson } from "./canonical-json.ts";
+import { toCanonicalJson } from "./canonical-json.ts";
 import { type Cap, findOrCreateClaimableDemand } from "./demands.ts";
 
 /** How long a run waits for a runner that already has its session before any runner may take it. */
@@ -60,7 +60,7 @@ export function* placeInSession(
   const demand_id = yield* findOrCreateClaimableDemand(tx, pinned, cap);
   if (location["portable"] !== 1) {
     // Without a saved state the conversation exists only there, so the demand must not be widened.
-    const demands_after = location["portable"] === null ? null : canonicalJson(runDemands);
+    const demands_after = location["portable"] === null ? null : toCanonicalJson(runDemands);
     return { demands: pinned, columns: { demand_id, prefer_until: null, demands_after } };
   }
   const portableDemands = { ...runDemands, executor_profile: fromColumn(String(location["executor_profile"])) };
@@ -70,7 +70,7 @@ export function* placeInSession(
     return { demands: portableDemands, columns: { demand_id: wider, prefer_until: null, demands_after: null } };
   }
   const prefer_until = tx.now.getTime() + preferMs;
-  return { demands: pinned, columns: { demand_id, prefer_until, demands_after: canonicalJson(portableDemands) } };
+  return { demands: pinned, columns: { demand_id, prefer_until, demands_after: toCanonicalJson(portableDemands) } };
 }
 
 /**

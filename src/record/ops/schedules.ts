@@ -4,7 +4,7 @@ import { all, first, type Row, type SqlValue, write, type Work } from "../query.
 import { toStoredSchedule } from "../reads/schedules.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { canonicalJson } from "./canonical-json.ts";
+import { toCanonicalJson } from "./canonical-json.ts";
 
 const selectSchedule = `
   select * from schedules where schedule_id = ?`;
@@ -41,7 +41,7 @@ export function* syncSchedules(tx: Transaction, op: SyncSchedules): Work<Schedul
   let changed = 0;
   for (const schedule of op.schedules) {
     const [row] = yield first(selectSchedule, toColumn(schedule.schedule_id));
-    if (row !== undefined && canonicalJson(JSON.parse(String(row["body"]))) === canonicalJson(schedule.definition))
+    if (row !== undefined && toCanonicalJson(JSON.parse(String(row["body"]))) === toCanonicalJson(schedule.definition))
       continue;
     changed += 1;
     const before = row === undefined ? null : toStoredSchedule(row);

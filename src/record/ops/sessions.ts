@@ -28,7 +28,7 @@ export function* bindSessionId(tx: Transaction, op: BindSession): Work<SessionRe
 export function* deleteSession(op: DeleteSession): Work<SessionResult> {
   const session = toColumn(op.session_id);
   if (!(yield* sessionExists(session))) return { ok: false, conflict: "not_found" };
-  if (yield* sessionIsBusy(session)) return { ok: false, conflict: "busy" };
+  if (yield* isSessionBusy(session)) return { ok: false, conflict: "busy" };
   const [fork] = yield first(selectFork, session);
   if (fork !== undefined) return { ok: false, conflict: "busy" };
   yield write(deleteRow, session);
@@ -42,7 +42,7 @@ export function* sessionExists(session: string): Work<boolean> {
   return row !== undefined;
 }
 
-export function* sessionIsBusy(session: string): Work<boolean> {
+export function* isSessionBusy(session: string): Work<boolean> {
   const [row] = yield first(selectBusy, session);
   return row !== undefined;
 }

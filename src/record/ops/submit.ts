@@ -7,12 +7,12 @@ import { sha256 } from "../../model/hmac.ts";
 import { first, type SqlValue, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { canonicalJson } from "./canonical-json.ts";
+import { toCanonicalJson } from "./canonical-json.ts";
 import { type Cap, findOrCreateClaimableDemand } from "./demands.ts";
 import { submittedEvent } from "../moves/move.ts";
 import type { HiddenColumns } from "../moves/run-columns.ts";
 import { findUnknownWebhooks } from "./settle-trigger.ts";
-import { sessionExists, sessionIsBusy } from "./sessions.ts";
+import { sessionExists, isSessionBusy } from "./sessions.ts";
 
 export interface SubmittedColumns extends Omit<HiddenColumns, "last"> {
   /** Events that the store itself puts at the start of the log. */
@@ -114,7 +114,7 @@ export function* storeAgentRev(agent: Agent): Work<number> {
   const hash = agentHashes.get(agent) ?? hashAgent(agent);
   const [existing] = yield first(selectRev, hash);
   if (existing !== undefined) return Number(existing["agent_rev_id"]);
-  const [inserted] = yield first(insertRev, hash, agent.max_attempts, agent.type, canonicalJson(agent));
+  const [inserted] = yield first(insertRev, hash, agent.max_attempts, agent.type, toCanonicalJson(agent));
   return Number(inserted?.["agent_rev_id"]);
 }
 
@@ -122,7 +122,7 @@ export function* storeAgentRev(agent: Agent): Work<number> {
 const agentHashes = new WeakMap<Agent, Uint8Array>();
 
 function hashAgent(agent: Agent): Uint8Array {
-  const hash = sha256(Buffer.from(canonicalJson(agent)));
+  const hash = sha256(Buffer.from(toCanonicalJson(agent)));
   agentHashes.set(agent, hash);
   return hash;
 }
@@ -134,7 +134,7 @@ function hashAgent(agent: Agent): Uint8Array {
 function* storeSession(run: Run, agent: Agent): Work<"session" | null> {
   if (run.session_id === null) return null;
   const from = getSourceSession(run);
-  const isBusy = from !== null && (yield* sessionIsBusy(toColumn(from)));
+  const isBusy = from !== null && (yield* isSessionBusy(toColumn(from)));
   yield write(insertSession, ...sessionColumns.map((name) => buildSessionRow(run, agent)[name]));
   return isBusy ? "session" : null;
 }

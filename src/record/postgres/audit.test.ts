@@ -151,10 +151,10 @@ it("creates no record where there is none", async () => {
 /** Calling it again with -1 undoes the change. */
 async function flip(table: string, column: string, where: string, by = 1): Promise<void> {
   const [row] = await client.exec(`select ${column} as value from ${table} where ${where}`);
-  await client.query(all(`update ${table} set ${column} = ? where ${where} returning 1 as done`, flipped(row, by)));
+  await client.query(all(`update ${table} set ${column} = ? where ${where} returning 1 as done`, flipValue(row, by)));
 }
 
-function flipped(row: Row | undefined, by: number): SqlValue {
+function flipValue(row: Row | undefined, by: number): SqlValue {
   const value = row?.["value"] ?? null;
   if (typeof value === "number") return value + by;
   const bytes = Buffer.from(value as string | Uint8Array); // These tables have no other types.

@@ -47,7 +47,7 @@ const orphanedParts: PruneTarget = {
 
 /** Stores contents in the database itself, so that any coordinator can serve what another has received. */
 export function createPostgresBlobs(engine: PostgresEngine, clock?: () => Date): Blobs {
-  const timeOverride = (): number | null => clock?.().getTime() ?? null;
+  const getTimeOverride = (): number | null => clock?.().getTime() ?? null;
   return {
     async put(content, { sha256, size }, signal) {
       if (!isSha256(sha256)) return "mismatch";
@@ -96,14 +96,14 @@ export function createPostgresBlobs(engine: PostgresEngine, clock?: () => Date):
     async function flush(): Promise<void> {
       const bytes = Buffer.concat(buffered);
       [buffered, bufferedBytes] = [[], 0];
-      await engine.read(() => readFirst(insertPart, upload_id, part, timeOverride(), bytes));
+      await engine.read(() => readFirst(insertPart, upload_id, part, getTimeOverride(), bytes));
       part += 1;
     }
   }
 
   /** Registers the upload under its hash. If that content is already stored, discards the upload. */
   function* registerBlob(upload_id: string, sha256: string, size: number): Work<void> {
-    const [row] = yield first(insertBlob, sha256, size, upload_id, timeOverride());
+    const [row] = yield first(insertBlob, sha256, size, upload_id, getTimeOverride());
     if (row?.["upload_id"] !== upload_id) yield first(`${deleteParts} returning 1 as gone`, upload_id);
   }
 

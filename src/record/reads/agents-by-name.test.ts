@@ -15,7 +15,7 @@ import { readAgents } from "./agents.ts";
 import { schemaVersion as sqliteVersion } from "../sqlite/migrations/version.ts";
 
 /** Returns the queries that read the agents of this name. */
-function queriesFor(name: string): Query[] {
+function collectQueries(name: string): Query[] {
   const work = readAgents(name);
   const queries: Query[] = [];
   for (let step = work.next(); !step.done; step = work.next([])) queries.push(step.value);
@@ -28,7 +28,7 @@ const scratch = scratchStores();
 describe("agents of one name, on SQLite", () => {
   it("are found by an index, however many runners there are", async () => {
     const { connection } = await scratch.open(scratch.newDirectory());
-    const plans = queriesFor("x").flatMap(({ text, values }) =>
+    const plans = collectQueries("x").flatMap(({ text, values }) =>
       connection.sql(`explain query plan ${text}`).all(...values),
     );
     expect(plans.map(({ detail }) => String(detail)).filter((detail) => !detail.startsWith("SEARCH"))).toEqual([]);
@@ -77,7 +77,7 @@ describe("agents of one name, on PostgreSQL", () => {
           select 'runner ' || no, 'agent ' || no, '{}' from generate_series(1, 3000) no;
         analyze runner_agents`);
       const rows = [];
-      for (const { text } of queriesFor("x"))
+      for (const { text } of collectQueries("x"))
         rows.push(...(await client.exec(`explain ${translateStatement(text).text.replaceAll("$1", "'agent 7'")}`)));
       return rows.map((row) => String(row["QUERY PLAN"])).join("\n");
     });

@@ -74,12 +74,12 @@ eachEngine("counts of ended runs", (record) => {
     const run_id = await d.submit();
     await d.claim(runner);
     await d.finish(runner, run_id, 1);
-    const counts = () => record.rows("select runs from run_counts");
+    const readCounts = () => record.rows("select runs from run_counts");
     advance(90 * 86_400_000);
     await pruneCounts(store.engine, now());
-    expect(await counts()).toEqual([{ runs: 1 }]);
+    expect(await readCounts()).toEqual([{ runs: 1 }]);
     advance(2 * 86_400_000);
     await pruneCounts(store.engine, now());
-    expect(await counts()).toEqual([]);
+    expect(await readCounts()).toEqual([]);
   });
 });

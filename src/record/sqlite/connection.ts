@@ -17,7 +17,7 @@ export type ConnectionMode = "read" | "write" | "immutable";
 const maxStatements = 1000;
 
 export function connect(file: string, mode: ConnectionMode): Connection {
-  const database = openDatabase(mode === "immutable" ? immutableUrl(file) : file, {
+  const database = openDatabase(mode === "immutable" ? toImmutableUrl(file) : file, {
     readOnly: mode !== "write",
     enableForeignKeyConstraints: false,
     timeout: 0,
@@ -46,6 +46,6 @@ export function connect(file: string, mode: ConnectionMode): Connection {
   };
 }
 
-function immutableUrl(file: string): string {
+function toImmutableUrl(file: string): string {
   return `file:${encodeURI(file).replace(/[?#]/g, encodeURIComponent)}?immutable=1`;
 }

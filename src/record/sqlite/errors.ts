@@ -24,7 +24,7 @@ export function toHostError(error: unknown, file: string): unknown {
   const code = getSqliteCode(error);
   if (isSchemaChanged(error)) return createDamagedError(file, error);
   if (code === null) return toFileError(error, file);
-  if (code === full || (isWriteError(code) && diskIsFull(file))) return createNoSpaceError(file, error);
+  if (code === full || (isWriteError(code) && isDiskFull(file))) return createNoSpaceError(file, error);
   if (code === readOnly || (code === cannotOpen && isDenied(getSystemErrno(error))))
     return createNotWritableError(dirname(file), error);
   switch (code) {
@@ -111,7 +111,7 @@ function isWriteError(code: number): boolean {
 }
 
 /** SQLite reports a full disk as an I/O error if its shared memory file cannot grow, so check the disk itself. */
-function diskIsFull(file: string): boolean {
+function isDiskFull(file: string): boolean {
   try {
     return statfsSync(dirname(file)).bavail === 0;
   } catch {

@@ -14,11 +14,11 @@ export async function withRetries<T>(attempt: () => T, file: string, waitMs: num
       if (!isBusy(error)) throw error;
       if (monotonicMs() >= deadline) throw createLockedError(file, waitMs, error);
     }
-    await shortDelay();
+    await delayBriefly();
   }
 }
 
-function shortDelay(): Promise<void> {
+function delayBriefly(): Promise<void> {
   return new Promise((resolve) => {
     setTimeout(resolve, randomDelayMs());
   });

@@ -2,7 +2,7 @@ import { RequestError } from "../../../model/errors.ts";
 import type { Executor, Invocation, Outcome, RunContext } from "../../../model/executor.ts";
 import type { Redactor, RunningProcess } from "../../../model/process.ts";
 import { type ResolveOptions, resolveCommand } from "../../executions/resolve-command.ts";
-import { failed } from "../../../model/outcome.ts";
+import { createFailedOutcome } from "../../../model/outcome.ts";
 import { toFailureReason } from "../../executions/failure-reason.ts";
 import { emitOutput } from "../../journal/output-events.ts";
 import { toStopOutcome } from "../../supervise/stop-outcome.ts";
@@ -26,15 +26,18 @@ export function createProceduralExecutor(options: ProceduralOptions): Executor {
     name: "procedural",
     can: { resume: false, fork: false, ask: false, input: false },
     async run(invocation, context) {
-      if (invocation.mode !== "start") return failed("refused", "Procedural agents do not support resumption");
-      if (!invocation.agent.command) return failed("refused", `The agent ${invocation.agent.name} has no command.`);
+      if (invocation.mode !== "start")
+        return createFailedOutcome("refused", "Procedural agents do not support resumption");
+      if (!invocation.agent.command)
+        return createFailedOutcome("refused", `The agent ${invocation.agent.name} has no command.`);
       const command = resolveCommand(
         invocation.agent.command,
         options,
         invocation.parameters,
         invocation.agent.list_style,
       );
-      if (!command.ok) return failed("refused", `The command cannot take these parameters: ${command.message}.`);
+      if (!command.ok)
+        return createFailedOutcome("refused", `The command cannot take these parameters: ${command.message}.`);
       const running = await startOrRefuse({ executable: command.executable, arguments: command.arguments }, context);
       if ("status" in running) return running;
       const outcome = await readResult(running, invocation, context, options);
@@ -51,7 +54,7 @@ async function startOrRefuse(
   try {
     return await context.start({ ...command, workingDirectory: context.dirs.work });
   } catch (error) {
-    if (error instanceof RequestError) return failed("refused", error.message);
+    if (error instanceof RequestError) return createFailedOutcome("refused", error.message);
     throw error;
   }
 }
@@ -79,7 +82,7 @@ async function readResult(
     const excerpt = stderr.take().text.trim().slice(0, maxErrorCharacters);
     const message = ended.error.code === "DROVER-EXE-003" && excerpt !== "" ? excerpt : ended.error.message;
     return {
-      ...failed(toFailureReason(ended), message),
+      ...createFailedOutcome(toFailureReason(ended), message),
       exit_code: ended.exitCode,
       text,
       ...(data ? { data: data.value } : {}),
@@ -87,7 +90,10 @@ async function readResult(
   }
   if (withheld && agent.output_schema)
     return {
-      ...failed("invalid_output", `${withheld.message}. It cannot be checked against the agent's output_schema.`),
+      ...createFailedOutcome(
+        "invalid_output",
+        `${withheld.message}. It cannot be checked against the agent's output_schema.`,
+      ),
       exit_code: ended.exitCode,
       text,
     };
@@ -96,7 +102,7 @@ async function readResult(
     const [first] = problems;
     const message = `The output does not match the agent's output_schema: ${first!.path === "" ? "" : `${first!.path} `}${first!.message}${problems.length > 1 ? ` (and ${problems.length - 1} more)` : ""}.`;
     return {
-      ...failed("invalid_output", data ? message : `${message} The output is not JSON.`),
+      ...createFailedOutcome("invalid_output", data ? message : `${message} The output is not JSON.`),
       exit_code: ended.exitCode,
       text,
       ...(data ? { data: data.value } : {}),
