@@ -32,28 +32,28 @@ async function listStaticImports(entry: string): Promise<string[]> {
 }
 
 test("a cold exec loads no library, only Drover's own code and Node's", async () => {
-  const loaded = await listStaticImports("src/cli/exec.ts");
-  expect(loaded).toContain("src/record/ops/finish-run.ts");
-  expect(loaded.filter((path) => !path.startsWith("src/") && !path.startsWith("node:"))).toEqual([]);
+  const modules = await listStaticImports("src/cli/exec.ts");
+  expect(modules).toContain("src/record/ops/finish-run.ts");
+  expect(modules.filter((path) => !path.startsWith("src/") && !path.startsWith("node:"))).toEqual([]);
   // Only commands inside a run need these modules.
-  expect(loaded).not.toContain("src/execute/nested/nested-sink.ts");
-  expect(loaded).not.toContain("src/execute/nested/log-reader.ts");
-  expect(loaded.filter((path) => /^node:(?:http|crypto|perf_hooks|(?:fs|timers)\/promises)$/.test(path))).toEqual([]);
+  expect(modules).not.toContain("src/execute/nested/nested-sink.ts");
+  expect(modules).not.toContain("src/execute/nested/log-reader.ts");
+  expect(modules.filter((path) => /^node:(?:http|crypto|perf_hooks|(?:fs|timers)\/promises)$/.test(path))).toEqual([]);
 });
 
 test("a cold exec measures time without `performance`, which makes Node load nine modules", async () => {
-  const loaded = await listStaticImports("src/cli/exec.ts");
-  const sources = loaded.filter((path) => path.startsWith("src/"));
+  const modules = await listStaticImports("src/cli/exec.ts");
+  const sources = modules.filter((path) => path.startsWith("src/"));
   expect(sources).toContain("src/model/clock.ts");
   expect(sources.filter((path) => readFileSync(join(root, path), "utf8").includes("performance.now("))).toEqual([]);
 });
 
 test("a client of a running coordinator does not load the coordinator's code", async () => {
   for (const entry of ["src/cli/run.ts", "src/cli/sessions-resume.ts"]) {
-    const loaded = await listStaticImports(entry);
-    expect(loaded).toContain("src/wire/client.ts");
+    const modules = await listStaticImports(entry);
+    expect(modules).toContain("src/wire/client.ts");
     expect(
-      loaded.filter((path) =>
+      modules.filter((path) =>
         /^(?!src|node:)|^src\/(serve|dispatch|compose\/(open|create)|coordinator|runner)\b/.test(path),
       ),
     ).toEqual([]);
@@ -61,18 +61,18 @@ test("a client of a running coordinator does not load the coordinator's code", a
 });
 
 test("a run without a coordinator loads neither the HTTP app nor the contracts of the other routes", async () => {
-  const loaded = await listStaticImports("src/cli/with-local-runner.ts");
-  expect(loaded).toContain("src/wire/submit-input.ts");
-  expect(loaded.filter((path) => /^(?!src|node:|zod$|yaml$)|^src\/(wire\/contracts|serve\/app)\b/.test(path))).toEqual(
+  const modules = await listStaticImports("src/cli/with-local-runner.ts");
+  expect(modules).toContain("src/wire/submit-input.ts");
+  expect(modules.filter((path) => /^(?!src|node:|zod$|yaml$)|^src\/(wire\/contracts|serve\/app)\b/.test(path))).toEqual(
     [],
   );
 });
 
 test("a command that reads the local record loads neither a coordinator nor a library", async () => {
-  const loaded = await listStaticImports("src/compose/record-client.ts");
-  expect(loaded).toContain("src/serve/routes/record.ts");
+  const modules = await listStaticImports("src/compose/record-client.ts");
+  expect(modules).toContain("src/serve/routes/record.ts");
   expect(
-    loaded.filter((path) =>
+    modules.filter((path) =>
       /^(?!src|node:)|^src\/(dispatch\/(?!control)|compose\/(?!record-client)|(define|submit|execute|coordinator|runner)\b)/.test(
         path,
       ),
@@ -82,17 +82,17 @@ test("a command that reads the local record loads neither a coordinator nor a li
 
 test("a coordinator and drover mcp do not load the MCP SDK before the first message", async () => {
   for (const entry of ["src/coordinator.ts", "src/cli/mcp.ts"]) {
-    const loaded = await listStaticImports(entry);
-    expect(loaded.filter((path) => path.includes("modelcontextprotocol"))).toEqual([]);
+    const modules = await listStaticImports(entry);
+    expect(modules.filter((path) => path.includes("modelcontextprotocol"))).toEqual([]);
   }
 });
 
 test("a chat shows its prompt without loading a client, a coordinator or a library", async () => {
   for (const entry of ["src/cli/chat.ts", "src/cli/chat/terminal-chat.ts"]) {
-    const loaded = await listStaticImports(entry);
-    expect(loaded).toContain("src/cli/io.ts");
-    expect(loaded.filter((path) => !/^node:|^src\/(cli|model\/(errors|suggest|output))\b/.test(path))).toEqual([]);
-    expect(loaded).not.toContain("src/cli/with-local-runner.ts");
+    const modules = await listStaticImports(entry);
+    expect(modules).toContain("src/cli/io.ts");
+    expect(modules.filter((path) => !/^node:|^src\/(cli|model\/(errors|suggest|output))\b/.test(path))).toEqual([]);
+    expect(modules).not.toContain("src/cli/with-local-runner.ts");
   }
 });
 

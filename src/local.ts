@@ -26,7 +26,7 @@ export interface Project {
 
 export async function findProject(env: Environment, cwd: string): Promise<Project> {
   const locations = findLocations(env, cwd);
-  // Inside a run, the outer Drover owns the record.
+  // Inside a run, the record belongs to the Drover process that started the run.
   const isNested = Boolean(env["DROVER_NESTED_LOG"]);
   if (!isNested) rejectEarlierState(locations.stateDirectory);
   if (locations.ignoredState && !isNested) reportIgnoredState(locations.ignoredState, locations.stateDirectory);

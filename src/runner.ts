@@ -91,6 +91,10 @@ export interface Runner {
   readonly registrations: readonly RunningRegistration[];
   /** The properties of each registration that the demands of runs are matched against. */
   readonly facts: readonly RunnerFacts[];
+  /** How many runs are active. */
+  readonly running: number;
+  /** How long `drain` waits for active runs. */
+  readonly drainMs: number;
   replaceAgents(profile: string, agents: Agent[]): Promise<void>;
   /** Claims no more runs. Runs in progress get some time to finish; then they are stopped and returned to the queue. */
   drain(): Promise<void>;
@@ -147,6 +151,10 @@ export async function startRunner(runnerOptions: RunnerOptions): Promise<Runner>
   return {
     registrations: openedProfiles.map(({ registration }) => registration),
     facts: openedProfiles.map(({ facts }) => facts),
+    get running() {
+      return openedProfiles.reduce((sum, { registration }) => sum + registration.running, 0);
+    },
+    drainMs: { ...defaultTimes, ...options.times }.drainMs,
     async replaceAgents(name, agents) {
       await Promise.all(
         openedProfiles

@@ -1,4 +1,4 @@
-// An executor in one file: counts the words of a text with `wc` and writes a table of the most frequent ones.
+// An executor in one file: counts the words of its input with `wc` and writes a table of the most frequent ones.
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { defineExecutor, RunFailure } from "drover";

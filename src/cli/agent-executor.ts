@@ -43,8 +43,8 @@ export const agentExecutor: CommandSpec = {
 /** Checks as much as possible before it opens the record, so that a rejected request leaves no run behind. */
 async function runAgentFile(input: CommandInput): Promise<number> {
   const { options, cwd, env } = input;
-  const [file = "", directory = "", session] = input.positionals;
-  if (session !== undefined && options["new"])
+  const [file = "", directory = "", sessionArgument] = input.positionals;
+  if (sessionArgument !== undefined && options["new"])
     throw usageError("SESSION and --new cannot be used together.", "agent-executor", "--new");
   const workspace = checkWorkspace(resolve(cwd, directory));
   const project = await resolveTrust(input, await findProject(env, cwd), { profiles: true });
@@ -55,9 +55,11 @@ async function runAgentFile(input: CommandInput): Promise<number> {
     project,
   );
   const parameters = isTerminal(0) ? {} : await readStdinParameters(process.stdin);
-  const savedId = session === undefined && !options["new"] ? readSessionFile(workspace) : null;
+  const savedId = sessionArgument === undefined && !options["new"] ? readSessionFile(workspace) : null;
   const reference =
-    session === undefined ? savedId !== null && { id: savedId, file: sessionFile(workspace) } : { id: session };
+    sessionArgument === undefined
+      ? savedId !== null && { id: savedId, file: sessionFile(workspace) }
+      : { id: sessionArgument };
   const hasNoInput = !readText(options, "prompt") && Object.keys(parameters).length === 0;
   const notify = (message: string): void => void (options["quiet"] || tryWrite(2, `drover: ${message}\n`));
   const { withLocalRunner } = await import("./with-local-runner.ts");
@@ -67,18 +69,18 @@ async function runAgentFile(input: CommandInput): Promise<number> {
     { preparedAgent: { profile, workspace } },
     async (client) => {
       const required = { agent: agent.name, profile: profile.loaded.name, workspace };
-      const resumed = reference ? await findResumableSession(client, reference, required) : null;
-      if (hasNoInput && (resumed || !agent.first_message))
+      const session = reference ? await findResumableSession(client, reference, required) : null;
+      if (hasNoInput && (session || !agent.first_message))
         throw usageError(
           "The agent has no task. Pass parameters as JSON on stdin, or a --prompt.",
           "agent-executor",
           "stdin",
         );
-      if (resumed && savedId) notify(`resuming session ${savedId} from .session; use --new to start another one`);
+      if (session && savedId) notify(`resuming session ${savedId} from .session; use --new to start another one`);
       const submitted = await submitRun(
         client,
         { ...input, options: { ...options, params: JSON.stringify(parameters), "project-dir": workspace } },
-        { agent_name: agent.name, ...(resumed ? { mode: "resume", session_id: resumed.session_id } : {}) },
+        { agent_name: agent.name, ...(session ? { mode: "resume", session_id: session.session_id } : {}) },
       );
       const session_id = submitted.run.session_id!;
       const saveSession = (): void => {

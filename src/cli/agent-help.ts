@@ -80,12 +80,12 @@ function describeType(types: Types): string {
 /** Creates a command that passes every required parameter or, if none is required, the first one. */
 function createExample(name: string, parameters: readonly Parameter[], takesPrompt: boolean): string {
   const required = parameters.filter(({ isRequired }) => isRequired);
-  const shown = required.length > 0 || takesPrompt ? required : parameters.slice(0, 1);
+  const shownParameters = required.length > 0 || takesPrompt ? required : parameters.slice(0, 1);
   return [
     "drover run",
     shellQuote(name),
     ...(takesPrompt ? ['--prompt "..."'] : []),
-    ...shown.map(toExampleOption),
+    ...shownParameters.map(toExampleOption),
   ].join(" ");
 }
 
@@ -95,8 +95,11 @@ function toExampleOption(parameter: Parameter): string {
 
 function findExampleValue({ types, schema, name }: Parameter): string {
   const { examples } = schema;
-  const known = [...(Array.isArray(examples) ? examples : []), ...("default" in schema ? [schema["default"]] : [])];
-  if (known[0] !== undefined) return toText(known[0]);
+  const knownValues = [
+    ...(Array.isArray(examples) ? examples : []),
+    ...("default" in schema ? [schema["default"]] : []),
+  ];
+  if (knownValues[0] !== undefined) return toText(knownValues[0]);
   return createExampleOfType(types) ?? name.toUpperCase();
 }
 

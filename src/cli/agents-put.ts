@@ -66,8 +66,11 @@ async function putAgents(input: CommandInput): Promise<number> {
   );
   for (const agent of agents) {
     const result = stored.has(agent.name) ? "updated" : "created";
-    const saved = await client.agents.put(agent.name, agent);
-    write(1, options["json"] ? toJsonLine({ name: agent.name, result, agent: saved }) : `${result} ${agent.name}\n`);
+    const savedAgent = await client.agents.put(agent.name, agent);
+    write(
+      1,
+      options["json"] ? toJsonLine({ name: agent.name, result, agent: savedAgent }) : `${result} ${agent.name}\n`,
+    );
   }
   if (!options["quiet"] && !options["json"] && agents[0])
     write(2, `See its parameters: ${findDroverCommand()} run ${agents[0].name} --help\n`);

@@ -39,8 +39,8 @@ async function verifyFleet(database: DatabaseSettings, head: string | undefined)
 
 function describe({ first_bad, rows, batches, head, pruned }: VerifyResult, recordKind: string): string {
   if (!first_bad) {
-    const removed = pruned ? `Retention removed ${pruned.rows} older rows.\n` : "";
-    return `The record is intact: ${rows} rows in ${batches} batches.\n${removed}head ${head}\n`;
+    const removalNote = pruned ? `Retention removed ${pruned.rows} older rows.\n` : "";
+    return `The record is intact: ${rows} rows in ${batches} batches.\n${removalNote}head ${head}\n`;
   }
   const { what: fault, batch_no, row_no } = first_bad;
   const where = [row_no && `row ${row_no}`, batch_no && `batch ${batch_no}`].filter(Boolean).join(" of ") || "the end";

@@ -21,7 +21,7 @@ export async function continueRun(input: CommandInput, run: Run): Promise<number
     return 0;
   }
   return withCoordinator(input, { session: run.session_id, runner }, async (client) => {
-    const resumed = run.status === "parked" ? await client.runs.resume(run.run_id) : run;
-    return followRun(client, { run: resumed, type: "autonomous" }, input);
+    const resumedRun = run.status === "parked" ? await client.runs.resume(run.run_id) : run;
+    return followRun(client, { run: resumedRun, type: "autonomous" }, input);
   });
 }

@@ -1,5 +1,5 @@
 import { findProject } from "../local.ts";
-import { write } from "./io.ts";
+import { tryWrite, write } from "./io.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { readListenAddress, serveStateDirectory, serveOptions } from "./serve-state-directory.ts";
 import { resolveTrust } from "./resolve-trust.ts";
@@ -25,12 +25,16 @@ async function serve(input: CommandInput): Promise<number> {
   let isForced = false;
   // Handle signals before the message below is printed: a program that reads it may send a signal at once.
   const shutdown = waitForShutdown({
-    graceful: coordinator.stop,
+    graceful() {
+      if (!input.options["quiet"]) tryWrite(2, "Stopping. Press Ctrl-C again to stop at once.\n");
+      return coordinator.stop();
+    },
     // It is safe not to wait: every request with a response is stored, and clients retry the others.
     immediate: async () => void (isForced = true),
     done: new Promise(() => undefined),
   });
   if (!input.options["quiet"]) write(2, `Serving ${coordinator.url} for ${coordinator.store.engine.name}\n`);
   await shutdown;
+  if (!input.options["quiet"]) tryWrite(2, "Stopped.\n");
   return isForced ? 130 : 0;
 }

@@ -39,7 +39,7 @@ export function toExecutionJson({ runId, request, result }: ExecRecord) {
 function streamFields(name: OutputStream, captured: CapturedOutput): Record<string, string> {
   const { head, tail } = captured;
   const skipped = captured.totalBytes - head.length - tail.length;
-  const mark = captured.truncated ? Buffer.from(formatSkippedNote(skipped)) : Buffer.alloc(0);
-  const bytes = Buffer.concat([head, mark, tail]);
+  const skippedNote = captured.truncated ? Buffer.from(formatSkippedNote(skipped)) : Buffer.alloc(0);
+  const bytes = Buffer.concat([head, skippedNote, tail]);
   return isUtf8(bytes) ? { [name]: bytes.toString("utf8") } : { [`${name}Base64`]: bytes.toString("base64") };
 }

@@ -23,14 +23,14 @@ function createPrograms(scripts: Record<string, string>): string {
 describe("findClients", () => {
   it("reports the path and version of each client, and how to install a missing one", async () => {
     const directory = createPrograms({ claude: "echo '2.1.325 (Claude Code)'" });
-    const found = await findClients({ PATH: `${directory}:/usr/bin:/bin` });
-    expect(found["claude"]).toEqual({ found: true, path: join(directory, "claude"), version: "2.1.325" });
-    const none = await findClients({ PATH: createPrograms({}) });
-    expect(none["claude"]).toMatchObject({ found: false, next: expect.stringContaining("npm install -g") });
-    expect(none["claude"]).toMatchObject({ next: expect.stringContaining("CLAUDE_BIN") });
+    const clients = await findClients({ PATH: `${directory}:/usr/bin:/bin` });
+    expect(clients["claude"]).toEqual({ found: true, path: join(directory, "claude"), version: "2.1.325" });
+    const missingClients = await findClients({ PATH: createPrograms({}) });
+    expect(missingClients["claude"]).toMatchObject({ found: false, next: expect.stringContaining("npm install -g") });
+    expect(missingClients["claude"]).toMatchObject({ next: expect.stringContaining("CLAUDE_BIN") });
   });
 
-  it("uses the program that the variable names", async () => {
+  it("uses the program that the environment variable names", async () => {
     const directory = createPrograms({ "my-claude": "echo version 9.9" });
     const env = { PATH: "/usr/bin:/bin", CLAUDE_BIN: join(directory, "my-claude") };
     expect((await findClients(env))["claude"]).toEqual({
@@ -43,15 +43,19 @@ describe("findClients", () => {
   });
 
   it("tolerates a client that hangs, fails or prints nothing", async () => {
-    const slow = createPrograms({ claude: "trap '' TERM; sleep 60" });
-    expect((await findClients({ PATH: `${slow}:/usr/bin:/bin` }))["claude"]).toMatchObject({
+    const hangingDirectory = createPrograms({ claude: "trap '' TERM; sleep 60" });
+    expect((await findClients({ PATH: `${hangingDirectory}:/usr/bin:/bin` }))["claude"]).toMatchObject({
       found: true,
       version: null,
       why: expect.stringContaining("--version failed"),
     });
-    const broken = createPrograms({ claude: "echo broken >&2; exit 3" });
-    expect((await findClients({ PATH: `${broken}:/usr/bin:/bin` }))["claude"]).toMatchObject({ version: null });
-    const silent = createPrograms({ claude: "exit 0" });
-    expect((await findClients({ PATH: `${silent}:/usr/bin:/bin` }))["claude"]).toMatchObject({ version: null });
+    const failingDirectory = createPrograms({ claude: "echo broken >&2; exit 3" });
+    expect((await findClients({ PATH: `${failingDirectory}:/usr/bin:/bin` }))["claude"]).toMatchObject({
+      version: null,
+    });
+    const silentDirectory = createPrograms({ claude: "exit 0" });
+    expect((await findClients({ PATH: `${silentDirectory}:/usr/bin:/bin` }))["claude"]).toMatchObject({
+      version: null,
+    });
   });
 });

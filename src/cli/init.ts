@@ -32,7 +32,7 @@ async function init({ positionals, cwd, env }: CommandInput): Promise<number> {
       next: "Move them, or choose another directory: drover init my-agents",
     });
   const isNew = !existsSync(directory) || readdirSync(directory).length === 0;
-  const existing = ["profiles", "agents"].filter((name) => existsSync(join(directory, name)));
+  const existingNames = ["profiles", "agents"].filter((name) => existsSync(join(directory, name)));
   for (const { path, text, executable } of files) {
     const file = join(directory, path);
     mkdirSync(dirname(file), { recursive: true });
@@ -41,12 +41,12 @@ async function init({ positionals, cwd, env }: CommandInput): Promise<number> {
     write(2, `wrote ${relative(cwd, file)}\n`);
   }
   // In a directory that already had files, trust only what this command created.
-  const created = ["drover.yaml", "profiles", "agents"].filter((name) => !existing.includes(name));
-  trustCreated(isNew ? [directory] : created.map((name) => join(directory, name)), env);
-  if (existing.length > 0)
+  const createdNames = ["drover.yaml", "profiles", "agents"].filter((name) => !existingNames.includes(name));
+  trustCreated(isNew ? [directory] : createdNames.map((name) => join(directory, name)), env);
+  if (existingNames.length > 0)
     write(
       2,
-      `${existing.join("/ and ")}/ already existed and is not trusted. Trust it with: ${findDroverCommand()} trust ${shellQuote(directory)}\n`,
+      `${existingNames.join("/ and ")}/ already existed and is not trusted. Trust it with: ${findDroverCommand()} trust ${shellQuote(directory)}\n`,
     );
   const { formatCommentedCommands } = await import("./help.ts");
   write(

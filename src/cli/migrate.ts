@@ -32,7 +32,7 @@ export const migrateCommand: CommandSpec = {
 async function migrate(input: CommandInput): Promise<number> {
   const url = readUrl(input);
   const directory = await requireStoppedRecord(input);
-  // Fails if the record is missing, damaged or newer than this Drover, and upgrades an older one.
+  // This fails if the record is missing, damaged or newer than this version of Drover, and upgrades an older record.
   await (await openStore({ directory, now: () => new Date() })).close();
   checkSecret(input, url, directory);
   const startedAt = performance.now();

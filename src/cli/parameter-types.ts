@@ -34,8 +34,8 @@ export function findProperty(schema: unknown, name: string, root = schema, depth
   if (isSchema(properties) && Object.hasOwn(properties, name)) return properties[name];
   const choices = [schema["anyOf"], schema["oneOf"]].filter(Array.isArray).flat();
   for (const part of [...listParts(schema, root), ...choices]) {
-    const found = findProperty(part, name, root, depth + 1);
-    if (found !== undefined) return found;
+    const property = findProperty(part, name, root, depth + 1);
+    if (property !== undefined) return property;
   }
   return undefined;
 }

@@ -14,15 +14,15 @@ const question = {
 } as const;
 
 async function open(answer: (decision: Decision) => Promise<unknown> = async () => null) {
-  const printed: string[] = [];
-  const sent: Decision[] = [];
+  const printedLines: string[] = [];
+  const sentDecisions: Decision[] = [];
   const questionPrompt = createQuestionPrompt({
     agent: "writer",
     answer: (_, decision) => {
-      sent.push(decision);
+      sentDecisions.push(decision);
       return answer(decision);
     },
-    print: (line) => printed.push(line),
+    print: (line) => printedLines.push(line),
     onChange: () => undefined,
     style: createStyle(false),
     idleMs: 0,
@@ -31,8 +31,8 @@ async function open(answer: (decision: Decision) => Promise<unknown> = async () 
   await waitForChoices();
   return {
     questionPrompt,
-    printed,
-    sent,
+    printedLines,
+    sentDecisions,
     press,
     type: (text: string) => press({ name: "text", text }),
     waitForChoices,
@@ -49,8 +49,8 @@ async function open(answer: (decision: Decision) => Promise<unknown> = async () 
 
 describe("a question at the terminal", () => {
   it("shows the tool, its effect, the exact input and the choices", async () => {
-    const { questionPrompt, printed } = await open();
-    expect(printed).toEqual(["? writer asks to use command.run (runs a program)", "    $ rm -rf build"]);
+    const { questionPrompt, printedLines } = await open();
+    expect(printedLines).toEqual(["? writer asks to use command.run (runs a program)", "    $ rm -rf build"]);
     expect(questionPrompt.show(80)?.rows).toEqual(["  [y]es  [n]o  [e]dit  [a]lways in this session  [s]top the run"]);
     expect(questionPrompt.show(40)?.rows).toEqual([
       "  [y]es  [n]o  [e]dit",
@@ -64,45 +64,45 @@ describe("a question at the terminal", () => {
     ["a", { decision: "allow", remember: "session" }],
     ["s", { decision: "stop" }],
   ])("sends the decision that the key %s stands for", async (key, decision) => {
-    const { sent, type, questionPrompt } = await open();
+    const { sentDecisions, type, questionPrompt } = await open();
     type(key);
-    expect(sent).toEqual([decision]);
+    expect(sentDecisions).toEqual([decision]);
     await expect.poll(() => questionPrompt.isAsking).toBe(false);
   });
 
   it("asks for a reason after `no` and sends it", async () => {
-    const { sent, type, press, printed, questionPrompt } = await open();
+    const { sentDecisions, type, press, printedLines, questionPrompt } = await open();
     type("n");
     expect(questionPrompt.show(80)?.rows[0]).toContain("Why not");
     type("too risky");
     press("enter");
-    expect(sent).toEqual([{ decision: "deny", message: "too risky" }]);
-    await expect.poll(() => printed.at(-1)).toBe("  denied: too risky");
+    expect(sentDecisions).toEqual([{ decision: "deny", message: "too risky" }]);
+    await expect.poll(() => printedLines.at(-1)).toBe("  denied: too risky");
   });
 
   it("lets the person edit the input, and reports invalid JSON", async () => {
-    const { sent, type, press, questionPrompt } = await open();
+    const { sentDecisions, type, press, questionPrompt } = await open();
     type("e");
     press("backspace");
     press("enter");
-    expect(sent).toEqual([]);
+    expect(sentDecisions).toEqual([]);
     expect(questionPrompt.show(80)?.rows[0]).toContain("Not valid JSON");
     for (let n = 0; n < 40; n++) press("backspace");
     type('{"command": "ls"}');
     press("enter");
-    expect(sent).toEqual([{ decision: "allow", input: { command: "ls" } }]);
+    expect(sentDecisions).toEqual([{ decision: "allow", input: { command: "ls" } }]);
   });
 
   it("goes back to the choices with Escape", async () => {
-    const { sent, type, press, questionPrompt } = await open();
+    const { sentDecisions, type, press, questionPrompt } = await open();
     type("n");
     press("escape");
     expect(questionPrompt.show(80)?.rows[0]).toContain("[y]es");
-    expect(sent).toEqual([]);
+    expect(sentDecisions).toEqual([]);
   });
 
   it("says who answered elsewhere, and closes the question", async () => {
-    const { questionPrompt, printed } = await open();
+    const { questionPrompt, printedLines } = await open();
     questionPrompt.onDecision({
       type: "permission_decision",
       request_id: "q1",
@@ -110,35 +110,35 @@ describe("a question at the terminal", () => {
       by: "alice",
       message: "no",
     });
-    expect(printed.at(-1)).toBe("  denied: no by alice, elsewhere");
+    expect(printedLines.at(-1)).toBe("  denied: no by alice, elsewhere");
     expect(questionPrompt.isAsking).toBe(false);
   });
 
   it("says who answered first if this answer was too late", async () => {
     const tooLate = new RequestError({ code: "DROVER-API-031", message: "alice answered with allow." });
-    const { questionPrompt, printed, type } = await open(() => Promise.reject(tooLate));
+    const { questionPrompt, printedLines, type } = await open(() => Promise.reject(tooLate));
     type("n");
     questionPrompt.handle({ name: "enter" });
-    await expect.poll(() => printed.at(-1)).toBe("  ! alice answered with allow.");
+    await expect.poll(() => printedLines.at(-1)).toBe("  ! alice answered with allow.");
     expect(questionPrompt.isAsking).toBe(false);
   });
 
   it("asks several questions one after another", async () => {
-    const { questionPrompt, printed, type, sent, waitForChoices } = await open();
+    const { questionPrompt, printedLines, type, sentDecisions, waitForChoices } = await open();
     questionPrompt.ask({ ...question, request_id: "q2", tool: "file.write" });
-    expect(printed.join("\n")).not.toContain("file.write");
+    expect(printedLines.join("\n")).not.toContain("file.write");
     type("y");
-    await expect.poll(() => printed.join("\n")).toContain("file.write");
+    await expect.poll(() => printedLines.join("\n")).toContain("file.write");
     await waitForChoices();
     type("s");
-    expect(sent).toEqual([{ decision: "allow" }, { decision: "stop" }]);
+    expect(sentDecisions).toEqual([{ decision: "allow" }, { decision: "stop" }]);
   });
 
   it("ignores keys typed before the choices appeared", async () => {
-    const sent: Decision[] = [];
+    const sentDecisions: Decision[] = [];
     const questionPrompt = createQuestionPrompt({
       agent: "writer",
-      answer: async (_, decision) => sent.push(decision),
+      answer: async (_, decision) => sentDecisions.push(decision),
       print: () => undefined,
       onChange: () => undefined,
       style: createStyle(false),
@@ -147,21 +147,21 @@ describe("a question at the terminal", () => {
     questionPrompt.ask(question);
     expect(questionPrompt.handle({ name: "text", text: "y" })).toBe(false);
     expect(questionPrompt.show(80)).toBeNull();
-    expect(sent).toEqual([]);
+    expect(sentDecisions).toEqual([]);
     questionPrompt.clear();
   });
 
   it("shows the complete input on request", async () => {
-    const { questionPrompt, printed, type } = await open();
+    const { questionPrompt, printedLines, type } = await open();
     questionPrompt.clear();
-    printed.length = 0;
+    printedLines.length = 0;
     questionPrompt.ask({
       ...question,
       input: { command: Array.from({ length: 50 }, (_, n) => `line ${n}`).join("\n") },
     });
-    expect(printed.at(-1)).toContain("20 more lines");
+    expect(printedLines.at(-1)).toContain("20 more lines");
     await expect.poll(() => questionPrompt.show(80)).not.toBeNull();
     type("v");
-    expect(printed.at(-1)).toContain("line 49");
+    expect(printedLines.at(-1)).toContain("line 49");
   });
 });

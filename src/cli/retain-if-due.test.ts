@@ -27,6 +27,7 @@ afterEach(async () => {
   rmSync(directory, { recursive: true });
 });
 
+/** Records an exec at this time and returns its run id. */
 async function exec(at: Date): Promise<string> {
   clock = at;
   const { runId } = await execOnRecord(
@@ -52,7 +53,7 @@ async function exec(at: Date): Promise<string> {
   return runId;
 }
 
-it("deletes expired records at most once a day, and the rest still verifies", async () => {
+it("deletes expired records at most once a day, and leaves an audit chain that verifies", async () => {
   const project: Project = {
     locations: { stateDirectory: directory, configFile: null, repository: null },
     config: { ...defaultConfig, retention: { ...defaultConfig.retention, runs_days: 1e-9 } },
@@ -62,15 +63,15 @@ it("deletes expired records at most once a day, and the rest still verifies", as
   const now = new Date();
   const stamp = retentionStampFile(recordDirectory(directory));
   await retainIfDue(store, project, new Date(now.getTime() - 2 * day));
-  const old = await exec(new Date(now.getTime() - 40 * day));
-  const recent = await exec(now);
+  const oldId = await exec(new Date(now.getTime() - 40 * day));
+  const recentId = await exec(now);
   utimesSync(stamp, now, now);
   await retainIfDue(store, project, now);
-  expect(await store.read.run(old)).not.toBeNull();
+  expect(await store.read.run(oldId)).not.toBeNull();
   utimesSync(stamp, new Date(now.getTime() - 2 * day), new Date(now.getTime() - 2 * day));
   clock = new Date(now.getTime() + day);
   await retainIfDue(store, project, now);
-  expect(await store.read.run(old)).toBeNull();
-  expect(await store.read.run(recent)).not.toBeNull();
+  expect(await store.read.run(oldId)).toBeNull();
+  expect(await store.read.run(recentId)).not.toBeNull();
   expect(await verifyAudit({ directory: recordDirectory(directory) })).toMatchObject({ ok: true, pruned: { rows: 2 } });
 });

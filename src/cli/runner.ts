@@ -5,7 +5,7 @@ import { HostError, RequestError } from "../model/errors.ts";
 import { PortError } from "../model/port-error.ts";
 import { recordDirectory, runnerTokenFile } from "../model/state-layout.ts";
 import { listAbsent, openProfiles, findProfileDirectories } from "../compose/open-profiles.ts";
-import { type RunnerProfile, startRunner } from "../runner.ts";
+import { type Runner, type RunnerProfile, startRunner } from "../runner.ts";
 import type { RunProgress } from "../execute/supervise/supervise-options.ts";
 import { findAddressForCommands } from "./address-for-commands.ts";
 import { acceptOption, createGateFor } from "./agents-accept.ts";
@@ -119,7 +119,10 @@ async function runRunner(input: CommandInput): Promise<number> {
   const hasParent = options["while-stdin"] === true;
   // Handle signals before the messages below are printed: a program that reads them may send a signal at once.
   const shutdown = waitForShutdown({
-    graceful: () => runner.drain(),
+    graceful() {
+      if (!options["quiet"] && runner.running > 0) tryWrite(2, describeDrain(runner));
+      return runner.drain();
+    },
     immediate: stopImmediately,
     done: runner.done,
     hasParent,
@@ -136,7 +139,13 @@ async function runRunner(input: CommandInput): Promise<number> {
   await shutdown;
   await profiles.stop();
   port.close();
+  if (!options["quiet"] && !hasParent) tryWrite(2, "Stopped.\n");
   return 0;
+}
+
+function describeDrain({ running, drainMs }: Runner): string {
+  const [runs, have] = running === 1 ? ["1 run is", "It has"] : [`${running} runs are`, "They have"];
+  return `Stopping: ${runs} still active. ${have} ${drainMs / 1000} s to finish. Press Ctrl-C again to stop at once.\n`;
 }
 
 /** Describes each profile in a line, or all in one line if `url` is null, because the user already knows the coordinator. */
@@ -173,6 +182,8 @@ export function describeProgress({ run_id, attempt, agent_name, ended }: RunProg
   const run = `${at.toISOString()} run ${run_id} of ${agent_name}${attempt > 1 ? `, attempt ${attempt}` : ""}`;
   if (ended === null) return `${run}: started\n`;
   const { outcome, durationMs } = ended;
+  if (outcome.status === "cancelled" && outcome.by === "shutdown")
+    return `${run}: stopped after ${formatDuration(durationMs)} and put back in the queue, because the runner is stopping; it will run again\n`;
   const reason = outcome.status === "failed" ? ` (${outcome.reason})` : "";
   return `${run}: ${outcome.status}${reason} after ${formatDuration(durationMs)}\n`;
 }

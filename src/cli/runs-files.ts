@@ -77,9 +77,9 @@ async function outputFile(
   const { stream: content } = await runs.file(run_id, file.path);
   const target = readText(options, "output");
   if (target !== undefined && target !== "-") {
-    const saved = await saveFile(content, file, { target, cwd, force });
-    if (options["json"]) write(1, toJsonLine({ ...file, file: saved }));
-    else if (!options["quiet"]) write(2, `Wrote ${saved} (${formatBytes(file.size)}).\n`);
+    const savedPath = await saveFile(content, file, { target, cwd, force });
+    if (options["json"]) write(1, toJsonLine({ ...file, file: savedPath }));
+    else if (!options["quiet"]) write(2, `Wrote ${savedPath} (${formatBytes(file.size)}).\n`);
   } else if (options["json"]) write(1, toJsonLine({ ...file, ...(await readWholeFile(content, file)) }));
   else await showFile(content, file, { force, run_id });
 }

@@ -49,15 +49,15 @@ async function stopSelected(
   const ids: string[] = [];
   // Find all runs before the first is stopped, so that a wrong id stops nothing.
   for (const query of queries) ids.push(await findRunId(client, query));
-  const stopped: StoppedRun[] = [];
+  const stoppedRuns: StoppedRun[] = [];
   for (const id of ids) {
     const { run_id, status } = await client.runs.stop(id);
-    stopped.push({ run_id, status });
+    stoppedRuns.push({ run_id, status });
   }
   if (agent || all) {
     const stoppedIds = await client.runs.stopMany(agent ? { agent_name: agent } : { all: true });
     for (const status of ["cancelled", "stopping"] as const)
-      for (const run_id of stoppedIds[status]) stopped.push({ run_id, status });
+      for (const run_id of stoppedIds[status]) stoppedRuns.push({ run_id, status });
   }
-  return stopped;
+  return stoppedRuns;
 }

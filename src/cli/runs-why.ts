@@ -36,8 +36,8 @@ async function explainRun(input: CommandInput): Promise<number> {
     const questions = asksForAnswer
       ? await client.questions.list({ run_id: run.run_id, open: true, limit: 100 })
       : null;
-    const waiting = hasCoordinator ? await client.runs.why(run.run_id) : explainWithoutCoordinator(run);
-    return { run, questions: questions?.items ?? [], ...waiting };
+    const reasons = hasCoordinator ? await client.runs.why(run.run_id) : explainWithoutCoordinator(run);
+    return { run, questions: questions?.items ?? [], ...reasons };
   });
   if (!explanation) return 1;
   const { run, status, why, questions } = explanation;

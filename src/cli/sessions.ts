@@ -140,7 +140,7 @@ function toVersionCells({ run_id, mode, status, parent }: SessionVersion): Cell[
 }
 
 async function deleteSessions(input: CommandInput): Promise<number> {
-  const deleted = await withRecord(input, async (client) => {
+  const deletedIds = await withRecord(input, async (client) => {
     const ids: string[] = [];
     // Find all sessions before the first is deleted, so that a wrong id deletes nothing.
     for (const query of input.positionals) ids.push((await findSession(client, query)).session_id);
@@ -150,7 +150,7 @@ async function deleteSessions(input: CommandInput): Promise<number> {
     }
     return ids;
   });
-  if (!deleted) return 1;
+  if (!deletedIds) return 1;
   if (!input.options["quiet"])
     write(2, `Deleted. The runs are kept: ${findDroverCommand()} runs list --session-id SESSION\n`);
   return 0;

@@ -12,10 +12,10 @@ export async function showFile(
   file: StoredFile,
   { force, run_id }: { force: boolean; run_id: string },
 ): Promise<void> {
-  const isUnchanged = force || !isTerminal(1);
+  const writesBytes = force || !isTerminal(1);
   const decoder = new TextDecoder();
   for await (const chunk of verifyContent(content, file)) {
-    if (isUnchanged) write(1, chunk);
+    if (writesBytes) write(1, chunk);
     else if (looksBinary(chunk)) throw binaryFile(file, run_id);
     else write(1, decoder.decode(chunk, { stream: true }));
   }
@@ -32,7 +32,7 @@ export async function readWholeFile(
   return isUtf8(bytes) ? { text: bytes.toString("utf8") } : { base64: bytes.toString("base64") };
 }
 
-/** A chunk is text if it has no NUL byte and is valid UTF-8, apart from characters cut at its ends. */
+/** Whether a chunk has a NUL byte or is not valid UTF-8. Characters that are split at its ends do not count. */
 function looksBinary(chunk: Uint8Array): boolean {
   if (chunk.includes(0)) return true;
   const candidates = [0, 1, 2, 3].flatMap((from) => [0, 1, 2, 3].map((to) => chunk.subarray(from, chunk.length - to)));

@@ -1,6 +1,6 @@
 /**
  * Removes everything that a terminal would interpret or reorder: escape sequences, other control characters and
- * bidirectional marks. Keeps line breaks and tabs. `colours` also keeps colour sequences, except the one that hides text.
+ * bidirectional controls. Keeps line breaks and tabs. `colours` also keeps colour sequences, except the one that hides text.
  */
 export function stripControlCharacters(text: string, { colours = false } = {}): string {
   return text.replaceAll(colours ? controlCharactersExceptColours : controlCharacters, "");

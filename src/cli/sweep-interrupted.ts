@@ -73,11 +73,14 @@ async function finishInterrupted(
 
 async function readRecordedExecutions(store: SqliteStore, run_id: string): Promise<Map<string, "open" | "ended">> {
   const states = new Map<string, "open" | "ended">();
-  let before: string | undefined;
+  let lastId: string | undefined;
   for (;;) {
-    const page = await store.read.executions({ run_id }, { limit: 1000, ...(before === undefined ? {} : { before }) });
+    const page = await store.read.executions(
+      { run_id },
+      { limit: 1000, ...(lastId === undefined ? {} : { before: lastId }) },
+    );
     for (const { start, end } of page) states.set(start.execution_id, end === null ? "open" : "ended");
-    before = page.at(-1)?.start.execution_id;
-    if (before === undefined || page.length < 1000) return states;
+    lastId = page.at(-1)?.start.execution_id;
+    if (lastId === undefined || page.length < 1000) return states;
   }
 }

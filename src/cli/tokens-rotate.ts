@@ -34,10 +34,10 @@ async function rotateToken(input: CommandInput): Promise<number> {
   const overlap = readOverlap(input);
   const client = await connectOrFail(input);
   const token_id = await findToken(client, positionals[0]!);
-  const rotated = await client.tokens.rotate(token_id, overlap);
-  write(1, options["json"] ? toJsonLine(rotated) : `${rotated.token}\n`);
-  const { replaces } = rotated;
-  const file = replaces.asked_with ? await updateTokenFile(input, rotated.token) : null;
+  const newToken = await client.tokens.rotate(token_id, overlap);
+  write(1, options["json"] ? toJsonLine(newToken) : `${newToken.token}\n`);
+  const { replaces } = newToken;
+  const file = replaces.asked_with ? await updateTokenFile(input, newToken.token) : null;
   if (options["quiet"]) return 0;
   write(2, `The token is not shown again. The old token ${replaces.token_id} is valid until ${replaces.ends_at}.\n`);
   if (file) write(2, `Stored the new token in ${file}.\n`);

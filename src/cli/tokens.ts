@@ -81,10 +81,10 @@ async function revokeTokens(input: CommandInput): Promise<number> {
   const ids: string[] = [];
   // Find all tokens before the first is revoked, so that a wrong id revokes nothing.
   for (const query of positionals) ids.push(await findToken(client, query));
-  const revoked = new Set<string>();
+  const revokedIds = new Set<string>();
   const onRevoked = (token_id: string): void => {
-    if (revoked.has(token_id)) return;
-    revoked.add(token_id);
+    if (revokedIds.has(token_id)) return;
+    revokedIds.add(token_id);
     write(1, options["json"] ? toJsonLine({ token_id, revoked: true }) : `${token_id}\n`);
   };
   await revokeOthers(
@@ -95,10 +95,10 @@ async function revokeTokens(input: CommandInput): Promise<number> {
   if (subject !== undefined) (await client.tokens.revokeSubject(subject)).revoked.forEach(onRevoked);
   // Revoke the token of this command last, because no request works after that.
   if (ids.includes("self")) {
-    await revokeSelf(client, revoked.size > 0);
+    await revokeSelf(client, revokedIds.size > 0);
     onRevoked("self");
   }
-  if (!options["quiet"]) write(2, revoked.size === 0 ? `${subject} has no valid tokens.\n` : "Revoked.\n");
+  if (!options["quiet"]) write(2, revokedIds.size === 0 ? `${subject} has no valid tokens.\n` : "Revoked.\n");
   return 0;
 }
 

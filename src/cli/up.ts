@@ -8,7 +8,7 @@ import { start } from "../process/start.ts";
 import { createClient } from "../wire/client.ts";
 import { envFileOption, withEnvFile } from "./env-file.ts";
 import { suggestFirstRun } from "./suggest-first-run.ts";
-import { write } from "./io.ts";
+import { tryWrite, write } from "./io.ts";
 import { type CommandInput, type CommandSpec, readList, usageError } from "./options.ts";
 import { readListenAddress, serveStateDirectory, serveOptions } from "./serve-state-directory.ts";
 import { searchesForProfiles, resolveTrust } from "./resolve-trust.ts";
@@ -114,7 +114,10 @@ async function startUp(input: CommandInput): Promise<number> {
     done: runner.result.then(() => undefined),
   });
   await Promise.all([shutdown, announceWhenReady()]);
-  if (isShuttingDown) return 0;
+  if (isShuttingDown) {
+    if (!input.options["quiet"]) tryWrite(2, "Stopped.\n");
+    return 0;
+  }
   const { error } = await runner.result;
   await coordinator.stop();
   write(2, `drover: the runner exited${error ? `: ${error.message}` : " without an error"}\n`);

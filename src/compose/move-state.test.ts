@@ -38,12 +38,12 @@ const move = (from: string, to: string) => moveState({ from, to, findHeadCopy })
 /** Creates the state of an earlier version: a record of 3 runs and 6 rows, and one of each other entry. */
 async function createEarlierState(name: string): Promise<string> {
   const state = join(root, name);
-  const created = mkdtempSync(join(root, "made-"));
-  const store = await open(created);
+  const openDirectory = mkdtempSync(join(root, "made-"));
+  const store = await open(openDirectory);
   await recordRuns(store, 3);
   await store.close();
   // Use a copy, because this process keeps the database open until its statements are garbage-collected.
-  cpSync(created, state, { recursive: true });
+  cpSync(openDirectory, state, { recursive: true });
   const database = connect(layout.databaseFile(state), "write");
   database.exec("pragma journal_mode = delete");
   database.close();

@@ -81,7 +81,7 @@ export function openNestedSocket(
     server.listen(path, onListening).unref();
   }, bindDelay.ms).unref();
 
-  let closing: Promise<void> | null = null;
+  let closeResult: Promise<void> | null = null;
   const close = async (): Promise<void> => {
     clearInterval(timer);
     server?.close();
@@ -90,7 +90,7 @@ export function openNestedSocket(
     if (server !== null) ignoreSystemErrors(() => unlinkSync(path));
     ignoreSystemErrors(() => rmdirSync(dirname(path)));
   };
-  return { url: `unix:${path}`, close: () => (closing ??= close()) };
+  return { url: `unix:${path}`, close: () => (closeResult ??= close()) };
 }
 
 /** Ignores system errors, such as a file that does not exist. */

@@ -137,14 +137,14 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
   let record: RecordStore | null = null;
   const cleanups: (() => unknown)[] = [outages.stop];
   try {
-    const opened = (record = await openRecord(options, now, onDefect));
-    cleanups.push(() => opened.close());
-    const { findError: findProbeError } = (probe = createRecordProbe(opened.storeId));
-    const findRecordError = async (): Promise<unknown> => (await opened.storageError()) ?? findProbeError();
-    cleanups.push(watchRecordFiles(opened, (error) => onDefect(error, "record")));
-    const store = options.instrument?.(opened, onDefect) ?? opened;
+    const openedRecord = (record = await openRecord(options, now, onDefect));
+    cleanups.push(() => openedRecord.close());
+    const { findError: findProbeError } = (probe = createRecordProbe(openedRecord.storeId));
+    const findRecordError = async (): Promise<unknown> => (await openedRecord.storageError()) ?? findProbeError();
+    cleanups.push(watchRecordFiles(openedRecord, (error) => onDefect(error, "record")));
+    const store = options.instrument?.(openedRecord, onDefect) ?? openedRecord;
     const key = options.database?.secret ?? readAuditKey(recordDirectory(options.stateDirectory));
-    const attemptTokens = createAttemptTokens(key, await opened.restoredAt());
+    const attemptTokens = createAttemptTokens(key, await openedRecord.restoredAt());
     const vault = createVault(key, createRedactor({ variables: options.variables ?? {} }));
     const schemas = openSchemaChecker();
     cleanups.push(() => schemas.stop());
@@ -302,7 +302,7 @@ function toDispatchOptions(options: OpenOptions, store: RecordStore, attemptToke
   };
 }
 
-/** Reads the audit key, which the store created when it was opened. */
+/** Reads the audit key, which the store created when it was openedRecord. */
 function readAuditKey(directory: string): Uint8Array {
   const key = readKey(directory);
   if (key === null) throw new BugError("the store was opened for writing without an audit key");

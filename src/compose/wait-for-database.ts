@@ -4,7 +4,7 @@ import { HostError } from "../model/errors.ts";
 const retryMs = 500;
 
 /**
- * Opens a record whose database may be unreachable: after a power cut, the database and the coordinators start at the
+ * Opens a record whose database may be unreachable: after a power failure, the database and the coordinators start at the
  * same time. Errors of a database that responds are thrown immediately.
  */
 export async function waitForDatabase<T>(

@@ -95,9 +95,9 @@ describe.each([
     expect(await drover.runs.wait(run_id)).toMatchObject({ status: "completed", result_text: "It is written." });
     expect((await drover.runs.files(run_id)).items).toMatchObject([{ path: "notes.txt", size: 8 }]);
     expect((await drover.runs.read(run_id, "notes.txt")).toString()).toBe("written\n");
-    const saved = await drover.runs.download(run_id, "notes.txt", `${directory}/`);
-    expect(saved).toBe(join(directory, "notes.txt"));
-    expect(readFileSync(saved, "utf8")).toBe("written\n");
+    const savedPath = await drover.runs.download(run_id, "notes.txt", `${directory}/`);
+    expect(savedPath).toBe(join(directory, "notes.txt"));
+    expect(readFileSync(savedPath, "utf8")).toBe("written\n");
     await expect(drover.runs.read(run_id, "other.txt")).rejects.toBeInstanceOf(RequestError);
   });
 
@@ -117,10 +117,10 @@ describe.each([
 
   it("stops following and waiting when a signal is aborted, without stopping the run", async () => {
     const { drover, directory } = await open();
-    const started = join(directory, "started");
-    await drover.agents.put("slow", { type: "procedural", command: `sh -c 'touch ${started}; sleep 600'` });
+    const startedFile = join(directory, "started");
+    await drover.agents.put("slow", { type: "procedural", command: `sh -c 'touch ${startedFile}; sleep 600'` });
     const { run_id } = await drover.submit({ agent_name: "slow" });
-    await expect.poll(() => existsSync(started)).toBe(true);
+    await expect.poll(() => existsSync(startedFile)).toBe(true);
     const stop = new AbortController();
     const waiting = drover.runs.wait(run_id, { signal: stop.signal });
     const types: string[] = [];
@@ -148,11 +148,11 @@ describe.each([
 describe("connect", () => {
   it("stops the runs of this process when it is closed, and records that they were cancelled", async () => {
     const { directory, profiles, env, stateDir } = createProject();
-    const started = join(directory, "started");
+    const startedFile = join(directory, "started");
     const drover = await connect({ stateDir, profiles, cwd: directory, env });
-    await drover.agents.put("slow", { type: "procedural", command: `sh -c 'touch ${started}; sleep 600'` });
+    await drover.agents.put("slow", { type: "procedural", command: `sh -c 'touch ${startedFile}; sleep 600'` });
     const { run_id } = await drover.submit({ agent_name: "slow" });
-    await expect.poll(() => existsSync(started)).toBe(true);
+    await expect.poll(() => existsSync(startedFile)).toBe(true);
     await drover.close();
     await drover.close();
     await using reopened = await connect({ stateDir, cwd: directory, env });

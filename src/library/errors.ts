@@ -1,6 +1,6 @@
 import type { SDKMessage } from "./types.ts";
 
-/** For these classes `instanceof` compares names, because the bundle that runs agents has its own copy of them. */
+/** The names for which `instanceof` is true, by class. It compares names, because the bundle that runs agents has its own copy of them. */
 const matchingNames: Readonly<Record<string, readonly string[]>> = {
   RunnerError: ["RunnerError", "SDKError", "SessionError"],
   SDKError: ["SDKError"],

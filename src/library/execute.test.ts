@@ -61,8 +61,12 @@ it("stops a command after timeoutMs, and on abort, and records both", async () =
   expect(await execute("sleep 600", { stateDir, timeoutMs: 50 })).toMatchObject({ timedOut: true, success: false });
   const stop = new AbortController();
   const onOutput = (): void => stop.abort();
-  const stopped = await execute("echo started; sleep 600", { stateDir, signal: stop.signal, capture: { onOutput } });
-  expect(stopped).toMatchObject({ stopped: "user", success: false });
+  const stoppedResult = await execute("echo started; sleep 600", {
+    stateDir,
+    signal: stop.signal,
+    capture: { onOutput },
+  });
+  expect(stoppedResult).toMatchObject({ stopped: "user", success: false });
   await using drover = await connect({ stateDir });
   expect((await drover.runs.list()).items).toMatchObject([
     { status: "cancelled" },

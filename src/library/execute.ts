@@ -66,6 +66,6 @@ function toExecuteResult({ stdout, stderr, ...result }: CommandResult, runId: st
 
 /** Decodes a stream. A note stands in place of the bytes that were not kept. */
 function decode({ head, tail, totalBytes, truncated }: CapturedOutput): string {
-  const mark = truncated ? formatSkippedNote(totalBytes - head.length - tail.length) : "";
-  return `${Buffer.from(head).toString("utf8")}${mark}${Buffer.from(tail).toString("utf8")}`;
+  const skippedNote = truncated ? formatSkippedNote(totalBytes - head.length - tail.length) : "";
+  return `${Buffer.from(head).toString("utf8")}${skippedNote}${Buffer.from(tail).toString("utf8")}`;
 }

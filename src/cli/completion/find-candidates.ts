@@ -148,9 +148,9 @@ async function findOptionValues(
 
 /** Completes the choice after the last comma of a list. Leaves out choices that the list already has. */
 function listChoices(choices: readonly string[], typed: string): Candidate[] {
-  const chosen = typed.split(",").slice(0, -1);
-  const start = chosen.map((choice) => `${choice},`).join("");
-  return choices.filter((choice) => !chosen.includes(choice)).map((choice) => ({ value: `${start}${choice}` }));
+  const chosenValues = typed.split(",").slice(0, -1);
+  const start = chosenValues.map((choice) => `${choice},`).join("");
+  return choices.filter((choice) => !chosenValues.includes(choice)).map((choice) => ({ value: `${start}${choice}` }));
 }
 
 const optionKinds: Record<string, ValueKind | undefined> = {

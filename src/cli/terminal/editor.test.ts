@@ -3,22 +3,22 @@ import { createEditor } from "./editor.ts";
 import type { Key, KeyName } from "./keys.ts";
 
 function open(history: string[] = []) {
-  const sent: string[] = [];
-  const editor = createEditor((text) => sent.push(text), history);
+  const submittedTexts: string[] = [];
+  const editor = createEditor((text) => submittedTexts.push(text), history);
   const press = (...keys: (KeyName | { text: string })[]): void => {
     for (const key of keys) {
       const pressed: Key = typeof key === "string" ? { name: key } : { name: "text", ...key };
       editor.handle(pressed);
     }
   };
-  return { editor, sent, press };
+  return { editor, submittedTexts, press };
 }
 
 describe("the editor", () => {
   it("submits the text with Enter and clears it", () => {
-    const { editor, sent, press } = open();
+    const { editor, submittedTexts, press } = open();
     press({ text: "hello" }, "enter");
-    expect(sent).toEqual(["hello"]);
+    expect(submittedTexts).toEqual(["hello"]);
     expect(editor.text).toBe("");
   });
 
@@ -45,16 +45,16 @@ describe("the editor", () => {
   });
 
   it("keeps the lines of a paste, without control characters", () => {
-    const { editor, sent, press } = open();
+    const { editor, submittedTexts, press } = open();
     press({ text: "one\n\ttwo\u001b[2J" });
-    expect(sent).toEqual([]);
+    expect(submittedTexts).toEqual([]);
     expect(editor.text).toBe("one\n  two[2J");
   });
 
   it("starts a new line after a backslash", () => {
-    const { sent, press } = open();
+    const { submittedTexts, press } = open();
     press({ text: "one\\" }, "enter", { text: "two" }, "enter");
-    expect(sent).toEqual(["one\ntwo"]);
+    expect(submittedTexts).toEqual(["one\ntwo"]);
   });
 
   it("steps through the history and back to the current text", () => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { truncateToWidth, measureWidth, wrapLine } from "./text-width.ts";
 
-describe("textWidth", () => {
-  it("counts wide characters twice, combining marks and colours not at all", () => {
+describe("measureWidth", () => {
+  it("counts wide characters twice, and combining characters and colours not at all", () => {
     expect(measureWidth("abc")).toBe(3);
     expect(measureWidth("日本")).toBe(4);
     expect(measureWidth("e\u0301")).toBe(1);
@@ -11,7 +11,7 @@ describe("textWidth", () => {
   });
 });
 
-describe("cutToWidth", () => {
+describe("truncateToWidth", () => {
   it("keeps text that fits, and adds an ellipsis to text that it truncates", () => {
     expect(truncateToWidth("abc", 3)).toBe("abc");
     expect(truncateToWidth("abcdef", 4)).toBe("abc…");

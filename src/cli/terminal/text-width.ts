@@ -1,4 +1,4 @@
-/** Combining marks, joiners and variation selectors take no column. */
+/** Combining characters, joiners and variation selectors take no column. */
 const zeroWidthCharacter = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
 /** East Asian wide and fullwidth ranges, and emoji that terminals draw in two columns. */
 const wideCharacter =
