@@ -52,7 +52,7 @@ export interface ExecDeps {
   wasInterrupted?: () => boolean;
 }
 
-/** How commands inside an `exec` reach this Drover. */
+/** How commands inside an `exec` reach this Drover process. */
 export interface NestedAccess {
   runs: string;
   /** DROVER_API_URL and DROVER_API_KEY, or the variables that a nested exec inherited. */

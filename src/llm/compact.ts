@@ -86,7 +86,7 @@ function findTailStart(messages: readonly Message[]): number {
 /** Returns the messages as text, shortened to its start and end if it is too long. */
 function buildTranscript(messages: readonly Message[], maxCharacters: number): string {
   const text = messages.map((message) => `[${message.role}]\n${toText(message, maxResultCharacters)}`).join("\n\n");
-  return shorten(text, maxCharacters);
+  return truncateMiddle(text, maxCharacters);
 }
 
 function toText(message: Message, maxCharacters = Infinity): string {
@@ -96,17 +96,19 @@ function toText(message: Message, maxCharacters = Infinity): string {
     case "assistant":
       return message.parts.map((part) => partToText(part, maxCharacters)).join("\n");
     case "tool":
-      return message.results.map(({ output }) => shorten(output, maxCharacters)).join("\n");
+      return message.results.map(({ output }) => truncateMiddle(output, maxCharacters)).join("\n");
   }
 }
 
 function partToText(part: Part, maxCharacters: number): string {
   if (part.type === "text") return part.text;
   // A summary does not need the reasoning.
-  return part.type === "reasoning" ? "" : `${part.name} ${shorten(JSON.stringify(part.input) ?? "", maxCharacters)}`;
+  return part.type === "reasoning"
+    ? ""
+    : `${part.name} ${truncateMiddle(JSON.stringify(part.input) ?? "", maxCharacters)}`;
 }
 
-function shorten(text: string, maxCharacters: number): string {
+function truncateMiddle(text: string, maxCharacters: number): string {
   if (text.length <= maxCharacters) return text;
   const half = Math.floor(maxCharacters / 2);
   return `${text.slice(0, half)}\n[${text.length - 2 * half} characters omitted]\n${text.slice(-half)}`;

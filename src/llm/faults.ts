@@ -39,7 +39,7 @@ export function toProviderFault(error: unknown, providerInfo: ProviderInfo, sign
 export function toUnusableAnswerFault({ provider }: ProviderInfo, details: string): ProviderFault {
   return {
     kind: "invalid_response",
-    message: `${provider} sent an unusable answer: ${shorten(details)}. Try again; if it happens every time, check the model's name and the base URL.`,
+    message: `${provider} sent an unusable answer: ${truncateDetails(details)}. Try again; if it happens every time, check the model's name and the base URL.`,
   };
 }
 
@@ -62,7 +62,7 @@ function toCallFault(error: APICallError, providerInfo: ProviderInfo): ProviderF
 export function toUnreachableFault({ provider }: ProviderInfo, details: string): ProviderFault {
   return {
     kind: "network",
-    message: `${provider} cannot be reached or has an internal error (${shorten(details)}). Check the network and the base URL, or try again later.`,
+    message: `${provider} cannot be reached or has an internal error (${truncateDetails(details)}). Check the network and the base URL, or try again later.`,
   };
 }
 
@@ -77,7 +77,7 @@ export function toAuthenticationFault({ provider, variable }: ProviderInfo, deta
   const setting = variable === null ? "its login" : `${variable} in the runner's environment`;
   return {
     kind: "authentication",
-    message: `${provider} rejected the key or login: ${shorten(details)}. Check ${setting}.`,
+    message: `${provider} rejected the key or login: ${truncateDetails(details)}. Check ${setting}.`,
   };
 }
 
@@ -89,7 +89,7 @@ export function toRateLimitFault(
   const when = retry_after_ms === undefined ? "later" : `in ${Math.ceil(retry_after_ms / 1000)} s`;
   return {
     kind: "rate_limit",
-    message: `${provider} accepts no more requests right now: ${shorten(details)}. Try again ${when}.`,
+    message: `${provider} accepts no more requests right now: ${truncateDetails(details)}. Try again ${when}.`,
     ...(retry_after_ms === undefined ? {} : { retry_after_ms }),
   };
 }
@@ -109,7 +109,7 @@ function readMessage(error: unknown): string {
   return typeof message === "string" && message !== "" ? message : "no message";
 }
 
-function shorten(text: string): string {
+function truncateDetails(text: string): string {
   return text.length > maxDetailCharacters ? `${text.slice(0, maxDetailCharacters)}...` : text.replace(/\.$/, "");
 }
 

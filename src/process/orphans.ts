@@ -9,7 +9,7 @@ export interface Orphan {
 const idPrefix = "DROVER_EXECUTION_ID=";
 
 /**
- * Finds processes of executions whose Drover died. Commands under a launcher die with it. Commands started without one
+ * Finds processes of executions whose Drover process died. Commands under a launcher die with it. Commands started without one
  * survive and are recognized by the execution id in their environment. Finds nothing on a system without /proc.
  */
 export function findOrphans(executionIds: Iterable<string>): Orphan[] {

@@ -3,7 +3,7 @@ import { setMaxListeners } from "node:events";
 import { monotonicMs } from "../model/clock.ts";
 import type { Command, CommandFault, ProcessEnd, RunningProcess, StartOptions } from "../model/process.ts";
 import { stopReasons, type StopReason } from "../model/states.ts";
-import { endHeldPipes } from "./end-held-pipes.ts";
+import { endOpenPipes } from "./end-open-pipes.ts";
 import { watchCommandDiskUsage } from "./disk-usage-watch.ts";
 import { determineEnd } from "./determine-end.ts";
 import type { LaunchedProcess } from "./launch.ts";
@@ -84,7 +84,7 @@ export function trackProcess(
       cancelGrace?.();
       watch?.stop();
       if (containment === "group" && options.leftovers !== "keep") leftovers = killLeftoverGroup(child.pid!);
-      stopDraining = endHeldPipes(
+      stopDraining = endOpenPipes(
         pipes,
         options.drainMs ?? 200,
         () => stopped !== null,

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSy
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { canSwap, whileSwapping } from "../../test/fixtures/execute/swap-paths.ts";
-import { openStage, type RunResult, type Subject, subjects } from "../../test/fixtures/process/stage.ts";
+import { isRoot, openStage, type RunResult, type Subject, subjects } from "../../test/fixtures/process/stage.ts";
 import type { StartOnce } from "../../test/fixtures/process/start-once.ts";
 import type { StartOptions } from "../model/process.ts";
 import { findBwrap } from "./sandbox.ts";
@@ -163,6 +163,40 @@ describe.each(subjects.filter(({ isolation, uid }) => isolation === "sandbox" &&
         { uid: undefined, directory: root, prefix: ["env", `PATH=${bin}:${process.env["PATH"]}`] },
       );
       expect(readdirSync(join(root, "moved"))).not.toContain("taken");
+      expect(result.error).toMatchObject({ code: "DROVER-EXE-010" });
+    });
+
+    // As if the link had been replaced with the directory again before bwrap enters it.
+    test.runIf(isRoot).each([
+      ["", "true"],
+      [", even if the host has a mount at its path", `mount --bind '$WORK' '$WORK'`],
+    ])("starts nothing if bwrap mounts the working directory elsewhere%s", (_, prepare) => {
+      mkdirSync(join(root, "tools"));
+      for (const directory of ["tools", "work"]) writeProgram(join(root, directory, "tool"), `: > ${work}/made`);
+      const bin = join(root, "bin");
+      mkdirSync(bin);
+      writeProgram(
+        join(bin, "bwrap"),
+        `for word do
+          shift
+          if [ "$previous" = /proc/fs/nfsd ]; then set -- "$@" '${root}/tools'; else set -- "$@" "$word"; fi
+          previous=$word
+        done
+        exec '${findBwrap()}' "$@"`,
+      );
+      const { command, ...rest } = toStartOnce(subject);
+      const result = runOnce(
+        { command: { ...command, executable: join(root, "tools", "tool"), arguments: [] }, ...rest },
+        {
+          uid: undefined,
+          directory: root,
+          prefix: [
+            ...["unshare", "--mount", "sh", "-c", `${prepare.replaceAll("$WORK", work)} && exec "$@"`, "sh"],
+            ...["env", `PATH=${bin}:${process.env["PATH"]}`],
+          ],
+        },
+      );
+      expect(readdirSync(work)).not.toContain("made");
       expect(result.error).toMatchObject({ code: "DROVER-EXE-010" });
     });
   },

@@ -3,7 +3,7 @@ const maxLines = 20_000;
 const maxLineCharacters = 400;
 const minSimilarity = 0.4;
 
-/** Describes the lines that are most similar to the first line of a text that was not found. */
+/** Describes the lines that are most similar to the first line of the text that was not found. */
 export function describeClosestLines(text: string, find: string): string {
   const firstLine = find
     .split("\n")

@@ -183,10 +183,12 @@ function verifyMatches(
     // ripgrep read another file, or the file has changed since.
     if (lines === null || actual === undefined || actual !== text) return [];
     const surrounding = {
-      before: lines.slice(Math.max(0, line - 1 - context), line - 1).map(shorten),
-      after: lines.slice(line, line + context).map(shorten),
+      before: lines.slice(Math.max(0, line - 1 - context), line - 1).map(truncateLine),
+      after: lines.slice(line, line + context).map(truncateLine),
     };
-    return [{ path: path.replace(/^\.\//, ""), line, text: shorten(actual), ...(context === 0 ? {} : surrounding) }];
+    return [
+      { path: path.replace(/^\.\//, ""), line, text: truncateLine(actual), ...(context === 0 ? {} : surrounding) },
+    ];
   });
 }
 
@@ -220,6 +222,6 @@ function stripCarriageReturn(line: string): string {
   return line.endsWith("\r") ? line.slice(0, -1) : line;
 }
 
-function shorten(line: string): string {
+function truncateLine(line: string): string {
   return line.slice(0, maxLineCharacters);
 }

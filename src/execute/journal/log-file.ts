@@ -107,7 +107,7 @@ function isMissing(cause: unknown): boolean {
   return cause instanceof Error && "code" in cause && cause.code === "ENOENT";
 }
 
-/** Removes a line that a full disk cut short, so that the next line does not continue it. */
+/** Removes a line that a full disk truncated, so that the next line does not continue it. */
 function undoAppend(fd: number, size: number, path: string, cause: unknown): HostError {
   try {
     ftruncateSync(fd, size);

@@ -61,14 +61,14 @@ test.each([4096, Infinity])("keeps text byte for byte, however it is split into 
       fc.string({ unit: "binary", maxLength: 300 }),
       fc.array(fc.nat(40)),
       fc.boolean(),
-      (text, cuts, flushes) => {
+      (text, chunkSizes, flushesEachChunk) => {
         const { events, push, flush, end } = setUp({ maxBytes });
         const bytes = Buffer.from(text, "utf8");
         let offset = 0;
-        for (const cut of [...cuts, bytes.length]) {
-          push(bytes.subarray(offset, offset + cut));
-          if (flushes) flush();
-          offset += cut;
+        for (const chunkBytes of [...chunkSizes, bytes.length]) {
+          push(bytes.subarray(offset, offset + chunkBytes));
+          if (flushesEachChunk) flush();
+          offset += chunkBytes;
         }
         end();
         expect(events.map((event) => event.text).join("")).toBe(bytes.toString("utf8"));

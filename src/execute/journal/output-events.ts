@@ -29,7 +29,7 @@ const maxEventBytes = 64 * 1024;
 const empty = new Uint8Array(0);
 const streamNames = ["stdout", "stderr"] as const;
 
-/** Redacts before truncating, so that no part of a secret remains at the cut. */
+/** Redacts before truncating, so that no part of a secret remains where the output is split. */
 export function createOutputEvents({ redactor, write, delayMs, maxBytes = Infinity }: OutputOptions): OutputEvents {
   const maxHalfBytes = Math.ceil(maxBytes / 2);
   const openStream = () => ({

@@ -92,7 +92,7 @@ interface LogLine {
 
 /**
  * Returns null if the log belongs to another registration. An empty file may be one that another runner in the same
- * directory is just creating, so it is left alone. Removes a last line that a crash cut short.
+ * directory is just creating, so it is not touched. Removes a last line that a crash truncated.
  */
 function readLog(path: string, run_id: string, attempt: number, options: RunLogsOptions): FoundLog | null {
   const file = openOrNull(path);

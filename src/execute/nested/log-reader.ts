@@ -21,7 +21,7 @@ export interface LogReaderOptions {
   record: (event: RunEvent) => void;
   /** The start of the attempt, in milliseconds. No command in it is older. */
   startedAtMs: number;
-  /** For a run whose Drover died: the executions that are already recorded. */
+  /** The executions that are already recorded, if the run's runner died. */
   recorded?: ReadonlyMap<string, "open" | "ended">;
 }
 

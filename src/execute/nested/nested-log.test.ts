@@ -255,7 +255,7 @@ test("shortens the report of a command line of a megabyte", async () => {
   expect(JSON.stringify(events[0]).length).toBeLessThan(64 * 1024);
 });
 
-test("recovers the unread reports of a killed Drover once, and adds the ends of known starts", async () => {
+test("recovers the reports that a killed Drover process did not read, each once, and adds the ends of known starts", async () => {
   const { options } = openLog();
   const events: RunEvent[] = [];
   const record = (event: RunEvent): void => void events.push(event);

@@ -42,7 +42,7 @@ export function openNestedSink(path: string): NestedSink {
     runId: attemptName.replace(/\.\d+$/, ""),
     executionId: (id) => toNestedExecutionId(attemptName, id),
     recordStart(id, { execution_id: _id, owner: _owner, ...start }) {
-      append({ id, start: shorten(start) }, true);
+      append({ id, start: truncateStart(start) }, true);
     },
     recordEnd(id, { execution_id: _id, interrupted: _interrupted, ...end }) {
       append(
@@ -56,7 +56,7 @@ export function openNestedSink(path: string): NestedSink {
 type Start = Omit<ExecutionStart, "execution_id" | "owner">;
 
 /** Keeps only the beginning of a command that is too long for one line. */
-function shorten(start: Start): Start {
+function truncateStart(start: Start): Start {
   if (Buffer.byteLength(JSON.stringify(start)) <= maxLineBytes / 2) return start;
   const argv: string[] = [];
   let remaining = 4000;

@@ -9,7 +9,7 @@ interface RecoverOptions extends Omit<LogReaderOptions, "fd" | "startedAtMs"> {
 }
 
 /**
- * Recovers the reports of nested commands in a run whose Drover died: records unread reports, ends open executions and
+ * Recovers the reports of nested commands in a run whose runner died: records unread reports, ends open executions and
  * removes the file. Returns the ids of the nested executions. Reads only a regular file, since a run can put anything
  * in its place.
  */

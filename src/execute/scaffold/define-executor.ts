@@ -4,7 +4,7 @@ import { toStopOutcome, getStopReason } from "../supervise/stop-outcome.ts";
 import type { Done, ExecutorDefinition, Job } from "./definition.ts";
 import { createInputs, type Inputs } from "./inputs.ts";
 import { keepResult } from "./keep-result.ts";
-import { readClockMark } from "./clock-mark.ts";
+import { readFileClock } from "./file-clock.ts";
 import { createProgress } from "./progress.ts";
 import { buildDefaultPrompt } from "./prompt.ts";
 import { runCli } from "./run-cli.ts";
@@ -47,17 +47,17 @@ function describeUnsupportedPreset(executor: string): string {
 async function runJob(definition: ExecutorDefinition, job: Job, inputs: Inputs): Promise<Outcome> {
   const { signal } = job;
   await job.reportProgress(10);
-  let startMark: bigint | null = null;
+  let startTime: bigint | null = null;
   const work = async (): Promise<Done> => {
     await definition.setupWorkDir?.(job);
     // In a continued session, files of the run's earlier attempts count too.
-    startMark =
-      job.invocation.continues && getWorkspaceKind(job.invocation) === "scratch" ? 0n : await readClockMark(job.tmpDir);
+    startTime =
+      job.invocation.continues && getWorkspaceKind(job.invocation) === "scratch" ? 0n : await readFileClock(job.tmpDir);
     const done = await definition.execute(job);
     return typeof done === "string" ? { text: done } : (done ?? {});
   };
   const done = await work().catch((error: unknown): Done => ({ outcome: toErrorOutcome(error, signal) }));
-  return keepResult(done, { job, inputs, since: startMark, collect: definition.collectFiles?.bind(definition) }).catch(
+  return keepResult(done, { job, inputs, since: startTime, collect: definition.collectFiles?.bind(definition) }).catch(
     (error: unknown) => toErrorOutcome(error, signal),
   );
 }

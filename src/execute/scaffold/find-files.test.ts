@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readClockMark } from "./clock-mark.ts";
+import { readFileClock } from "./file-clock.ts";
 import { findFiles } from "./find-files.ts";
 
 let directory: string;
@@ -26,27 +26,27 @@ const find = (since = 0n, maxEntries = 1000) => findFiles({ root, since, inputs:
 const paths = async () => (await find()).files.map(({ path }) => path).sort();
 const toRawPath = (name: string | Buffer) => Buffer.concat([Buffer.from(`${root}/`), Buffer.from(name)]);
 
-test("finds files that were written or renamed since the mark", async () => {
+test("finds files that were written or renamed since the given time", async () => {
   for (const name of ["same", "written", "renamed"]) await writeFile(join(root, name), "1");
-  const since = await readClockMark(directory);
+  const since = await readFileClock(directory);
   await writeFile(join(root, "written"), "2");
   await rename(join(root, "renamed"), join(root, "new-name"));
   await writeFile(join(root, "made"), "1");
   expect((await find(since)).files.map(({ path }) => path).sort()).toEqual(["made", "new-name", "written"]);
 });
 
-test("skips files written just before the mark", async () => {
+test("skips files written just before the given time", async () => {
   for (let round = 0; round < 20; round++) {
     writeFileSync(join(root, "before"), String(round));
-    expect((await find(await readClockMark(directory))).files).toEqual([]);
+    expect((await find(await readFileClock(directory))).files).toEqual([]);
   }
 });
 
-test("reads the mark without creating a file in the directory", async () => {
+test("reads the clock without creating a file in the directory", async () => {
   const names: (string | null)[] = [];
   // Events of the directory itself carry its own name.
   const watcher = watch(root, (_event, name) => void (name !== "work" && !names.includes(name) && names.push(name)));
-  await readClockMark(root);
+  await readFileClock(root);
   // Events arrive in order.
   writeFileSync(join(root, "after"), "");
   await expect.poll(() => names, { interval: 10 }).toContain("after");
@@ -55,7 +55,7 @@ test("reads the mark without creating a file in the directory", async () => {
 });
 
 test("finds a file even if its modification time was backdated", async () => {
-  const since = await readClockMark(directory);
+  const since = await readFileClock(directory);
   execFileSync("touch", ["-d", "1990-01-01", join(root, "old-looking")]);
   expect((await find(since)).files).toHaveLength(1);
 });
@@ -177,9 +177,9 @@ test("skips a path that is too long or too deep, and returns the reason", async 
 
 test("stops at maxEntries, and reports that it did", async () => {
   for (let index = 0; index < 50; index++) writeFileSync(join(root, `f${index}`), "");
-  const { files, cut } = await find(0n, 20);
+  const { files, isTruncated } = await find(0n, 20);
   expect(files).toHaveLength(20);
-  expect(cut).toBe(true);
+  expect(isTruncated).toBe(true);
 });
 
 test("does not open a file that was replaced by a link or a pipe after it was found", async () => {

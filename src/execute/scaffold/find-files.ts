@@ -25,8 +25,8 @@ export interface SkippedFile {
 export interface FoundFiles {
   files: FoundFile[];
   skipped: SkippedFile[];
-  /** The search stopped at `maxEntries`. */
-  cut: boolean;
+  /** Whether the search stopped at `maxEntries`. */
+  isTruncated: boolean;
 }
 
 const maxDepth = 64;
@@ -52,7 +52,7 @@ const concurrency = 64;
  */
 export async function findFiles(options: FindOptions): Promise<FoundFiles> {
   const { signal, maxEntries } = options;
-  const result: FoundFiles = { files: [], skipped: [], cut: false };
+  const result: FoundFiles = { files: [], skipped: [], isTruncated: false };
   const directories: Buffer[][] = [[]];
   const packages: Buffer[][] = [];
   const walker = openDirectoryWalker(options.root, { real: true });
@@ -95,14 +95,14 @@ export async function findFiles(options: FindOptions): Promise<FoundFiles> {
       name[0] !== 0x2e && !(parentParts.length === 0 && options.inputs.has(name.toString("utf8")));
     for await (const entries of directory.entries(concurrency)) {
       const names = entries.map(({ name }) => name);
-      result.cut = names.length > remaining;
+      result.isTruncated = names.length > remaining;
       const paths = names
         .slice(0, remaining)
         .filter(isCandidate)
         .map((name) => [...parentParts, name]);
       await Promise.all(paths.map((parts) => skipIfGone(parts, () => checkEntry(directory, parts, isInstalled))));
       remaining -= names.length;
-      if (result.cut || signal.aborted) return;
+      if (result.isTruncated || signal.aborted) return;
     }
   }
 
@@ -110,7 +110,7 @@ export async function findFiles(options: FindOptions): Promise<FoundFiles> {
     // Both queues grow during the iteration.
     for (const queue of [directories, packages])
       for (const parts of queue) {
-        if (result.cut || signal.aborted) return result;
+        if (result.isTruncated || signal.aborted) return result;
         await skipIfGone(parts, () => readDirectory(parts, queue === packages));
       }
   } finally {

@@ -76,14 +76,14 @@ async function collectResultFiles({ job, inputs, collect: choose }: KeepOptions,
   const chosenFiles = choose ? await choose(search.files, job) : search.files;
   const { files, skipped } = await chooseFiles(chosenFiles, job.invocation.executor_config);
   const allSkipped = [...search.skipped, ...skipped];
-  if (allSkipped.length > 0 || search.cut)
+  if (allSkipped.length > 0 || search.isTruncated)
     await job.context.emit({
       type: "system",
       subtype: "files_left_out",
       data: {
         count: allSkipped.length,
         files: allSkipped.slice(0, 100),
-        ...(search.cut ? { looked_at_first: maxEntries } : {}),
+        ...(search.isTruncated ? { looked_at_first: maxEntries } : {}),
       },
     });
   return files;

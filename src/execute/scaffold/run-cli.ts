@@ -111,7 +111,7 @@ async function passLines(
   }
 }
 
-/** Keeps the beginning of a stream, cut between characters. */
+/** Keeps the beginning of a stream. Does not split a character. */
 function createHead(maxBytes: number): { push(bytes: Uint8Array): void; text(): string } {
   const parts: Uint8Array[] = [];
   let remaining = maxBytes;

@@ -5,7 +5,7 @@ import { findExceededLimit, maxJson } from "../../model/json-limits.ts";
 const maxOutcomeBytes = 17 * 1024 * 1024;
 /** Leaves room for the report around the outcome. */
 const maxOutcomeJson = { depth: maxJson.depth - 8, values: maxJson.values - 100_000, names: maxJson.names - 6000 };
-/** The text is cut to this length if it alone is too large. */
+/** The text is truncated to this length if it alone is too large. */
 const maxTextLength = 2 * 1024 * 1024;
 
 /** Returns the outcome without the parts that do not fit into a report, or null if all of it fits. */
@@ -14,9 +14,13 @@ export function shrinkOutcome(outcome: Outcome): Outcome | null {
   if (fits(outcome)) return null;
   const { data: _data, ...rest } = outcome;
   if (fits(rest)) return rest;
-  if (rest.status === "completed") return { ...rest, text: rest.text === null ? null : cut(rest.text) };
+  if (rest.status === "completed") return { ...rest, text: rest.text === null ? null : truncateText(rest.text) };
   const { text, ...failed } = rest;
-  return { ...failed, message: cut(failed.message), ...(text === undefined ? {} : { text: cut(text) }) };
+  return {
+    ...failed,
+    message: truncateText(failed.message),
+    ...(text === undefined ? {} : { text: truncateText(text) }),
+  };
 }
 
 function fits(outcome: Outcome): boolean {
@@ -24,7 +28,7 @@ function fits(outcome: Outcome): boolean {
   return json.length <= maxOutcomeBytes && findExceededLimit(json, maxOutcomeJson) === null;
 }
 
-function cut(text: string): string {
+function truncateText(text: string): string {
   // Do not split a surrogate pair.
   return text.slice(0, maxTextLength).replace(/[\ud800-\udbff]$/, "");
 }

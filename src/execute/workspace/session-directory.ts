@@ -50,7 +50,7 @@ export async function openSessionDirectory(
   if (mode === "resume") {
     if (!(await waitForCopies(path, signal))) return { ok: false, reason: null };
     if (!isPrivateDirectory(base, path)) return missingDirectory(label, session_id);
-    // An older Drover may have made the directory without a mark.
+    // An older version of Drover may have created the directory without a mark.
     await markSession(root, session_id, owner);
     return { ok: true, path };
   }

@@ -18,9 +18,9 @@ export function createLineReader(reader: Reader, context: RunContext): LineReade
     async read(line) {
       const message = parseObject(line);
       if (message === null)
-        return context.emit({ type: "output", stream: "stdout", text: cut(line, maxUnknownCharacters) });
+        return context.emit({ type: "output", stream: "stdout", text: truncateLine(line, maxUnknownCharacters) });
       const messages = reader.read(message) ?? [
-        { type: "system", subtype: "client_message", data: cut(line, maxUnknownCharacters) } as const,
+        { type: "system", subtype: "client_message", data: truncateLine(line, maxUnknownCharacters) } as const,
       ];
       for (const clientMessage of messages) await writer.write(clientMessage);
     },
@@ -46,6 +46,6 @@ function parseObject(line: string): Record<string, unknown> | null {
   }
 }
 
-function cut(text: string, length: number): string {
+function truncateLine(text: string, length: number): string {
   return text.length <= length ? `${text}\n` : `${text.slice(0, length)}… (${text.length - length} more characters)\n`;
 }

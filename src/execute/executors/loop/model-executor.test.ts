@@ -90,7 +90,7 @@ it("records a command and tells the model its exit code", async () => {
 });
 
 describe("permission modes", () => {
-  const everything: Turn[] = [
+  const allToolTurns: Turn[] = [
     { tool: call("file_write", { path: "a", content: "x" }) },
     { tool: call("command_run", { command: "touch b" }) },
     { tool: call("file_list", {}) },
@@ -102,7 +102,7 @@ describe("permission modes", () => {
     ["acceptEdits", [null, "permission_denied", null], ["a"]],
     ["bypassPermissions", [null, null, null], ["a", "b"]],
   ] as const)("%s allows tools by their effect", async (mode, faults, files) => {
-    const { events, requests } = await run(everything, { permissions: { mode } });
+    const { events, requests } = await run(allToolTurns, { permissions: { mode } });
     const codes = results(events).map(({ output }) => (output as { error?: { code: string } }).error?.code ?? null);
     expect(codes).toEqual(faults);
     const listed = results(events).at(-1)?.output as { entries: { path: string }[] };
@@ -113,16 +113,16 @@ describe("permission modes", () => {
 
   it("pre-approves the tools in allowed_tools, and hides the tools in denied_tools", async () => {
     const permissions = { mode: "default" as const, allowed_tools: ["file.*"], denied_tools: ["file_list"] };
-    const { events } = await run(everything, { permissions });
+    const { events } = await run(allToolTurns, { permissions });
     const codes = results(events).map(({ output }) => (output as { error?: { code: string } }).error?.code ?? null);
     expect(codes).toEqual([null, "permission_denied", "unknown_tool"]);
   });
 
   it("matches all tools of a server by mcp__SERVER, and warns about a pattern that matches no tool", async () => {
     const server = join(import.meta.dirname, "../../../../test/fixtures/mcp/server.mjs");
-    const both = { tools: [call("mcp__notes__change", { word: "b" }), call("mcp__other__look", { word: "c" })] };
+    const bothCalls = { tools: [call("mcp__notes__change", { word: "b" }), call("mcp__other__look", { word: "c" })] };
     const notes = { command: process.execPath, args: [server] };
-    const { events } = await run([both, { text: "done" }], {
+    const { events } = await run([bothCalls, { text: "done" }], {
       mcp_servers: { notes, other: notes },
       permissions: {
         mode: "default",
@@ -138,9 +138,9 @@ describe("permission modes", () => {
 });
 
 it("tells the model what is wrong with an invalid call, so that it can correct it", async () => {
-  const cut = { ...call("file_write", { path: "a.txt", content: "hello" }), cut_input: 12 };
+  const truncatedCall = { ...call("file_write", { path: "a.txt", content: "hello" }), cut_input: 12 };
   const { outcome, events, work } = await run([
-    { tools: [call("file_raed", { path: "a" }), call("file_read", {}), cut] },
+    { tools: [call("file_raed", { path: "a" }), call("file_read", {}), truncatedCall] },
     { text: "I see." },
   ]);
   expect(outcome).toMatchObject({ status: "completed", text: "I see." });

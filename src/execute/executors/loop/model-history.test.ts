@@ -7,10 +7,10 @@ import { call, cleanups, executor, invocation, run } from "../../../../test/fixt
 
 describe("a conversation that outgrows the model's context window", () => {
   const isSummary = (request: { tools: readonly unknown[] }): boolean => request.tools.length === 0;
-  const compactions = (events: readonly RunEvent[]) =>
+  const listCompactions = (events: readonly RunEvent[]) =>
     events.flatMap((event) => (event.type === "system" && event.subtype === "compacted" ? [event.data] : []));
-  const writes = { tool: call("file_write", { path: "a.txt", content: "hello" }) };
-  const reads = { tool: call("file_read", { path: "a.txt" }) };
+  const writeTurn = { tool: call("file_write", { path: "a.txt", content: "hello" }) };
+  const readTurn = { tool: call("file_read", { path: "a.txt" }) };
 
   it.each([
     ["window_almost_full", { input_tokens: 9000, output_tokens: 10 }, 0],
@@ -22,8 +22,8 @@ describe("a conversation that outgrows the model's context window", () => {
         if (isSummary(request)) return { text: "a.txt was written.", usage };
         const steps = request.messages.flatMap(({ tool_results }) => tool_results).length;
         if (request.messages.some(({ text }) => text.includes("a.txt was written."))) return { text: "It says hello." };
-        if (steps === 0) return writes;
-        if (steps === 1) return { ...reads, usage };
+        if (steps === 0) return writeTurn;
+        if (steps === 1) return { ...readTurn, usage };
         isRefused += 1;
         return { error: { status: 400, type: "invalid_request_error", message: "prompt is too long: 9 > 8" } };
       },
@@ -32,7 +32,7 @@ describe("a conversation that outgrows the model's context window", () => {
     );
     expect(outcome).toMatchObject({ status: "completed", text: "It says hello." });
     expect(isRefused).toBe(refusals);
-    expect(compactions(events)).toEqual([{ why, summarized: 3, kept: 1, summary: "a.txt was written." }]);
+    expect(listCompactions(events)).toEqual([{ why, summarized: 3, kept: 1, summary: "a.txt was written." }]);
     const summarized = requests.find(({ messages }) => messages.at(-1)?.text.startsWith("<conversation>"));
     expect(summarized?.messages.at(-1)?.text).toMatch(/do it[^]*file.write[^]*hello/);
     const conversation = requests.at(-1)!.messages.filter(({ role }) => role !== "system");
@@ -54,7 +54,7 @@ describe("a conversation that outgrows the model's context window", () => {
       { permissions: { mode: "bypassPermissions" } },
     );
     expect(outcome).toMatchObject({ status: "completed", text: "seen" });
-    expect(compactions(events)).toEqual([]);
+    expect(listCompactions(events)).toEqual([]);
     expect(requests.at(-1)?.messages.at(-1)?.tool_results[0]).toMatch(/characters omitted.*Ask for less/);
   });
 
@@ -73,7 +73,7 @@ describe("a conversation that outgrows the model's context window", () => {
     const controller = new AbortController();
     const { outcome, requests } = await run(
       (request) =>
-        isSummary(request) ? { hang: true } : { ...reads, usage: { input_tokens: 9999, output_tokens: 1 } },
+        isSummary(request) ? { hang: true } : { ...readTurn, usage: { input_tokens: 9999, output_tokens: 1 } },
       {},
       { executor_config: { context_window: 1000 } },
       {

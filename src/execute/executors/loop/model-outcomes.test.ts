@@ -6,14 +6,14 @@ import type { Agent } from "../../../model/agent.ts";
 import type { RunEvent } from "../../../model/event.ts";
 import { call, results, run, types } from "../../../../test/fixtures/execute/model-run.ts";
 
-describe("how a run ends", () => {
+describe("the outcome of a run", () => {
   const retryHeaders = { "retry-after-ms": "1" };
-  const missing = { tool: call("file_read", { path: "missing" }) };
+  const readMissingFile = { tool: call("file_read", { path: "missing" }) };
   interface Case {
     turns: readonly Turn[];
     /** Uses the address of a stopped server. */
     unreachable?: true;
-    ends: Record<string, unknown>;
+    expectedOutcome: Record<string, unknown>;
     message?: RegExp;
     retries?: number;
     requests?: number;
@@ -21,34 +21,34 @@ describe("how a run ends", () => {
     agent?: Partial<Agent>;
   }
   const cases: Record<string, Case> = {
-    "authentication refused": {
+    "a refused authentication": {
       turns: [{ error: { status: 401, message: "invalid key" } }],
-      ends: { status: "failed", reason: "provider_auth" },
+      expectedOutcome: { status: "failed", reason: "provider_auth" },
       message: /invalid key.*Check ANTHROPIC_API_KEY/,
       requests: 1,
     },
-    "429 with a reset that is far away": {
+    "a 429 with a distant reset time, if on_usage_limit is fail": {
       turns: [{ error: { status: 429, message: "limit", headers: { "retry-after": "3600" } } }],
       agent: { on_usage_limit: "fail" },
-      ends: { status: "failed", reason: "provider_rate_limit" },
+      expectedOutcome: { status: "failed", reason: "provider_rate_limit" },
       message: /Try again in 3600 s/,
       requests: 1,
     },
-    "429 with a reset that is far away, by parking": {
+    "a 429 with a distant reset time": {
       turns: [{ error: { status: 429, message: "limit", headers: { "retry-after": "3600" } } }],
-      ends: { status: "parked", why: "usage_limit", until: "2026-01-01T01:00:00.000Z" },
+      expectedOutcome: { status: "parked", why: "usage_limit", until: "2026-01-01T01:00:00.000Z" },
       requests: 1,
     },
-    "429 again and again": {
+    "a 429 on every try": {
       turns: [{ error: { status: 429, message: "busy", headers: retryHeaders } }],
-      ends: { status: "failed", reason: "provider_rate_limit" },
+      expectedOutcome: { status: "failed", reason: "provider_rate_limit" },
       message: /busy/,
       retries: 3,
       requests: 4,
     },
-    "429 that passes": {
+    "a 429 on the first two tries": {
       turns: [{ error: { status: 429, message: "busy", headers: retryHeaders }, times: 2 }, { text: "now it works" }],
-      ends: { status: "completed", text: "now it works" },
+      expectedOutcome: { status: "completed", text: "now it works" },
       retries: 2,
       requests: 3,
       steps: ["assistant"],
@@ -56,55 +56,58 @@ describe("how a run ends", () => {
     "a refused connection": {
       turns: [{ text: "never" }],
       unreachable: true,
-      ends: { status: "failed", reason: "provider_network" },
+      expectedOutcome: { status: "failed", reason: "provider_network" },
       message: /ECONNREFUSED.*Check the network and the base URL/,
       retries: 3,
       requests: 0,
     },
     "a web page in place of an answer": {
       turns: [{ web_page: true }],
-      ends: { status: "failed", reason: "provider_invalid_response" },
+      expectedOutcome: { status: "failed", reason: "provider_invalid_response" },
       message: /check the model's name and the base URL/,
       retries: 3,
       requests: 4,
     },
     "a malformed chunk in the answer": {
       turns: [{ text: "an answer with a hole", stream_fault: "malformed" }],
-      ends: { status: "failed", reason: "provider_invalid_response" },
+      expectedOutcome: { status: "failed", reason: "provider_invalid_response" },
       retries: 3,
       requests: 4,
     },
-    "a request the service refuses": {
+    "a request that the service refuses": {
       turns: [{ error: { status: 400, message: "no such model" } }],
-      ends: { status: "failed", reason: "provider_invalid_response" },
+      expectedOutcome: { status: "failed", reason: "provider_invalid_response" },
       message: /no such model/,
       retries: 3,
     },
-    "a model that repeats itself": {
-      turns: [missing],
-      ends: { status: "failed", reason: "loop" },
+    "three identical calls with the same result": {
+      turns: [readMissingFile],
+      expectedOutcome: { status: "failed", reason: "loop" },
       message: /file.read 3 times with the same input and the same result/,
       requests: 3,
       steps: ["tool_use", "tool_result", "tool_use", "tool_result", "tool_use", "tool_result"],
     },
-    "a model that repeats two calls by turns": {
-      turns: [{ tools: [missing.tool, call("file_list", {})] }],
-      ends: { status: "failed", reason: "loop" },
+    "two calls that the model makes three times each": {
+      turns: [{ tools: [readMissingFile.tool, call("file_list", {})] }],
+      expectedOutcome: { status: "failed", reason: "loop" },
       requests: 3,
     },
   };
-  it.each(Object.entries(cases))("%s", async (_title, { turns, ends, message = /^/, ...expected }) => {
-    const ended = await startModelServer([]);
-    await ended.stop();
-    const overrides = expected.unreachable ? { executor_config: { base_url: ended.url } } : {};
-    const { outcome, events, requests } = await run(turns, expected.agent ?? {}, overrides);
-    expect(outcome).toMatchObject(ends);
-    if (outcome.status === "failed") expect(outcome.message).toMatch(message);
-    const retries = events.filter((event) => event.type === "system" && event.subtype === "provider_retry");
-    expect(retries).toHaveLength(expected.retries ?? 0);
-    if (expected.requests !== undefined) expect(requests).toHaveLength(expected.requests);
-    expect(types(events).filter((type) => type !== "system")).toEqual(expected.steps ?? expect.anything());
-  });
+  it.each(Object.entries(cases))(
+    "is as expected after %s",
+    async (_title, { turns, expectedOutcome, message = /^/, ...expected }) => {
+      const stoppedServer = await startModelServer([]);
+      await stoppedServer.stop();
+      const overrides = expected.unreachable ? { executor_config: { base_url: stoppedServer.url } } : {};
+      const { outcome, events, requests } = await run(turns, expected.agent ?? {}, overrides);
+      expect(outcome).toMatchObject(expectedOutcome);
+      if (outcome.status === "failed") expect(outcome.message).toMatch(message);
+      const retries = events.filter((event) => event.type === "system" && event.subtype === "provider_retry");
+      expect(retries).toHaveLength(expected.retries ?? 0);
+      if (expected.requests !== undefined) expect(requests).toHaveLength(expected.requests);
+      expect(types(events).filter((type) => type !== "system")).toEqual(expected.steps ?? expect.anything());
+    },
+  );
 
   it("passes a tool's exception to the model as a result", async () => {
     const { outcome, events } = await run(
@@ -164,18 +167,22 @@ describe("how a run ends", () => {
     expect(requests).toHaveLength(4);
   });
 
-  const spending = { tool: call("file_list", {}), usage: { input_tokens: 100, output_tokens: 9 } };
-  const priced = { executor_config: { price: { input: 1000, output: 0 } } };
+  const expensiveTurn = { tool: call("file_list", {}), usage: { input_tokens: 100, output_tokens: 9 } };
+  const withPrice = { executor_config: { price: { input: 1000, output: 0 } } };
 
   it.each([
     [{ cost_usd: 0.05 }, /spent 0.1 USD since its budget was granted. Its budget is 0.05 USD/],
     [{ tokens: 109 }, /used 109 tokens. Its budget is 109/],
     [{ turns: 1 }, /used 1 turns. Its budget is 1/],
   ])("parks when its budget %j is spent, or fails with when_spent: fail", async (budget, message) => {
-    const parked = await run([spending, { text: "never" }], { budget }, priced);
+    const parked = await run([expensiveTurn, { text: "never" }], { budget }, withPrice);
     expect(parked.outcome).toMatchObject({ status: "parked", why: "budget", message: expect.stringMatching(message) });
     expect(parked.requests).toHaveLength(1);
-    const failed = await run([spending, { text: "never" }], { budget: { ...budget, when_spent: "fail" } }, priced);
+    const failed = await run(
+      [expensiveTurn, { text: "never" }],
+      { budget: { ...budget, when_spent: "fail" } },
+      withPrice,
+    );
     expect(failed.outcome).toMatchObject({
       status: "failed",
       reason: "budget_exceeded",
@@ -187,7 +194,7 @@ describe("how a run ends", () => {
   it("parks before the next request when the agent's daily budget is spent", async () => {
     const spent = new AbortController();
     const { outcome, requests } = await run(
-      [spending, { text: "never" }],
+      [expensiveTurn, { text: "never" }],
       {},
       {},
       { overBudget: spent.signal, usage: () => spent.abort() },
@@ -197,7 +204,7 @@ describe("how a run ends", () => {
   });
 
   it("refuses a budget in USD if the price of the model is unknown", async () => {
-    const { outcome, requests } = await run([spending, { text: "never" }], { budget: { cost_usd: 0.05 } });
+    const { outcome, requests } = await run([expensiveTurn, { text: "never" }], { budget: { cost_usd: 0.05 } });
     expect(outcome).toMatchObject({
       status: "failed",
       reason: "refused",

@@ -47,7 +47,7 @@ const maxFilledShare = 0.8;
 const charactersPerToken = 3;
 /** Assumed if the context window is unknown: about the smallest that works with tools. */
 const assumedContextWindow = 32_000;
-const maxShortenedCharacters = 4000;
+const maxTruncatedCharacters = 4000;
 
 export function createModelRequests(options: ModelRequestsOptions): ModelRequests {
   const { session, context, contextWindow, budget } = options;
@@ -85,7 +85,7 @@ export function createModelRequests(options: ModelRequestsOptions): ModelRequest
       tokens = 0;
       if (compactResult === "too_long") {
         maxCharacters /= 2;
-        if (maxCharacters < maxShortenedCharacters) return false;
+        if (maxCharacters < maxTruncatedCharacters) return false;
         continue;
       }
       if (compactResult.summary === null) return false;
@@ -112,10 +112,10 @@ export function createModelRequests(options: ModelRequestsOptions): ModelRequest
         );
       const turn = (await submit(results)) ?? ((await makeRoom("too_long")) ? await submit(results) : null);
       if (turn) return turn;
-      const shortened = results.map(shorten);
+      const truncatedResults = results.map(truncateResult);
       // Summarizing did not help, so the latest tool results must be too long.
-      if (shortened.some((result, index) => result !== results[index]))
-        return (await submit(shortened)) ?? throwTooLong();
+      if (truncatedResults.some((result, index) => result !== results[index]))
+        return (await submit(truncatedResults)) ?? throwTooLong();
       return throwTooLong();
     },
     checkBudget: budget.check,
@@ -130,13 +130,13 @@ function computeCost({ input_tokens, output_tokens }: Usage, price: ModelRequest
   return price === null ? null : (input_tokens * price.input + output_tokens * price.output) / 1_000_000;
 }
 
-function shorten(result: ToolResult): ToolResult {
+function truncateResult(result: ToolResult): ToolResult {
   const { output } = result;
-  if (output.length <= maxShortenedCharacters) return result;
-  const start = output.slice(0, maxShortenedCharacters);
+  if (output.length <= maxTruncatedCharacters) return result;
+  const start = output.slice(0, maxTruncatedCharacters);
   return {
     ...result,
-    output: `${start}\n[${output.length - maxShortenedCharacters} characters omitted: they do not fit the model's context window. Ask for less at once.]`,
+    output: `${start}\n[${output.length - maxTruncatedCharacters} characters omitted: they do not fit the model's context window. Ask for less at once.]`,
   };
 }
 

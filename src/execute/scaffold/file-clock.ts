@@ -5,10 +5,10 @@ import { setTimeout as pause } from "node:timers/promises";
 /**
  * Returns the current time of the clock that the kernel uses for change times: files written earlier have an earlier
  * change time, files written from now on have this time or a later one. That clock advances in steps of a few
- * milliseconds, so wait for the next step. Read it from the directory itself, because a new file would count against
+ * milliseconds, so this waits for the next step. It reads the clock from the directory itself, because a new file would count against
  * the run's limits.
  */
-export async function readClockMark(directory: string): Promise<bigint> {
+export async function readFileClock(directory: string): Promise<bigint> {
   const handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   const readClock = async (): Promise<bigint> => {
     const now = new Date();
@@ -18,8 +18,8 @@ export async function readClockMark(directory: string): Promise<bigint> {
   try {
     const initial = await readClock();
     for (;;) {
-      const mark = await readClock();
-      if (mark !== initial) return mark;
+      const current = await readClock();
+      if (current !== initial) return current;
       await pause(1);
     }
   } finally {

@@ -9,7 +9,7 @@ type Pipe = Readable & { bytesRead?: number };
  * pipe ends after ten times as long, or after more data than the command can have left in it. Returns a function that
  * stops watching.
  */
-export function endHeldPipes(
+export function endOpenPipes(
   pipes: readonly Pipe[],
   drainMs: number,
   isStopped: () => boolean,
