@@ -9,14 +9,18 @@ ensureInstalled(root, "tools");
 ensureInstalled(join(root, "web"), "product", "the dashboard's packages");
 // Type-checking the dashboard's tests needs their packages.
 ensureInstalled(join(root, "test", "browser"), "product", "the browser driver for tests");
-const bin = (name) => join(root, "node_modules", ".bin", name);
+const toBinPath = (name) => join(root, "node_modules", ".bin", name);
 const checks = [
-  ["types", bin("tsc"), ["--noEmit", "-p", "."]],
-  ["types of web", bin("tsc"), ["--noEmit", "-p", "web"]],
-  ["lint", bin("oxlint"), ["--type-aware", "--deny-warnings", "src", "web", "test", "scripts", "bench", "torture"]],
-  ["format", bin("oxfmt"), ["--check"]],
+  ["types", toBinPath("tsc"), ["--noEmit", "-p", "."]],
+  ["types of web", toBinPath("tsc"), ["--noEmit", "-p", "web"]],
+  [
+    "lint",
+    toBinPath("oxlint"),
+    ["--type-aware", "--deny-warnings", "src", "web", "test", "scripts", "bench", "torture"],
+  ],
+  ["format", toBinPath("oxfmt"), ["--check"]],
   ["import rules", process.execPath, ["scripts/check-imports.mjs"]],
-  ["unused code", bin("knip"), ["--no-progress"]],
+  ["unused code", toBinPath("knip"), ["--no-progress"]],
 ];
 /** Runs one check. Prints the output when the check ends, because the checks run in parallel. */
 const runCheck = ([name, file, args]) =>

@@ -3,7 +3,7 @@ import { createAgentGate } from "./define/agent-gate.ts";
 import { findPackageDirectory } from "./define/package-directory.ts";
 import { isUnchangedSince, isTrustUnchangedSince } from "./define/unchanged-since.ts";
 import { readPlaceId } from "./execute/claim/runner-lock.ts";
-import { newShortLivedName, type NestedRuns, openNestedRuns } from "./compose/open-nested-runs.ts";
+import { createRunnerName, type NestedRuns, openNestedRuns } from "./compose/open-nested-runs.ts";
 import type { Project } from "./local.ts";
 import type { DefinitionFault } from "./model/definition-fault.ts";
 import { HostError, RequestError } from "./model/errors.ts";
@@ -179,7 +179,7 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
         ...commonOptions,
         apiUrl: nested.url,
         profiles: selectProfiles(offeredProfiles, target, session),
-        name: target.runner ?? newShortLivedName(),
+        name: target.runner ?? createRunnerName(),
         ...(options.inProcess ? { inProcess: options.inProcess } : {}),
       });
     }

@@ -3,7 +3,7 @@ import { userInfo } from "node:os";
 import { dirname } from "node:path";
 import { findDroverCommand, withDroverCommand } from "./cli/drover-command.ts";
 import { tryWrite } from "./cli/io.ts";
-import { shellQuote } from "./cli/shell-quote.ts";
+import { quoteForShell } from "./cli/shell-quote.ts";
 import { findLocations, type Locations } from "./define/locations.ts";
 import { rejectEarlierState } from "./compose/earlier-state.ts";
 import { isEntryTrusted, isTrusted } from "./define/trust.ts";
@@ -74,11 +74,11 @@ function reportIgnoredState(
   if (hasReportedIgnoredState) return;
   hasReportedIgnoredState = true;
   const next = createdByUser
-    ? `Trust it with ${findDroverCommand()} trust ${shellQuote(dirname(path))}, or move it`
+    ? `Trust it with ${findDroverCommand()} trust ${quoteForShell(dirname(path))}, or move it`
     : "If your own Drover created it, move it";
   tryWrite(
     2,
-    `drover: ${path} is not used, because the state of this directory is in ${stateDirectory}. ${next} with ${findDroverCommand()} state move --from ${shellQuote(path)}\n`,
+    `drover: ${path} is not used, because the state of this directory is in ${stateDirectory}. ${next} with ${findDroverCommand()} state move --from ${quoteForShell(path)}\n`,
   );
 }
 

@@ -110,7 +110,7 @@ describe("a workspace", () => {
 });
 
 describe("the file .session", () => {
-  const file = () => join(directory, ".session");
+  const getFile = () => join(directory, ".session");
 
   it("contains a session id and is replaced atomically", () => {
     expect(readSessionFile(directory)).toBeNull();
@@ -121,7 +121,7 @@ describe("the file .session", () => {
 
   it("replaces a symbolic link instead of following it", () => {
     writeFileSync(join(directory, "other"), id);
-    symlinkSync("other", file());
+    symlinkSync("other", getFile());
     expect(() => readSessionFile(directory)).toThrow(expect.objectContaining({ code: "DROVER-SUB-003" }));
     writeSessionFile(directory, id.replace("0", "1"));
     expect(readFileSync(join(directory, "other"), "utf8")).toBe(id);
@@ -129,11 +129,15 @@ describe("the file .session", () => {
   });
 
   it.each<[string, () => void, string]>([
-    ["a directory", () => mkdirSync(file()), "not a regular file"],
-    ["a pipe", () => execFileSync("mkfifo", [file()]), "not a regular file"],
-    ["empty", () => writeFileSync(file(), ""), "does not contain a session id"],
-    ["an id with more text after it", () => writeFileSync(file(), `${id}\n${id}\n`), "does not contain a session id"],
-    ["a path", () => writeFileSync(file(), "../../etc/passwd"), "does not contain a session id"],
+    ["a directory", () => mkdirSync(getFile()), "not a regular file"],
+    ["a pipe", () => execFileSync("mkfifo", [getFile()]), "not a regular file"],
+    ["empty", () => writeFileSync(getFile(), ""), "does not contain a session id"],
+    [
+      "an id with more text after it",
+      () => writeFileSync(getFile(), `${id}\n${id}\n`),
+      "does not contain a session id",
+    ],
+    ["a path", () => writeFileSync(getFile(), "../../etc/passwd"), "does not contain a session id"],
   ])("that is %s is rejected", (_what, make, message) => {
     make();
     expect(() => readSessionFile(directory)).toThrow(
@@ -144,7 +148,7 @@ describe("the file .session", () => {
 
 describe("the session of agent-executor", () => {
   const required = { agent: "dev", profile: "model", workspace: "/ws" };
-  const session = (fields: Partial<Session>): Session => ({
+  const createSession = (fields: Partial<Session>): Session => ({
     session_id: id,
     executor_session_id: "c1",
     agent_name: "dev",
@@ -166,8 +170,8 @@ describe("the session of agent-executor", () => {
   /** Looks the session up in a record that contains only a session with these fields. */
   const find = (fields: Partial<Session> | null, reference: { id: string; file?: string }) => {
     const sessions = {
-      list: async () => ({ items: fields === null ? [] : [session(fields)] }),
-      get: async () => session(fields ?? {}),
+      list: async () => ({ items: fields === null ? [] : [createSession(fields)] }),
+      get: async () => createSession(fields ?? {}),
     };
     // The code under test uses only `sessions`.
     return findResumableSession({ sessions } as unknown as ApiClient, reference, required);

@@ -5,7 +5,7 @@ import { isTerminal, tryWrite } from "./io.ts";
 import { loadAgentFileWithProfile } from "./load-agent-file.ts";
 import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
 import { checkWorkspace } from "./check-workspace.ts";
-import { shellQuote } from "./shell-quote.ts";
+import { quoteForShell } from "./shell-quote.ts";
 import { resolveTrust } from "./resolve-trust.ts";
 import { readSessionFile, sessionFile, writeSessionFile } from "./session-file.ts";
 import { findResumableSession } from "./find-resumable-session.ts";
@@ -93,7 +93,7 @@ async function runAgentFile(input: CommandInput): Promise<number> {
       };
       // Save now, in case the run is killed, and again at the end, because the agent may have changed or removed the file.
       saveSession();
-      const resume = `${findDroverCommand()} agent-executor ${[file, directory].map(shellQuote).join(" ")}`;
+      const resume = `${findDroverCommand()} agent-executor ${[file, directory].map(quoteForShell).join(" ")}`;
       return followRun(client, { ...submitted, resume }, input).finally(saveSession);
     },
     reportOnStderr,

@@ -6,7 +6,7 @@ import { toJsonLine } from "./json-line.ts";
 import type { CommandInput } from "./options.ts";
 import { findProperty, listProperties, readTypes, type Types } from "./parameter-types.ts";
 import { describeTypes } from "./run-parameters.ts";
-import { shellQuote } from "./shell-quote.ts";
+import { quoteForShell } from "./shell-quote.ts";
 import { replaceControlCharacters } from "./table.ts";
 
 interface Parameter {
@@ -83,14 +83,14 @@ function createExample(name: string, parameters: readonly Parameter[], takesProm
   const shownParameters = required.length > 0 || takesPrompt ? required : parameters.slice(0, 1);
   return [
     "drover run",
-    shellQuote(name),
+    quoteForShell(name),
     ...(takesPrompt ? ['--prompt "..."'] : []),
     ...shownParameters.map(toExampleOption),
   ].join(" ");
 }
 
 function toExampleOption(parameter: Parameter): string {
-  return `${shellQuote(`--${parameter.name}`)} ${shellQuote(findExampleValue(parameter))}`;
+  return `${quoteForShell(`--${parameter.name}`)} ${quoteForShell(findExampleValue(parameter))}`;
 }
 
 function findExampleValue({ types, schema, name }: Parameter): string {

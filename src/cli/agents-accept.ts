@@ -99,12 +99,12 @@ export function createGateFor(
 ): (directory: string) => AgentGate | null {
   const acceptsAll = options["accept-agents"] === true || config.agents_auto_accept;
   return (directory) =>
-    acceptsAll || isReadOnlyForUser(realPathOrSame(directory))
+    acceptsAll || isReadOnlyForUser(resolveRealPath(directory))
       ? null
       : createAgentGate(directory, locations.stateDirectory);
 }
 
-function realPathOrSame(path: string): string {
+function resolveRealPath(path: string): string {
   try {
     return realpathSync(path);
   } catch (error) {

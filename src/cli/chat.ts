@@ -4,7 +4,7 @@ import { suggest } from "../model/suggest.ts";
 import type { ApiClient, FlatAgent } from "../wire/client.ts";
 import { isTerminal, write } from "./io.ts";
 import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
-import { shellQuote } from "./shell-quote.ts";
+import { quoteForShell } from "./shell-quote.ts";
 import { createStyleFor } from "./terminal/style.ts";
 import { findDroverCommand } from "./drover-command.ts";
 
@@ -63,7 +63,7 @@ async function chatAtTerminal(input: CommandInput, agent_name: string): Promise<
       }
       await chat.run(context);
       if (context.conversation.session_id)
-        resumeHint = `Continue: ${findDroverCommand()} chat ${shellQuote(agent_name)} --session ${context.conversation.session_id}\n`;
+        resumeHint = `Continue: ${findDroverCommand()} chat ${quoteForShell(agent_name)} --session ${context.conversation.session_id}\n`;
       return 0;
     });
   } finally {
@@ -150,7 +150,7 @@ function cannotChat({ name, parameters_schema }: FlatAgent): RequestError {
     code: "DROVER-USE-001",
     field: "AGENT",
     message: `${name} is a command that takes parameters, so you cannot chat with it.`,
-    next: `Run it: drover run ${shellQuote(name)}${options}`,
+    next: `Run it: drover run ${quoteForShell(name)}${options}`,
   });
 }
 
@@ -159,6 +159,6 @@ function wrongAgent(session_id: string, agent: string): RequestError {
     code: "DROVER-USE-001",
     field: "--session",
     message: `Session ${session_id} belongs to the agent ${agent}.`,
-    next: `Chat with that agent: drover chat ${shellQuote(agent)} --session ${session_id}`,
+    next: `Chat with that agent: drover chat ${quoteForShell(agent)} --session ${session_id}`,
   });
 }

@@ -16,7 +16,7 @@ interface Connection {
 
 /**
  * Finds the coordinator: the one named by DROVER_API_URL, or else the one that serves this state directory, or else none.
- * A named coordinator that does not answer is an error. A stale announcement in the state directory is not.
+ * It is an error if a named coordinator does not respond, but not if the announcement in the state directory is stale.
  */
 export async function connect(input: CommandInput): Promise<Connection> {
   const project = await findProject(input.env, input.cwd);
@@ -33,7 +33,7 @@ export async function connect(input: CommandInput): Promise<Connection> {
     const knownToken = token ?? readStoredToken(stateDirectory, announcement.token_file);
     for (const target of listTargets(announcement, knownToken)) {
       const candidate = createConnection(target, project);
-      if (await isAnswering(candidate.client)) return candidate;
+      if (await isResponding(candidate.client)) return candidate;
     }
   }
   return { client: null, target: null, project };
@@ -43,7 +43,7 @@ function createConnection(target: Target, project: Project): Connection & { clie
   return { client: createClient(target), target, project };
 }
 
-/** The socket comes first. Without a token the port is not used, because it may belong to another program by now. */
+/** Lists the addresses to try: the socket first, then the port. Without a token the port is not tried, because it may belong to another program by now. */
 function listTargets({ url, socket }: Announcement, token: string | null): Target[] {
   return [
     ...(socket === null ? [] : [{ url: `unix:${socket}`, displayUrl: url, token }]),
@@ -51,12 +51,12 @@ function listTargets({ url, socket }: Announcement, token: string | null): Targe
   ];
 }
 
-/** Warns if the token is sent unencrypted. */
+/** Whether the token may be sent unencrypted. Warns if it will be. */
 function allowsHttp({ env, options }: CommandInput, url: string): boolean {
-  const allowed = options["allow-http"] === true || env["DROVER_ALLOW_HTTP"] === "1";
-  if (allowed && isUnencrypted(url))
-    write(2, `drover: ${url} is not encrypted: anyone on the network path can read the token and forge answers\n`);
-  return allowed;
+  const isAllowed = options["allow-http"] === true || env["DROVER_ALLOW_HTTP"] === "1";
+  if (isAllowed && isUnencrypted(url))
+    write(2, `drover: ${url} is not encrypted: anyone on the network path can read the token and forge responses\n`);
+  return isAllowed;
 }
 
 export async function connectOrFail(input: CommandInput): Promise<ApiClient> {
@@ -69,15 +69,15 @@ export async function connectOrFail(input: CommandInput): Promise<ApiClient> {
   });
 }
 
-/** Returns false for a socket without a listener, or a port that another program has taken since. */
-async function isAnswering(client: ApiClient): Promise<boolean> {
+/** Returns false for a socket without a listener, and for a port that another program uses now. */
+async function isResponding(client: ApiClient): Promise<boolean> {
   try {
     const { status, protocol } = await client.health();
     return status === "ok" && protocol === 1;
   } catch (error) {
-    // The coordinator answered, but is not healthy.
+    // The coordinator responded, but is not healthy.
     if (error instanceof HostError && !unreachableCodes.has(error.code)) return true;
-    // No answer, another program, a refusal, or an answer that is not JSON.
+    // There was no response, another program responded, the request was refused, or the response is not JSON.
     if (error instanceof HostError || error instanceof RequestError || error instanceof SyntaxError) return false;
     throw error;
   }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { findDroverCommand } from "./drover-command.ts";
+import { findDroverCommand, withDroverCommand } from "./drover-command.ts";
 
 it("returns `npx drover` if npx started Drover, in any directory", () => {
   expect(findDroverCommand("/home/ada/.npm/_npx/11e7/node_modules/.bin/drover", "/home/ada/drover")).toBe("npx drover");
@@ -15,4 +15,11 @@ it("returns `drover` elsewhere, where npx would find another package or none", (
   expect(findDroverCommand("/home/ada/drover/bin/drover.js", "/home/ada/site")).toBe("drover");
   expect(findDroverCommand("/home/ada/drover/bin/drover.js", "/home/ada/drover-site")).toBe("drover");
   expect(findDroverCommand("/usr/local/bin/drover", "/home/ada/drover")).toBe("drover");
+});
+
+it("replaces `drover` in the commands of a text, but not in one that already has npx", () => {
+  expect(withDroverCommand("Run `drover exec -- true`, or drover runs list.", "npx drover")).toBe(
+    "Run `npx drover exec -- true`, or npx drover runs list.",
+  );
+  expect(withDroverCommand("Run: npx drover exec -- true", "npx drover")).toBe("Run: npx drover exec -- true");
 });

@@ -12,9 +12,8 @@ export function findDroverCommand(script = process.argv[1] ?? "", cwd = getCurre
 }
 
 /** Replaces `drover` in the commands that the text contains with the command that the user can run. */
-export function withDroverCommand(text: string): string {
-  const command = findDroverCommand();
-  return command === "drover" ? text : text.replaceAll(/(^|[\s`(])drover (?=[a-z-])/g, `$1${command} `);
+export function withDroverCommand(text: string, command = findDroverCommand()): string {
+  return command === "drover" ? text : text.replaceAll(/(?<!npx )(^|[\s`(])drover (?=[a-z-])/g, `$1${command} `);
 }
 
 function getCurrentDirectory(): string {

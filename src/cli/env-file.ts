@@ -30,36 +30,36 @@ export function parseEnvFile(content: string, file: string): Record<string, stri
     .entries()) {
     const line = raw.trim();
     if (line === "" || line.startsWith("#")) continue;
-    const fault = (problem: string): RequestError => badLine(file, index + 1, problem);
+    const createFault = (problem: string): RequestError => badLine(file, index + 1, problem);
     const [, name, value] = /^(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$/.exec(line) ?? [];
-    if (name === undefined || value === undefined) throw fault("expected NAME=value");
-    if (variables.has(name)) throw fault(`${name} is set twice`);
-    variables.set(name, parseValue(value.trim(), fault));
+    if (name === undefined || value === undefined) throw createFault("expected NAME=value");
+    if (variables.has(name)) throw createFault(`${name} is set twice`);
+    variables.set(name, parseValue(value.trim(), createFault));
   }
   return Object.fromEntries(variables);
 }
 
-function parseValue(source: string, fault: (problem: string) => RequestError): string {
+function parseValue(source: string, createFault: (problem: string) => RequestError): string {
   // oxlint-disable-next-line no-control-regex -- an environment variable cannot contain NUL
-  if (/\u0000/.test(source)) throw fault("the value contains a NUL byte");
+  if (/\u0000/.test(source)) throw createFault("the value contains a NUL byte");
   const [quote] = source;
-  if (quote === "'" || quote === '"') return unquote(source, quote, fault);
+  if (quote === "'" || quote === '"') return unquote(source, quote, createFault);
   if (/['"`]|\s#|\\$/.test(source))
-    throw fault("a value with a quote, a # after a space or a \\ at its end must be quoted");
+    throw createFault("a value with a quote, a # after a space or a \\ at its end must be quoted");
   return source;
 }
 
 const escapes: Record<string, string> = { n: "\n", r: "\r", t: "\t", '"': '"', "\\": "\\", $: "$" };
 
-function unquote(source: string, quote: "'" | '"', fault: (problem: string) => RequestError): string {
+function unquote(source: string, quote: "'" | '"', createFault: (problem: string) => RequestError): string {
   const [, content, rest] = (quote === "'" ? /^'([^']*)'(.*)$/ : /^"((?:[^"\\]|\\.)*)"(.*)$/).exec(source) ?? [];
-  if (content === undefined || rest === undefined) throw fault("the quote is never closed");
-  if (!/^(?:\s+#.*)?$/.test(rest)) throw fault("unexpected text after the closing quote");
+  if (content === undefined || rest === undefined) throw createFault("the quote is never closed");
+  if (!/^(?:\s+#.*)?$/.test(rest)) throw createFault("unexpected text after the closing quote");
   if (quote === "'") return content;
   return content.replaceAll(/\\(.)/g, (_, letter: string) => {
     const character = escapes[letter];
     if (character === undefined)
-      throw fault(
+      throw createFault(
         `\\${letter} is not one of ${Object.keys(escapes)
           .map((known) => `\\${known}`)
           .join(" ")}`,

@@ -17,8 +17,8 @@ export function toExecutionJson({ runId, request, result }: ExecRecord) {
     startTime: result.startTime.toISOString(),
     endTime: result.endTime.toISOString(),
     durationMs: result.durationMs,
-    ...streamFields("stdout", result.stdout),
-    ...streamFields("stderr", result.stderr),
+    ...toStreamFields("stdout", result.stdout),
+    ...toStreamFields("stderr", result.stderr),
     truncated: result.stdout.truncated || result.stderr.truncated,
     isolation: result.isolation,
     leftovers: result.leftovers,
@@ -36,7 +36,7 @@ export function toExecutionJson({ runId, request, result }: ExecRecord) {
   };
 }
 
-function streamFields(name: OutputStream, captured: CapturedOutput): Record<string, string> {
+function toStreamFields(name: OutputStream, captured: CapturedOutput): Record<string, string> {
   const { head, tail } = captured;
   const skipped = captured.totalBytes - head.length - tail.length;
   const skippedNote = captured.truncated ? Buffer.from(formatSkippedNote(skipped)) : Buffer.alloc(0);

@@ -13,7 +13,7 @@ import * as read from "./exec-options.ts";
 import { isClosedPipe, tryWrite, write } from "./io.ts";
 import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, usageError } from "./options.ts";
-import { shellQuote } from "./shell-quote.ts";
+import { quoteForShell } from "./shell-quote.ts";
 import { runCommand } from "./run-command.ts";
 import { findDroverCommand } from "./drover-command.ts";
 
@@ -128,9 +128,9 @@ function readCommand({ positionals, rest, env, cwd }: CommandInput, useShell: "a
   }
   if (rest && useShell !== true) {
     if (!rest[0]) throw emptyCommand();
-    return { argv: rest, display: rest.map(shellQuote).join(" ") };
+    return { argv: rest, display: rest.map(quoteForShell).join(" ") };
   }
-  const line = rest ? rest.map(shellQuote).join(" ") : (positionals[0] ?? "");
+  const line = rest ? rest.map(quoteForShell).join(" ") : (positionals[0] ?? "");
   if (line.trim() === "") throw emptyCommand();
   const parsed = parseCommandLine(line, useShell, {
     isOnPath: (name) => "found" in findExecutable(name, env["PATH"], cwd),

@@ -4,11 +4,11 @@ import { listHeldAgents } from "../define/agent-gate.ts";
 import { findProject } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
 import type { CommandInput } from "./options.ts";
-import { shellQuote } from "./shell-quote.ts";
+import { quoteForShell } from "./shell-quote.ts";
 
 /**
  * Gives the error about an unknown agent a better next step if a definition of that name is held, or if the current
- * directory has no profiles. Adds the coordinator that answered to the message; `coordinator` is null if this process
+ * directory has no profiles. Adds the address of the coordinator to the message. `coordinator` is null if this process
  * offers the agents itself. Returns other errors unchanged.
  */
 export async function explainUnknownAgent(
@@ -22,13 +22,14 @@ export async function explainUnknownAgent(
   const held = listHeldAgents(locations.stateDirectory).find((definition) => definition.name === name);
   const isEmpty = coordinator === null && config.profiles === null && !existsSync(join(cwd, "profiles"));
   const hint = held
-    ? `A definition of ${name} is held (${held.file}). Review it, then accept it with: drover agents accept ${shellQuote(name)}`
+    ? `A definition of ${name} is held (${held.file}). Review it, then accept it with: drover agents accept ${quoteForShell(name)}`
     : isEmpty
       ? `${cwd} has no profiles/. Run the command in the directory of your project, or list the agents: drover agents list`
       : null;
   if (hint === null && coordinator === null) return error;
   const { code, field, cause, next } = error;
-  const message = coordinator === null ? error.message : `${error.message} The coordinator at ${coordinator} answered.`;
+  const message =
+    coordinator === null ? error.message : `${error.message} The response came from the coordinator at ${coordinator}.`;
   return new RequestError({
     code,
     message,

@@ -27,7 +27,7 @@ export async function findSchedule(client: ApiClient, query: string): Promise<Sc
           ({ schedule_id: id }) => query.length >= minQueryLength && (id.startsWith(query) || id.endsWith(query)),
         );
   if (query === newestKeyword && matches.length === 0)
-    return findNewestOwn(client, "schedule", schedules.toSorted(byIdDescending), ({ created_by }) => created_by);
+    return findNewestOwn(client, "schedule", schedules.toSorted(compareNewestFirst), ({ created_by }) => created_by);
   const [match] = matches;
   if (match !== undefined && matches.length === 1) return match;
   const suggestion = matches.length > 0 ? undefined : suggest(query, new Set(schedules.map(({ name }) => name)));
@@ -46,7 +46,7 @@ export async function findSchedule(client: ApiClient, query: string): Promise<Sc
 }
 
 /** Sorts the newest schedule first, because ids start with the time of creation. */
-function byIdDescending(a: Schedule, b: Schedule): number {
+function compareNewestFirst(a: Schedule, b: Schedule): number {
   return a.schedule_id < b.schedule_id ? 1 : -1;
 }
 

@@ -4,7 +4,7 @@ import { trustPath } from "../define/trust.ts";
 import { HostError, RequestError } from "../model/errors.ts";
 import { write } from "./io.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
-import { shellQuote } from "./shell-quote.ts";
+import { quoteForShell } from "./shell-quote.ts";
 import { findDroverCommand } from "./drover-command.ts";
 
 export const initCommand: CommandSpec = {
@@ -46,14 +46,14 @@ async function init({ positionals, cwd, env }: CommandInput): Promise<number> {
   if (existingNames.length > 0)
     write(
       2,
-      `${existingNames.join("/ and ")}/ already existed and is not trusted. Trust it with: ${findDroverCommand()} trust ${shellQuote(directory)}\n`,
+      `${existingNames.join("/ and ")}/ already existed and is not trusted. Trust it with: ${findDroverCommand()} trust ${quoteForShell(directory)}\n`,
     );
   const { formatCommentedCommands } = await import("./help.ts");
   write(
     1,
     [
       "Try:",
-      ...(directory === cwd ? [] : [`  cd ${shellQuote(relative(cwd, directory))}`]),
+      ...(directory === cwd ? [] : [`  cd ${quoteForShell(relative(cwd, directory))}`]),
       ...formatCommentedCommands([
         ["drover run greet --name Ada", "run a command with typed parameters"],
         [

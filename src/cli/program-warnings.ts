@@ -3,7 +3,7 @@ import type { LoadedAgent } from "../define/load-agents.ts";
 import { findCommand } from "../execute/executors/procedural/arguments.ts";
 import type { Environment } from "../model/environment.ts";
 import { splitWords } from "../model/split-words.ts";
-import { shellQuote } from "./shell-quote.ts";
+import { quoteForShell } from "./shell-quote.ts";
 
 /**
  * Returns a warning about a procedural agent whose program cannot be run on this machine. It is not an error, because the
@@ -22,7 +22,7 @@ export function findProgramWarning(
   );
   if (lookups.some((lookup) => "found" in lookup)) return null;
   const isNotExecutable = lookups.some((lookup) => "missing" in lookup && lookup.missing === "not_executable");
-  if (isNotExecutable) return `${agent.name}: ${program} is not executable (chmod +x ${shellQuote(program)})`;
+  if (isNotExecutable) return `${agent.name}: ${program} is not executable (chmod +x ${quoteForShell(program)})`;
   const problem = program.includes("/") ? "does not exist" : "is neither in the project nor on PATH";
   return `${agent.name}: ${program} ${problem}`;
 }

@@ -1,5 +1,5 @@
 import type { Question } from "../model/question.ts";
-import { shellQuote } from "./shell-quote.ts";
+import { quoteForShell } from "./shell-quote.ts";
 
 /** The fields of a question that a person needs to decide. Both the log and the inbox have them. */
 export type OpenQuestion = Pick<Question, "run_id" | "request_id" | "tool" | "input"> & {
@@ -62,7 +62,7 @@ function findCommand(input: unknown): string | null {
   if (typeof command === "string") return command;
   const args = Array.isArray(command) ? command : argv;
   return Array.isArray(args) && args.length > 0 && args.every((argument) => typeof argument === "string")
-    ? args.map(shellQuote).join(" ")
+    ? args.map(quoteForShell).join(" ")
     : null;
 }
 

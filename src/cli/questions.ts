@@ -7,7 +7,7 @@ import { isTerminal, write } from "./io.ts";
 import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readLimit, readText } from "./options.ts";
 import { describeEffect, toInputLines, summarizeInput, escapeInvisible } from "./question-view.ts";
-import { shellQuote } from "./shell-quote.ts";
+import { quoteForShell } from "./shell-quote.ts";
 import { toHintId } from "./short-ids.ts";
 import { type Cell, formatAge, writeTable } from "./table.ts";
 import { findDroverCommand } from "./drover-command.ts";
@@ -63,7 +63,7 @@ async function listQuestions(input: CommandInput): Promise<number> {
   if (page.next_cursor)
     write(
       2,
-      `More (${page.count} in all): ${findDroverCommand()} questions${isOpen ? "" : " --closed"} --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`,
+      `More (${page.count} in all): ${findDroverCommand()} questions${isOpen ? "" : " --closed"} --limit ${limit} --cursor ${quoteForShell(page.next_cursor)}\n`,
     );
   if (isOpen && page.items.length > 0 && isTerminal(2))
     write(
@@ -127,7 +127,7 @@ async function showQuestion(input: CommandInput): Promise<number> {
   if (question.decision === null && !input.options["quiet"])
     write(
       2,
-      `Answer: ${findDroverCommand()} runs approve ${toHintId(run_id)} ${shellQuote(request_id)}\n        ${findDroverCommand()} runs deny ${toHintId(run_id)} ${shellQuote(request_id)} --message "..."\n`,
+      `Answer: ${findDroverCommand()} runs approve ${toHintId(run_id)} ${quoteForShell(request_id)}\n        ${findDroverCommand()} runs deny ${toHintId(run_id)} ${quoteForShell(request_id)} --message "..."\n`,
     );
   return 0;
 }

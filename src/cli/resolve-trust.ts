@@ -15,7 +15,7 @@ import { findDefaultAgentsDirectory } from "./agents-directory.ts";
 import { canAsk } from "./can-ask.ts";
 import { isTerminal, tryWrite } from "./io.ts";
 import { type CommandInput, readText } from "./options.ts";
-import { shellQuote } from "./shell-quote.ts";
+import { quoteForShell } from "./shell-quote.ts";
 import { findDroverCommand } from "./drover-command.ts";
 
 /** The files and settings that a command ignored, by the directory that has to be trusted for them. */
@@ -70,14 +70,14 @@ export function findUntrusted(
   const { configFile } = project.locations;
   if (configFile) {
     const isTargetTrusted = isTrusted(configFile, input.env);
-    const directory = isTargetTrusted ? realPathOrSame(dirname(configFile)) : dirname(realPathOrSame(configFile));
+    const directory = isTargetTrusted ? resolveRealPath(dirname(configFile)) : dirname(resolveRealPath(configFile));
     add(directory, project.ignoredKeys);
   }
   const check = (directory: string, kind: string, matches: (name: string) => boolean): void => {
     const names = listNames(directory).filter(matches);
     if (names.length === 0 || isEntryTrusted(directory, input.env)) return;
-    const parent = realPathOrSame(dirname(directory));
-    const realPath = realPathOrSame(directory);
+    const parent = resolveRealPath(dirname(directory));
+    const realPath = resolveRealPath(directory);
     // The target of a symbolic link has to be trusted first: trusting the directory that contains the link would not help.
     const isTargetTrusted = isTrusted(directory, input.env);
     add(isTargetTrusted || realPath === join(parent, kind) ? parent : realPath, [`${kind}/ (${names.length})`]);
@@ -98,7 +98,7 @@ export function describeUntrusted(untrusted: UntrustedContents, env: CommandInpu
     ...(problem === null ? [] : [problem]),
     ...[...untrusted].map(
       ([directory, contents]) =>
-        `${directory} is not trusted: ignored ${contents.join(", ")}. Trust it with: ${findDroverCommand()} trust ${shellQuote(directory)}`,
+        `${directory} is not trusted: ignored ${contents.join(", ")}. Trust it with: ${findDroverCommand()} trust ${quoteForShell(directory)}`,
     ),
   ];
 }
@@ -159,7 +159,7 @@ function listNames(directory: string): string[] {
   }
 }
 
-function realPathOrSame(path: string): string {
+function resolveRealPath(path: string): string {
   try {
     return realpathSync.native(path);
   } catch (error) {

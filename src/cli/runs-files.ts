@@ -7,7 +7,7 @@ import { withRecord } from "./with-record.ts";
 import { isTerminal, write } from "./io.ts";
 import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
-import { shellQuote } from "./shell-quote.ts";
+import { quoteForShell } from "./shell-quote.ts";
 import { saveFile } from "./save-file.ts";
 import { showFile, readWholeFile } from "./show-file.ts";
 import { formatBytes, writeTable } from "./table.ts";
@@ -42,7 +42,7 @@ async function listOrPrintFiles(input: CommandInput): Promise<number> {
     const { run_id } = await findRun(client, id);
     const { items: runFiles } = await client.runs.files(run_id);
     if (path === undefined) listFiles(runFiles, run_id, input);
-    else await outputFile(client, run_id, findFile(runFiles, path, run_id), input);
+    else await printOrSaveFile(client, run_id, findFile(runFiles, path, run_id), input);
     return true;
   });
   return result ? 0 : 1;
@@ -62,12 +62,12 @@ function listFiles(runFiles: StoredFile[], run_id: string, { options }: CommandI
   write(
     2,
     first
-      ? `Print one: ${findDroverCommand()} runs files ${run_id} ${shellQuote(first.path)}\n`
+      ? `Print one: ${findDroverCommand()} runs files ${run_id} ${quoteForShell(first.path)}\n`
       : "The run has no files.\n",
   );
 }
 
-async function outputFile(
+async function printOrSaveFile(
   { runs }: ApiClient,
   run_id: string,
   file: StoredFile,

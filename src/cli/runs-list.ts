@@ -6,7 +6,7 @@ import { isTerminal, write } from "./io.ts";
 import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, maxLimit, type ParsedOptions, usageError } from "./options.ts";
 import { filterOptions, type ListedRun, readRunQuery, resolveIds, type RunPage, type RunQuery } from "./runs-filter.ts";
-import { shellQuote } from "./shell-quote.ts";
+import { quoteForShell } from "./shell-quote.ts";
 import { type Cell, formatDuration, writeTable } from "./table.ts";
 import { watchRuns } from "./watch-runs.ts";
 import { findDroverCommand } from "./drover-command.ts";
@@ -71,7 +71,7 @@ function toNextPageCommand(options: ParsedOptions, { limit, cursor }: RunQuery, 
   const isLonger = isTerminal(2) && cursor === undefined && limit < maxLimit;
   const page = isLonger ? { limit: String(Math.min(limit * 2, maxLimit)) } : { cursor: nextCursor };
   const args = Object.entries({ ...options, ...page }).flatMap(([name, value]) =>
-    typeof value === "string" ? [`--${name}`, shellQuote(value)] : [`--${name}`],
+    typeof value === "string" ? [`--${name}`, quoteForShell(value)] : [`--${name}`],
   );
   return [`${findDroverCommand()} runs list`, ...args].join(" ");
 }

@@ -7,7 +7,7 @@ import { withRecord } from "./with-record.ts";
 import { write } from "./io.ts";
 import { toJsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
-import { shellQuote } from "./shell-quote.ts";
+import { quoteForShell } from "./shell-quote.ts";
 import { toHintId } from "./short-ids.ts";
 import { withCoordinator } from "./with-coordinator.ts";
 import { findDroverCommand } from "./drover-command.ts";
@@ -58,5 +58,6 @@ function cannotRetryExec(run_id: string, start: ExecutionStart | undefined): Req
 
 function toExecCommand({ working_directory, environment, argv }: ExecutionStart): string {
   const variables = environment?.given.map((name) => `--env ${name}=... `).join("") ?? "";
-  return `${findDroverCommand()} exec --cwd ${shellQuote(working_directory)} ${variables}-- ${argv.map(shellQuote).join(" ")}`;
+  // `reportError` replaces `drover` with the command that the user can run.
+  return `drover exec --cwd ${quoteForShell(working_directory)} ${variables}-- ${argv.map(quoteForShell).join(" ")}`;
 }

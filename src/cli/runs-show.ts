@@ -4,6 +4,7 @@ import { getDisplayBytes } from "../model/output.ts";
 import type { Run } from "../model/run.ts";
 import type { Execution } from "../model/store.ts";
 import { describeUsage } from "./event-line.ts";
+import { findAgentType } from "./find-agent-type.ts";
 import { findRun } from "./find-id.ts";
 import { formatColumns } from "./help.ts";
 import { readAllEvents, withRecord } from "./with-record.ts";
@@ -35,7 +36,8 @@ async function showRun(input: CommandInput): Promise<number> {
     const events: StoredEvent[] = [];
     for await (const event of readAllEvents(client, run.run_id)) events.push(event);
     const { items: files } = await client.runs.files(run.run_id);
-    return { run, executions, events, files };
+    const isCommand = run.agent_name === "exec" || (await findAgentType(client, run)) === "procedural";
+    return { run, executions, events, files, isCommand };
   });
   if (!details) return 1;
   if (input.options["json"]) {
@@ -44,15 +46,24 @@ async function showRun(input: CommandInput): Promise<number> {
   } else {
     showHead(details);
     showOutput(details.events);
-    showAnswer(details.run, details.events);
+    showResult(details);
   }
   return 0;
 }
 
-function showHead({ run, executions, files }: { run: Run; executions: Execution[]; files: StoredFile[] }): void {
-  // The newest execution that Drover itself started.
-  const mainExecution = executions.find(({ start }) => start.reported_by === undefined);
-  const nested = executions.filter(({ start }) => start.reported_by !== undefined).toReversed();
+interface Details {
+  run: Run;
+  executions: Execution[];
+  events: StoredEvent[];
+  files: StoredFile[];
+  /** Whether the run is one command. An autonomous run may start any number of programs. */
+  isCommand: boolean;
+}
+
+function showHead({ run, executions, files, isCommand }: Details): void {
+  // Newest first. Programs inside a run report their own executions.
+  const own = executions.filter(({ start }) => start.reported_by === undefined);
+  const mainExecution = isCommand ? own[0] : undefined;
   const end = mainExecution?.end;
   const rows: [string, string | null | undefined][] = [
     ["run", run.run_id],
@@ -62,21 +73,20 @@ function showHead({ run, executions, files }: { run: Run; executions: Execution[
     ["exit code", run.exit_code === null ? null : String(run.exit_code)],
     ["signal", end?.signal],
     ["command", mainExecution?.start.command],
-    ...nested.slice(0, maxNestedShown).map((execution): [string, string] => ["nested", describeNested(execution)]),
-    [
+    ...(isCommand ? [] : listExecutions("program", own, describeProgram)),
+    ...listExecutions(
       "nested",
-      nested.length > maxNestedShown
-        ? `${nested.length - maxNestedShown} more: ${findDroverCommand()} runs show --json`
-        : null,
-    ],
+      executions.filter(({ start }) => start.reported_by !== undefined),
+      (execution) => `${describeProgram(execution).slice(0, -1)}, reported by the command)`,
+    ),
     ["directory", run.project_dir],
     ["started", run.started_at],
-    ["took", end?.duration_ms == null ? null : formatDuration(end.duration_ms)],
+    ["took", describeDuration(run)],
     ["isolation", run.isolation],
     ["left over", end?.leftovers ? `${end.leftovers} processes, now killed` : null],
     ["resources", describeResources(end)],
     ["usage", run.usage && describeUsage(run.usage)],
-    ["files", files.length === 0 ? null : `${files.length}: drover runs files ${run.run_id}`],
+    ["files", files.length === 0 ? null : `${files.length}: ${findDroverCommand()} runs files ${run.run_id}`],
     ["by", run.created_by],
     ["part of run", run.parent_run_id],
     ["session", run.session_id],
@@ -93,13 +103,32 @@ function showHead({ run, executions, files }: { run: Run; executions: Execution[
   write(1, `${formatColumns(visibleRows).join("\n")}\n`);
 }
 
-const maxNestedShown = 20;
+const maxExecutionsShown = 20;
 
-/** Describes a nested execution, which a command inside the run reported. */
-function describeNested({ start, end }: Execution): string {
+/** Returns a row for each execution, oldest first. */
+function listExecutions(
+  name: string,
+  newestFirst: Execution[],
+  describe: (execution: Execution) => string,
+): [string, string][] {
+  const shown = newestFirst.toReversed().slice(0, maxExecutionsShown);
+  const hidden = newestFirst.length - shown.length;
+  return [
+    ...shown.map((execution): [string, string] => [name, describe(execution)]),
+    ...(hidden > 0 ? [[name, `${hidden} more: ${findDroverCommand()} runs show --json`] as [string, string]] : []),
+  ];
+}
+
+function describeProgram({ start, end }: Execution): string {
   const state =
     end === null ? "running" : end.interrupted ? "interrupted" : `exit ${end.signal ?? end.exit_code ?? "?"}`;
-  return `${start.command} (${state}, reported by the command)`;
+  return `${start.command} (${state})`;
+}
+
+/** Describes the time from the start of the run to its end. It includes what Drover did before and after a command. */
+function describeDuration({ started_at, finished_at }: Run): string | null {
+  if (started_at === null || finished_at === null) return null;
+  return formatDuration(Math.max(0, Date.parse(finished_at) - Date.parse(started_at)));
 }
 
 function describeResources(end: Execution["end"] | undefined): string | null {
@@ -124,9 +153,14 @@ function showOutput(events: StoredEvent[]): void {
 
 const newline = 0x0a;
 
-/** Prints the agent's answer if the run wrote nothing to stdout. */
-function showAnswer({ result_text }: Run, events: StoredEvent[]): void {
-  if (!result_text || events.some(({ event }) => event.type === "output" && event.stream === "stdout")) return;
-  write(1, "\nresult\n");
-  writeContent(result_text.endsWith("\n") ? result_text : `${result_text}\n`);
+/** Prints the result. The result of a command is what it wrote to stdout, which is already printed. */
+function showResult({ run: { result_text, result_data }, events, isCommand }: Details): void {
+  if (isCommand && events.some(({ event }) => event.type === "output" && event.stream === "stdout")) return;
+  if (result_text) {
+    write(1, "\nresult\n");
+    writeContent(result_text.endsWith("\n") ? result_text : `${result_text}\n`);
+  }
+  if (result_data === null || result_data === undefined) return;
+  write(1, "\nresult data\n");
+  writeContent(`${JSON.stringify(result_data, null, 2)}\n`);
 }

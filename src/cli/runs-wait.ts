@@ -1,9 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { RequestError } from "../model/errors.ts";
 import type { Run } from "../model/run.ts";
-import { isProcedural } from "../model/session.ts";
 import { hasEnded } from "../model/states.ts";
-import type { ApiClient, FlatAgent } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
+import { findAgentType } from "./find-agent-type.ts";
 import { findRunId } from "./find-id.ts";
 import { readAllEvents, withRecord } from "./with-record.ts";
 import { write } from "./io.ts";
@@ -67,17 +66,6 @@ async function waitForRun(
       return timeoutExitCode;
     }
     await pause(Math.min(pauseMs, remainingMs));
-  }
-}
-
-/** Finds the type of the agent when the run was submitted. Returns null for a command of `drover exec` and for a deleted session. */
-async function findAgentType({ sessions }: ApiClient, { session_id }: Run): Promise<FlatAgent["type"] | null> {
-  if (session_id === null) return null;
-  try {
-    return isProcedural(await withRetries(() => sessions.get(session_id))) ? "procedural" : "autonomous";
-  } catch (error) {
-    if (error instanceof RequestError) return null;
-    throw error;
   }
 }
 

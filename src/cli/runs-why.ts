@@ -10,7 +10,7 @@ import { write } from "./io.ts";
 import { toJsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { escapeInvisible } from "./question-view.ts";
-import { shellQuote } from "./shell-quote.ts";
+import { quoteForShell } from "./shell-quote.ts";
 import { toHintId } from "./short-ids.ts";
 import { replaceControlCharacters } from "./table.ts";
 
@@ -66,7 +66,7 @@ async function explainRun(input: CommandInput): Promise<number> {
 function describeQuestions({ run_id, status }: Run, questions: readonly Question[]): string {
   const command = `${findDroverCommand()} runs`;
   const lines = questions.map(({ tool, request_id }) => {
-    const question = `${toHintId(run_id)}${questions.length === 1 ? "" : ` ${shellQuote(request_id)}`}`;
+    const question = `${toHintId(run_id)}${questions.length === 1 ? "" : ` ${quoteForShell(request_id)}`}`;
     return `It waits for an answer about ${escapeInvisible(tool)}: ${command} approve ${question} (or ${command} deny ${question})\n`;
   });
   return `The run is ${status}. ${lines.join("")}`;

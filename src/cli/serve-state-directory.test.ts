@@ -93,10 +93,10 @@ it("uses the agents, public URLs and profiles that drover.yaml names", async () 
 it("deletes records that are older than the retention in drover.yaml", async () => {
   const cwd = createDirectory();
   writeFileSync(join(cwd, "drover.yaml"), "retention:\n  runs_days: 0.001\n");
-  const anHourAgo = () => new Date(Date.now() - 3_600_000);
+  const getAnHourAgo = () => new Date(Date.now() - 3_600_000);
   const store = await openStore({
     directory: recordDirectory(join(cwd, "state")),
-    now: anHourAgo,
+    now: getAnHourAgo,
     createIfMissing: true,
   });
   // The newest run is kept regardless of its age.

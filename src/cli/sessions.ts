@@ -15,7 +15,7 @@ import { withRecord } from "./with-record.ts";
 import { write } from "./io.ts";
 import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readLimit, readText } from "./options.ts";
-import { shellQuote } from "./shell-quote.ts";
+import { quoteForShell } from "./shell-quote.ts";
 import { formatTree } from "./session-tree.ts";
 import { toHintId } from "./short-ids.ts";
 import { type Cell, replaceControlCharacters, writeTable } from "./table.ts";
@@ -75,10 +75,10 @@ async function listSessions(input: CommandInput): Promise<number> {
       sessions.map((session) => toCells(session, now)),
     );
   if (page.next_cursor && !options["quiet"]) {
-    const agentOption = agent ? ` --agent ${shellQuote(agent)}` : "";
+    const agentOption = agent ? ` --agent ${quoteForShell(agent)}` : "";
     write(
       2,
-      `More: ${findDroverCommand()} sessions list${agentOption} --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`,
+      `More: ${findDroverCommand()} sessions list${agentOption} --limit ${limit} --cursor ${quoteForShell(page.next_cursor)}\n`,
     );
   }
   return 0;

@@ -3,7 +3,7 @@ import type { StoredFile } from "../model/file.ts";
 import { verifyContent } from "./verify-content.ts";
 import { isTerminal, write } from "./io.ts";
 import { usageError } from "./options.ts";
-import { shellQuote } from "./shell-quote.ts";
+import { quoteForShell } from "./shell-quote.ts";
 import { findDroverCommand } from "./drover-command.ts";
 
 /** Writes a file to stdout unchanged. A terminal only gets sanitized text, unless `force` is set. */
@@ -41,7 +41,7 @@ function looksBinary(chunk: Uint8Array): boolean {
 
 function binaryFile({ path, media_type }: StoredFile, run_id: string) {
   return usageError(
-    `${path} (${media_type}) is binary, and stdout is a terminal. Save it with ${findDroverCommand()} runs files ${run_id} ${shellQuote(path)} -o FILE, or print it with --force.`,
+    `${path} (${media_type}) is binary, and stdout is a terminal. Save it with ${findDroverCommand()} runs files ${run_id} ${quoteForShell(path)} -o FILE, or print it with --force.`,
     "runs files",
     "PATH",
   );

@@ -12,7 +12,7 @@ import { formatColumns } from "./help.ts";
 import { write } from "./io.ts";
 import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readText, usageError } from "./options.ts";
-import { shellQuote } from "./shell-quote.ts";
+import { quoteForShell } from "./shell-quote.ts";
 import { findDroverCommand } from "./drover-command.ts";
 
 export const stateCommand: CommandSpec = {
@@ -96,7 +96,7 @@ function describeHeadCopy(file: string): string {
   return head ? `${file}, ${head.count} rows` : `${file}, not yet written`;
 }
 
-const toMoveCommand = (from: string): string => `${findDroverCommand()} state move --from ${shellQuote(from)}`;
+const toMoveCommand = (from: string): string => `${findDroverCommand()} state move --from ${quoteForShell(from)}`;
 
 async function move(input: CommandInput): Promise<number> {
   const locations = findLocations(input.env, input.cwd);

@@ -9,7 +9,7 @@ import { findAmbiguousOptions } from "./ambiguous-options.ts";
 import { type CommandInput, type OptionSpec, readSeconds, readText, usageError } from "./options.ts";
 import { withRetries } from "./with-retries.ts";
 import { readParameters, parametersHelp } from "./run-parameters.ts";
-import { shellQuote } from "./shell-quote.ts";
+import { quoteForShell } from "./shell-quote.ts";
 
 /** Options of every command that starts a run. */
 export const submitOptions: Record<string, OptionSpec> = {
@@ -49,7 +49,7 @@ export function isParameterError(error: unknown): error is RequestError {
 /** Adds the command that shows the agent's parameters. It replaces a next step that is meant for callers of the API. */
 export function withAgentCommand(error: RequestError, agent_name: string, example = ""): RequestError {
   const { code, message, field, cause, next } = error;
-  const command = `See \`drover run ${shellQuote(agent_name)} --help\`.${example && ` For example: ${example}`}`;
+  const command = `See \`drover run ${quoteForShell(agent_name)} --help\`.${example && ` For example: ${example}`}`;
   const isSpecific =
     code !== "DROVER-PAR-001" && next !== undefined && next !== parametersHelp && !next.includes("GET /docs");
   return new RequestError({

@@ -7,7 +7,7 @@ import { findToken } from "./find-token.ts";
 import { write } from "./io.ts";
 import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readLimit, readText, usageError } from "./options.ts";
-import { shellQuote } from "./shell-quote.ts";
+import { quoteForShell } from "./shell-quote.ts";
 import { type Cell, writeTable } from "./table.ts";
 import { findDroverCommand } from "./drover-command.ts";
 
@@ -55,7 +55,7 @@ async function listTokens(input: CommandInput): Promise<number> {
     );
   }
   if (page.next_cursor && !options["quiet"])
-    write(2, `More: ${findDroverCommand()} tokens list --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`);
+    write(2, `More: ${findDroverCommand()} tokens list --limit ${limit} --cursor ${quoteForShell(page.next_cursor)}\n`);
   return 0;
 }
 

@@ -7,7 +7,7 @@ import { findOnlyMatch, findRunId, newestKeyword } from "./find-id.ts";
 import { write } from "./io.ts";
 import { toJsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readList, readLimit, readText, usageError } from "./options.ts";
-import { shellQuote } from "./shell-quote.ts";
+import { quoteForShell } from "./shell-quote.ts";
 import { type Cell, writeTable } from "./table.ts";
 import { findDroverCommand } from "./drover-command.ts";
 
@@ -194,7 +194,7 @@ async function listDeliveries(input: CommandInput): Promise<number> {
   if (page.next_cursor && !options["quiet"])
     write(
       2,
-      `More: ${findDroverCommand()} webhooks deliveries --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`,
+      `More: ${findDroverCommand()} webhooks deliveries --limit ${limit} --cursor ${quoteForShell(page.next_cursor)}\n`,
     );
   return 0;
 }

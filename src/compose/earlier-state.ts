@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname } from "node:path";
-import { shellQuote } from "../cli/shell-quote.ts";
+import { quoteForShell } from "../cli/shell-quote.ts";
 import { HostError } from "../model/errors.ts";
 import { databaseFile, movingFile, recordDirectory, runnersDirectory } from "../model/state-layout.ts";
 
@@ -21,7 +21,7 @@ export function rejectEarlierState(stateDirectory: string): void {
     message: move
       ? `The move of ${from} to ${stateDirectory} was interrupted.`
       : `${from} is a state directory in the layout of an earlier Drover version.`,
-    next: `${move ? "Finish the move" : "Move it to the new layout"}: drover state move --from ${shellQuote(from)}`,
+    next: `${move ? "Finish the move" : "Move it to the new layout"}: drover state move --from ${quoteForShell(from)}`,
   });
 }
 

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { isEarlierState, readMove, type StateMove } from "./earlier-state.ts";
-import { shellQuote } from "../cli/shell-quote.ts";
+import { quoteForShell } from "../cli/shell-quote.ts";
 import { HostError } from "../model/errors.ts";
 import * as layout from "../model/state-layout.ts";
 import { readHead, replaceHeadCopy } from "../record/audit/head.ts";
@@ -115,7 +115,7 @@ function findInterruptedMove({ from, to }: MoveOptions): StateMove | null {
     throw cannotMove(
       to,
       `The move of ${move.from} to ${to} was interrupted.`,
-      `Finish that move first: drover state move --from ${shellQuote(move.from)}`,
+      `Finish that move first: drover state move --from ${quoteForShell(move.from)}`,
     );
   return move;
 }

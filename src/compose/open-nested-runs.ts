@@ -42,7 +42,7 @@ export function openNestedRuns(options: NestedRunsOptions): NestedRuns {
         ...options.runner,
         apiUrl: url,
         profiles,
-        name: newShortLivedName(),
+        name: createRunnerName(),
         slots: nestedSlots,
       });
       options.onRunner(runner, profiles);
@@ -59,6 +59,7 @@ export function openNestedRuns(options: NestedRunsOptions): NestedRuns {
   };
 }
 
-export function newShortLivedName(): string {
+/** Creates the name of a runner that exists only for this process. */
+export function createRunnerName(): string {
   return createShortLivedName(process.pid, randomUUID());
 }

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { readCorrelation } from "../cli/exec-options.ts";
 import type { CommandInput } from "../cli/options.ts";
-import { shellQuote } from "../cli/shell-quote.ts";
+import { quoteForShell } from "../cli/shell-quote.ts";
 import { openExecRecording } from "../compose/exec-recording.ts";
 import { findCheckout } from "../define/checkout.ts";
 import { findProject, type Project } from "../local.ts";
@@ -33,7 +33,7 @@ export async function executeOnRecord(
     display:
       typeof commandOrLine === "string"
         ? commandOrLine
-        : [command.executable, ...(command.arguments ?? [])].map(shellQuote).join(" "),
+        : [command.executable, ...(command.arguments ?? [])].map(quoteForShell).join(" "),
     options: {
       isolation: config.isolation,
       environment: config.execution.environment,

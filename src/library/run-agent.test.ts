@@ -110,14 +110,14 @@ describe("runAgent", () => {
     expect(silent).not.toHaveProperty("summary");
   });
 
-  const turnsThatAsk = (directory: string) => [
+  const createAskingTurns = (directory: string) => [
     { tools: [{ name: "command.run", input: { command: `echo made >${directory}/made` } }] },
     { text: "Thank you." },
   ];
 
   it("denies a call whose edited input does not match the tool, and reports it to the caller", async () => {
     const { agent, stateDir, directory } = createProject();
-    writeFileSync(agent.script, JSON.stringify({ turns: turnsThatAsk(directory) }));
+    writeFileSync(agent.script, JSON.stringify({ turns: createAskingTurns(directory) }));
     const questions: unknown[] = [];
     const result = await runAgent({
       agent,
@@ -138,7 +138,7 @@ describe("runAgent", () => {
 
   it("uses the answer of another user who answers before the caller", async () => {
     const { agent, stateDir, directory } = createProject();
-    writeFileSync(agent.script, JSON.stringify({ turns: turnsThatAsk(directory) }));
+    writeFileSync(agent.script, JSON.stringify({ turns: createAskingTurns(directory) }));
     const result = await runAgent({
       agent,
       prompt: "x",

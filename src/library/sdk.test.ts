@@ -167,11 +167,11 @@ describe("runAgent on the Agent SDK", () => {
       sessionId: first.sessionId,
     });
     expect(second.run).toMatchObject({ mode: "resume", trigger_type: "manual" });
-    const transcript = (): Promise<Buffer[]> => opened.conversation(first.sessionId!);
-    const transcriptBeforeFork = await transcript();
+    const readTranscript = (): Promise<Buffer[]> => opened.conversation(first.sessionId!);
+    const transcriptBeforeFork = await readTranscript();
     expect(transcriptBeforeFork.map((copy) => copy.includes("the second prompt"))).toEqual([true, true]);
     const forked = await opened.runner.fork(first.sessionId!, opened.agent, "another way", opened.options);
-    expect(await transcript()).toEqual(transcriptBeforeFork);
+    expect(await readTranscript()).toEqual(transcriptBeforeFork);
     expect(forked, String(forked.error)).toMatchObject({ success: true, summary: "answer 3" });
     expect(forked.sessionId).not.toBe(first.sessionId);
     expect(forked.run).toMatchObject({ trigger_type: "fork", forked_from: first.sessionId });

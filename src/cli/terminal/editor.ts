@@ -20,7 +20,7 @@ export function createEditor(onSubmit: (text: string) => void, history: readonly
   let historyOffset = 0;
   let draft = "";
 
-  const currentText = (): string => [...graphemesBefore, ...graphemesAfter].join("");
+  const getText = (): string => [...graphemesBefore, ...graphemesAfter].join("");
   const set = (text: string): void => {
     graphemesBefore = splitGraphemes(text);
     graphemesAfter = [];
@@ -30,14 +30,14 @@ export function createEditor(onSubmit: (text: string) => void, history: readonly
   function recall(step: 1 | -1): void {
     const target = historyOffset + step;
     if (target < 0 || target > history.length) return;
-    if (historyOffset === 0) draft = currentText();
+    if (historyOffset === 0) draft = getText();
     historyOffset = target;
     set(historyOffset === 0 ? draft : history[history.length - historyOffset]!);
   }
 
   /** Moves to the same column of the line above or below. Returns false if there is none. */
   function moveLine(step: 1 | -1): boolean {
-    const lines = currentText().split("\n");
+    const lines = getText().split("\n");
     const linesBefore = graphemesBefore.join("").split("\n");
     const line = linesBefore.length - 1 + step;
     const column = splitGraphemes(linesBefore.at(-1)!).length;
@@ -65,7 +65,7 @@ export function createEditor(onSubmit: (text: string) => void, history: readonly
       graphemesBefore.pop();
       return insert("\n");
     }
-    const text = currentText();
+    const text = getText();
     set("");
     historyOffset = 0;
     onSubmit(text);
@@ -91,7 +91,7 @@ export function createEditor(onSubmit: (text: string) => void, history: readonly
 
   return {
     get text() {
-      return currentText();
+      return getText();
     },
     set(text) {
       set(text);
@@ -115,7 +115,7 @@ export function createEditor(onSubmit: (text: string) => void, history: readonly
       const indent = " ".repeat(measureWidth(prompt));
       const toRows = (text: string): string[] =>
         text.split("\n").flatMap((line, index) => wrapHard(`${index === 0 ? prompt : indent}${line}`, indent, columns));
-      const rows = toRows(currentText());
+      const rows = toRows(getText());
       const rowsBefore = toRows(graphemesBefore.join(""));
       return { rows, cursor: { row: rowsBefore.length - 1, column: measureWidth(rowsBefore.at(-1)!) } };
     },

@@ -16,14 +16,14 @@ export function createStyleFor(fd: 1 | 2, env: Environment): Style {
 }
 
 export function createStyle(isColoured: boolean): Style {
-  const code = (start: number, end: number) => (text: string) =>
+  const createPainter = (start: number, end: number) => (text: string) =>
     isColoured && text !== "" ? `\u001b[${start}m${text}\u001b[${end}m` : text;
   return {
-    bold: code(1, 22),
-    dim: code(2, 22),
-    red: code(31, 39),
-    green: code(32, 39),
-    yellow: code(33, 39),
-    cyan: code(36, 39),
+    bold: createPainter(1, 22),
+    dim: createPainter(2, 22),
+    red: createPainter(31, 39),
+    green: createPainter(32, 39),
+    yellow: createPainter(33, 39),
+    cyan: createPainter(36, 39),
   };
 }
