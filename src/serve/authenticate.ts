@@ -48,7 +48,7 @@ function staleToken(detail: string): Refusal {
   });
 }
 
-function unauthorized(detail: string): Refusal {
+export function unauthorized(detail: string): Refusal {
   return new Refusal(401, "DROVER-API-009", detail, {
     ...refusalOptions,
     next: "The admin token is in the file `record/token` of the state directory; `drover tokens create` creates others.",

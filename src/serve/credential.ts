@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { unauthorized } from "./authenticate.ts";
 import { Refusal } from "./refusal.ts";
 
 /**
@@ -10,7 +11,11 @@ export function readCredential(
   { authorization, cookie, origin }: IncomingHttpHeaders,
   cookieName: string,
 ): string | undefined {
-  if (authorization !== undefined) return authorization;
+  if (authorization !== undefined) {
+    // The result for a session cookie has this scheme. A header with it would skip the check of Origin below.
+    if (/^cookie\b/i.test(authorization)) throw unauthorized("Send a token: Authorization: Bearer drv_...");
+    return authorization;
+  }
   const token = cookie === undefined ? undefined : readCookie(cookie, cookieName);
   if (token === undefined) return undefined;
   if (origin === undefined && method !== "GET" && method !== "HEAD") throw missingOrigin();

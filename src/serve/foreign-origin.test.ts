@@ -51,6 +51,28 @@ test("an admin can create tokens from the dashboard, but a page of another origi
   expect(await listCreated()).toHaveLength(1);
 });
 
+test("refuses a session token in the Authorization header, where it would skip the check of Origin", async () => {
+  const token = /=(drvb_\w+)/.exec(cookie)![1]!;
+  for (const scheme of ["Cookie", "cookie", "COOKIE", "Bearer"])
+    for (const [method, path] of [
+      ["GET", "/me"],
+      ["POST", "/tokens"],
+    ] as const) {
+      const response = await rawCall(coordinator.url, {
+        method,
+        path,
+        headers: { host: host(), authorization: `${scheme} ${token}`, "content-type": "application/json" },
+        ...(method === "POST" ? { body: JSON.stringify({ role: "admin", subject: "from-a-header" }) } : {}),
+      });
+      expect([scheme, path, response.status, JSON.parse(response.text).code]).toEqual([
+        scheme,
+        path,
+        401,
+        "DROVER-API-009",
+      ]);
+    }
+});
+
 test("a cookie issued over TLS is marked Secure", async () => {
   expect(await signIn("https://drover.example")).toMatch(/; Secure$/);
   expect(await signIn()).not.toContain("Secure");
