@@ -26,7 +26,7 @@ test("readers of compressed and of plain streams see each event as it is stored,
       await expect.poll(() => reader.text()).toContain(`"message":"at ${percent} `);
   }
   await run.finish();
-  const texts = await Promise.all([plain.ended, packed.ended, fetched.ended]);
+  const texts = await Promise.all([plain.whenEnded, packed.whenEnded, fetched.whenEnded]);
   expect(texts[0]).toContain("event: end");
   expect(texts.map(withoutHeartbeats)).toEqual(Array.from({ length: 3 }, () => withoutHeartbeats(texts[0])));
   expect(inflateSync(packed.raw()).toString()).toBe(texts[1]);
@@ -37,11 +37,11 @@ test("a reader of a compressed stream that reconnects gets exactly the events af
   const run = await claim("replayed");
   for (let percent = 1; percent <= 20; percent += 1) await run.append({ type: "progress", percent });
   await run.finish();
-  const all = eventIds(await (await open(run, { "accept-encoding": "deflate" })).ended);
+  const all = eventIds(await (await open(run, { "accept-encoding": "deflate" })).whenEnded);
   expect(all.length).toBeGreaterThan(20);
   for (const last of all.slice(0, -1)) {
     const rest = await open(run, { "accept-encoding": "deflate", "last-event-id": last });
-    expect(eventIds(await rest.ended)).toEqual(all.filter((id) => Number(id) > Number(last)));
+    expect(eventIds(await rest.whenEnded)).toEqual(all.filter((id) => Number(id) > Number(last)));
   }
 });
 
@@ -59,8 +59,25 @@ test.each([
   const run = await claim(`plain-${accepted.replaceAll(/\W/g, "-")}`);
   await run.finish();
   const stream = await open(run, { "accept-encoding": accepted });
-  expect(await stream.ended).toContain('"type":"result"');
+  expect(await stream.whenEnded).toContain('"type":"result"');
   expect([stream.encoding, stream.vary]).toEqual([undefined, "accept-encoding"]);
+});
+
+test("does not compress a stream with the runs of several owners", async () => {
+  const { token } = await coordinator.client.tokens.create({ role: "user", subject: "ann" });
+  const getEncoding = async (path: string, reader: string): Promise<string | null> => {
+    const disconnect = new AbortController();
+    const { headers } = await fetch(coordinator.url + path, {
+      headers: { ...streamHeaders(), authorization: `Bearer ${reader}`, "accept-encoding": "deflate" },
+      signal: disconnect.signal,
+    });
+    disconnect.abort();
+    return headers.get("content-encoding");
+  };
+  expect(await getEncoding("/events", coordinator.adminToken)).toBeNull();
+  expect(await getEncoding("/events", token)).toBe("deflate");
+  const { run_id } = await claim("of-one-owner");
+  expect(await getEncoding(`/runs/${run_id}/events`, coordinator.adminToken)).toBe("deflate");
 });
 
 async function claim(name: string): Promise<ClaimedRun> {
@@ -85,20 +102,20 @@ async function open(run: ClaimedRun, headers: Record<string, string>) {
   let text = "";
   response.on("data", (chunk: Buffer) => raw.push(chunk));
   const decoded = encoding === "deflate" ? response.pipe(createInflate()) : response;
-  const ended = new Promise<string>((resolve, reject) => {
+  const whenEnded = new Promise<string>((resolve, reject) => {
     decoded.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")));
     decoded.once("end", () => resolve(text)).once("error", reject);
   });
-  return { encoding, vary, ended, text: () => text, raw: () => Buffer.concat(raw) };
+  return { encoding, vary, whenEnded, text: () => text, raw: () => Buffer.concat(raw) };
 }
 
 async function openWithFetch(run: ClaimedRun) {
   const response = await fetch(eventsUrl(run), { headers: streamHeaders() });
   expect(response.headers.get("content-encoding")).toBe("deflate");
   let text = "";
-  const ended = (async () => {
+  const whenEnded = (async () => {
     for await (const chunk of response.body!) text += Buffer.from(chunk).toString("latin1");
     return text;
   })();
-  return { ended, text: () => text };
+  return { whenEnded, text: () => text };
 }

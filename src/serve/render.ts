@@ -37,7 +37,10 @@ export async function render(reply: unknown, target: RenderTarget): Promise<Rend
   else if (reply instanceof WebReply) await sendWeb(reply, target);
   else if (reply instanceof BackupReply) await target.sendBackup(reply);
   else if (reply instanceof FeedReply) {
-    const sink = createSseSink(target.outgoing, target);
+    const sink = createSseSink(target.outgoing, {
+      ...target,
+      deflate: reply.source.mixesOwners ? null : target.deflate,
+    });
     sink.whenClosed(target.hub.follow(reply.source, reply.after, sink, reply.partials).stop);
   } else if (reply instanceof TextReply)
     return { status: 200, headers: { ...securityHeaders, ...reply.headers }, body: reply.text };

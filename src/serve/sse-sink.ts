@@ -10,7 +10,8 @@ export interface SseSink extends Sink {
 
 export interface SseSinkOptions {
   acceptEncoding: string;
-  deflate: SharedDeflate;
+  /** null: the stream is never compressed. */
+  deflate: SharedDeflate | null;
   stalledMs?: number | undefined;
 }
 
@@ -22,7 +23,7 @@ export function createSseSink(
   outgoing: ServerResponse,
   { acceptEncoding, deflate, stalledMs }: SseSinkOptions,
 ): SseSink {
-  const stream: DeflateStream | null = acceptsDeflate(acceptEncoding) ? deflate.open() : null;
+  const stream: DeflateStream | null = deflate !== null && acceptsDeflate(acceptEncoding) ? deflate.open() : null;
   outgoing.writeHead(200, {
     ...(stream ? { "content-encoding": "deflate" } : {}),
     vary: "accept-encoding",

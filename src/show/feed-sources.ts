@@ -10,6 +10,7 @@ export function createRunFeedSource(read: Reads, run_id: string): FeedSource {
   return {
     key: run_id,
     isGlobal: false,
+    mixesOwners: false,
     async read(after, limit, maxBytes) {
       const events = await read.events(run_id, after, limit, maxBytes);
       return { events, reached: events.at(-1)?.seq ?? after };
@@ -25,6 +26,7 @@ export function createGlobalFeedSource(read: Reads, owner: string | null, owners
   return {
     key: owner === null ? "*" : `*${owner}`,
     isGlobal: true,
+    mixesOwners: owner === null,
     read: (after, limit, maxBytes) => readFeed(read, after, { limit, maxBytes }, owner, owners),
     readLastPosition: () => read.last_position(null),
     encode: (event) => toMessage(event.cursor, event),

@@ -7,6 +7,8 @@ export interface FeedSource {
   /** A run_id, or another unique key for a feed of all runs. */
   key: string;
   isGlobal: boolean;
+  /** Whether it has events of runs with different owners. */
+  mixesOwners: boolean;
   /** Returns about `maxBytes` of events after a position, and the position reached, which may be past the last event returned. */
   read(after: number, limit: number, maxBytes: number): Promise<{ events: StoredEvent[]; reached: number }>;
   /** The position of the last event stored. */
