@@ -72,8 +72,8 @@ async function startPoll(changed: Partial<PollRequest> = {}, caller = neverAbort
   return { response: held };
 }
 
-const openHandOver = (more: Partial<Parameters<typeof createHandOver>[0]> = {}) =>
-  createHandOver({ store: host.store, waiters, getLowDiskReason: () => null, burstMs: 0, ...more });
+const openHandOver = (overrides: Partial<Parameters<typeof createHandOver>[0]> = {}) =>
+  createHandOver({ store: host.store, waiters, getLowDiskReason: () => null, burstMs: 0, ...overrides });
 const demands = { executor_type: "procedural" };
 
 it("creates a run and claims it for a held poll in one transaction", async () => {

@@ -37,9 +37,9 @@ it("keeps renewing the leases of waiting runners, and of no others", async () =>
   const other = await openHost({ leaseMs: 6000, rescueEveryMs: 50, pollHoldMs: 3_600_000 });
   await other.dispatcher.start();
   const [waits, silent] = [await other.register({ name: "waits" }), await other.register({ name: "silent" })];
-  const gone = new AbortController();
+  const disconnected = new AbortController();
   const request = { runner_id: waits.runner_id, epoch: waits.epoch, claim_id: "same", want: 1, ack_order: 0 };
-  const waiting = other.port.poll(request, gone.signal);
+  const waiting = other.port.poll(request, disconnected.signal);
   const seen = new Set<string | undefined>();
   const statuses = async () => {
     const rows = new Map((await other.dispatcher.listRunners()).map((row) => [row.runner_id, row]));
@@ -47,7 +47,7 @@ it("keeps renewing the leases of waiting runners, and of no others", async () =>
     return [rows.get(waits.runner_id)?.status, rows.get(silent.runner_id)?.status, seen.size > 4];
   };
   await expect.poll(statuses, { interval: 20 }).toEqual(["online", "lost", true]);
-  gone.abort();
+  disconnected.abort();
   expect(await waiting).toEqual({ claims: [], orders: [] });
   await other.close();
   await other.dispose();

@@ -139,8 +139,8 @@ beforeAll(async () => {
     deliveries: { resolve: (name, done) => done(new Error(`${name} is not resolved here`), []) },
   });
   const { client, adminToken } = coordinator;
-  const createToken = async (name: string, role: TokenRole, subject: string, more: Partial<NewToken> = {}) => {
-    const created = await client.tokens.create({ role, subject, ...more });
+  const createToken = async (name: string, role: TokenRole, subject: string, changes: Partial<NewToken> = {}) => {
+    const created = await client.tokens.create({ role, subject, ...changes });
     tokens.set(name, created.token);
     return created;
   };

@@ -27,12 +27,16 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-const call = (path: string, more: { method?: string; body?: unknown; headers?: Record<string, string> } = {}) =>
+const call = (path: string, options: { method?: string; body?: unknown; headers?: Record<string, string> } = {}) =>
   rawCall(coordinator.url, {
     path,
-    method: more.method ?? "GET",
-    headers: { authorization: `Bearer ${coordinator.adminToken}`, "content-type": "application/json", ...more.headers },
-    ...(more.body === undefined ? {} : { body: JSON.stringify(more.body) }),
+    method: options.method ?? "GET",
+    headers: {
+      authorization: `Bearer ${coordinator.adminToken}`,
+      "content-type": "application/json",
+      ...options.headers,
+    },
+    ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
   });
 
 test("submits one run per Idempotency-Key, and refuses the key with another body", async () => {

@@ -182,22 +182,22 @@ function requestBackup(
 ): Promise<BackupResponse> {
   return new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${token}`, "accept-encoding": encoding };
-    const sent = request({ host: "127.0.0.1", port, method: "POST", path: "/backup", headers, agent: false });
-    sent.on("error", reject).on("response", (response) => {
+    const clientRequest = request({ host: "127.0.0.1", port, method: "POST", path: "/backup", headers, agent: false });
+    clientRequest.on("error", reject).on("response", (response) => {
       const chunks: Buffer[] = [];
       response.on("data", (chunk: Buffer) => chunks.push(chunk)).on("error", () => undefined);
-      const ended = new Promise<Buffer>((done) => response.on("close", () => done(Buffer.concat(chunks))));
+      const whenEnded = new Promise<Buffer>((done) => response.on("close", () => done(Buffer.concat(chunks))));
       const backup = {
         status: response.statusCode ?? 0,
         headers: response.headers,
         text: "",
         bytes: () => chunks.reduce((sum, { length }) => sum + length, 0),
-        readAll: () => ended,
-        disconnect: () => void sent.destroy(),
+        readAll: () => whenEnded,
+        disconnect: () => void clientRequest.destroy(),
       };
       if (backup.status === 200) resolve(backup);
-      else void ended.then((bytes) => resolve({ ...backup, text: bytes.toString() }));
+      else void whenEnded.then((bytes) => resolve({ ...backup, text: bytes.toString() }));
     });
-    sent.end();
+    clientRequest.end();
   });
 }

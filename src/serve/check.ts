@@ -42,11 +42,11 @@ function describeUnknownKey(key: string, schema: z.ZodType | null): string {
 
 function formatPath(part: string, path: readonly PropertyKey[]): string {
   return path.reduce<string>(
-    (text, key) => (typeof key === "number" ? `${text}[${key}]` : `${text}.${shorten(String(key))}`),
+    (text, key) => (typeof key === "number" ? `${text}[${key}]` : `${text}.${truncateKey(String(key))}`),
     part,
   );
 }
 
-function shorten(key: string): string {
+function truncateKey(key: string): string {
   return key.length > maxKeyLength ? `${key.slice(0, maxKeyLength)}...` : key;
 }

@@ -25,8 +25,8 @@ afterAll(async () => {
 });
 
 test("does not follow a stream whose reader disconnected before it was admitted", async () => {
-  const sent = await Promise.all(Array.from({ length: 100 }, () => sendRaw(streamRequest())));
-  for (const [index, socket] of sent.entries()) {
+  const sockets = await Promise.all(Array.from({ length: 100 }, () => sendRaw(streamRequest())));
+  for (const [index, socket] of sockets.entries()) {
     // Before, during and after the coordinator authenticates the caller.
     if (index % 3 === 0) await setImmediate();
     socket.resetAndDestroy();

@@ -198,16 +198,16 @@ test("an interrupted upload leaves no file, not even a partial one", async () =>
     sha256: hashBytes(bytes),
     size: String(bytes.length),
   });
-  const sent = request(`${coordinator.url}/runner/files?${String(query)}`, {
+  const clientRequest = request(`${coordinator.url}/runner/files?${String(query)}`, {
     method: "POST",
     headers: { ...authorization(), "content-length": bytes.length },
     agent: false,
   });
-  sent.on("error", () => undefined);
-  sent.write(bytes.subarray(0, 1024 * 1024));
+  clientRequest.on("error", () => undefined);
+  clientRequest.write(bytes.subarray(0, 1024 * 1024));
   await waitUntil(() => listUnfinished().length === 1);
   expect(existsSync(blobPath(bytes))).toBe(false);
-  sent.destroy();
+  clientRequest.destroy();
   await waitUntil(() => listUnfinished().length === 0);
   expect(existsSync(blobPath(bytes))).toBe(false);
   expect(await claimed.upload(bytes)).toEqual({ upload: "stored" });

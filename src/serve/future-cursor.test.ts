@@ -43,11 +43,11 @@ function follow(path: string, after?: string) {
     accept: "text/event-stream",
     ...(after === undefined ? {} : { "last-event-id": after }),
   };
-  const sent = request(`${coordinator.url}${path}`, { headers, agent: false }, (response) => {
+  const clientRequest = request(`${coordinator.url}${path}`, { headers, agent: false }, (response) => {
     response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
     // The test disconnects in the end.
     response.on("error", () => undefined);
   });
-  sent.on("error", () => undefined).end();
-  return { text: () => text, disconnect: () => void sent.destroy() };
+  clientRequest.on("error", () => undefined).end();
+  return { text: () => text, disconnect: () => void clientRequest.destroy() };
 }

@@ -14,8 +14,8 @@ afterAll(async () => {
   await coordinator.dispose();
 });
 
-const post = (path: string, body: string | Buffer, more: Record<string, string> = {}) =>
-  rawCall(coordinator.url, { method: "POST", path, headers: { ...headers, ...more }, body });
+const post = (path: string, body: string | Buffer, extraHeaders: Record<string, string> = {}) =>
+  rawCall(coordinator.url, { method: "POST", path, headers: { ...headers, ...extraHeaders }, body });
 
 test.each([
   ["not JSON", "{", 400, "DROVER-API-001"],

@@ -98,14 +98,14 @@ async function poll(
   body: object,
 ): Promise<{ response: IncomingMessage; pieces: Promise<string[]> }> {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    const sent = request(`${url}/runner/poll`, {
+    const clientRequest = request(`${url}/runner/poll`, {
       method: "POST",
       agent: false,
       headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
     });
-    sent.on("response", resolve);
-    sent.on("error", reject);
-    sent.end(JSON.stringify(body));
+    clientRequest.on("response", resolve);
+    clientRequest.on("error", reject);
+    clientRequest.end(JSON.stringify(body));
   });
   const pieces = (async () => {
     const received: string[] = [];

@@ -29,7 +29,7 @@ const post = async (path: string, body: unknown) => {
 const repeat = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => make(index));
 const names = (count: number) => Object.fromEntries(repeat(count, (index) => [`name${index}`, index]));
-const agent = (name: string, more: object = {}) => ({ name, command: "true", ...more });
+const agent = (name: string, changes: object = {}) => ({ name, command: "true", ...changes });
 
 test.each([
   ["more than 2 MB", { project_dir: "x".repeat(3_000_000) }, 413],
@@ -62,19 +62,20 @@ test("refuses a deeply nested registration", async () => {
 });
 
 test("refuses an endless registration without a Content-Length", async () => {
-  const sent = request(`${coordinator.url}/runner/register`, {
+  const clientRequest = request(`${coordinator.url}/runner/register`, {
     method: "POST",
     headers: { authorization: `Bearer ${coordinator.adminToken}`, "content-type": "application/json" },
   });
-  const ended = new Promise<number | undefined>((resolve) => {
-    sent.on("response", ({ statusCode }) => resolve(statusCode)).on("error", () => resolve(413));
+  const whenEnded = new Promise<number | undefined>((resolve) => {
+    clientRequest.on("response", ({ statusCode }) => resolve(statusCode)).on("error", () => resolve(413));
   });
-  sent.write('{"hostname":"');
+  clientRequest.write('{"hostname":"');
   const piece = Buffer.alloc(64 * 1024, "x");
-  const writeMore = (): void => void (sent.destroyed || sent.write(piece, () => setImmediate(writeMore)));
+  const writeMore = (): void =>
+    void (clientRequest.destroyed || clientRequest.write(piece, () => setImmediate(writeMore)));
   writeMore();
-  expect(await ended).toBe(413);
-  sent.destroy();
+  expect(await whenEnded).toBe(413);
+  clientRequest.destroy();
 });
 
 test("accepts a runner with the maximum number of agents", async () => {
@@ -146,8 +147,8 @@ test("refuses a report with more than 20,000 entries before validating them", as
 test("replaces a large event, acknowledges many in parts, and keeps pages small", async () => {
   const { run_id } = run;
   const text = (size: number) => ({ type: "assistant", text: "x".repeat(size) });
-  const sent = [text(3), text(8_000_000), ...repeat(2500, () => text(3)), ...repeat(8, () => text(400_000))];
-  const numbered = sent.map((event, index) => ({ n: index + 1, at, event }));
+  const sentEvents = [text(3), text(8_000_000), ...repeat(2500, () => text(3)), ...repeat(8, () => text(400_000))];
+  const numbered = sentEvents.map((event, index) => ({ n: index + 1, at, event }));
   let acked = 0;
   let reports = 0;
   while (acked < numbered.length) {

@@ -69,7 +69,7 @@ export async function listen(app: App, options: ListenOptions): Promise<HttpList
   // The address of a TCP server is never a string.
   const { port } = server.address() as AddressInfo;
   const socketListener = options.socket ? await tryListenOnSocket(app, options.socket, options) : null;
-  let closing: Promise<void> | null = null;
+  let closePromise: Promise<void> | null = null;
   const closeAll = async (graceMs: number): Promise<void> => {
     await Promise.all([close(server, graceMs), socketListener?.close(graceMs)]);
   };
@@ -77,7 +77,7 @@ export async function listen(app: App, options: ListenOptions): Promise<HttpList
     url: `http://${toUrlHost(options.host)}:${port}`,
     port,
     socket: socketListener && options.socket ? options.socket : null,
-    close: (graceMs) => (closing ??= closeAll(graceMs)),
+    close: (graceMs) => (closePromise ??= closeAll(graceMs)),
   };
 }
 
@@ -108,9 +108,9 @@ export async function listenOnSocket(
     server.listen(path, resolve);
   });
   chmodSync(path, 0o600);
-  let closing: Promise<void> | null = null;
+  let closePromise: Promise<void> | null = null;
   // Closing the server also removes the socket file.
-  return { close: (graceMs) => (closing ??= close(server, graceMs)) };
+  return { close: (graceMs) => (closePromise ??= close(server, graceMs)) };
 }
 
 function createHttpServer(

@@ -24,7 +24,7 @@ export function buildOpenApiDocument(
     info: { title: "Drover", version, description: "Runs any agent, anywhere, on the record." },
     servers: [{ url: "/", description: "This coordinator" }, ...publicUrls.map((url) => ({ url }))],
     paths,
-    components: { schemas: schemas.named, securitySchemes: { bearer: { type: "http", scheme: "bearer" } } },
+    components: { schemas: schemas.byName, securitySchemes: { bearer: { type: "http", scheme: "bearer" } } },
   };
 }
 
@@ -111,16 +111,16 @@ function buildParameters(location: "query" | "header", schema: z.ZodObject | und
 
 interface Schemas {
   /** The schemas under `components`, by name. */
-  named: Record<string, JsonSchema>;
+  byName: Record<string, JsonSchema>;
   /** Converts a schema to JSON Schema. The named schemas in it become references. */
   toJsonSchema(schema: z.ZodType, io: "input" | "output"): JsonSchema;
 }
 
 /** A schema whose input differs from its output gets two names, such as `Usage` and `UsageInput`. */
 function createSchemas(): Schemas {
-  const named: Record<string, JsonSchema> = {};
+  const byName: Record<string, JsonSchema> = {};
   return {
-    named,
+    byName,
     toJsonSchema(schema, io) {
       const { $schema: _dialect, ...jsonSchema } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
       const { $defs = {}, ...rest } = adaptForClients(jsonSchema, io);
@@ -129,9 +129,9 @@ function createSchemas(): Schemas {
         ([name, definition]) => [name, replaceReferences(definition, names)] as const,
       );
       for (const [name, definition] of definitions)
-        if (JSON.stringify(named[name] ?? definition) !== JSON.stringify(definition)) names.set(name, `${name}Input`);
+        if (JSON.stringify(byName[name] ?? definition) !== JSON.stringify(definition)) names.set(name, `${name}Input`);
       for (const [name, definition] of Object.entries($defs))
-        named[names.get(name)!] = replaceReferences(definition, names);
+        byName[names.get(name)!] = replaceReferences(definition, names);
       return replaceReferences(rest, names);
     },
   };

@@ -100,7 +100,7 @@ describe.each(["sqlite", "postgres"])("signing in, with a record in %s", (engine
     const { code } = await createClient({ url: coordinator.url, token }).signIn.link();
     const stream = await openStream(cookie);
     await coordinator.client.tokens.revoke(token_id);
-    await stream.ended;
+    await stream.whenEnded;
     expect((await get("/me", cookie)).status).toBe(401);
     expect((await exchange(code!)).status).toBe(409);
   });
@@ -194,17 +194,17 @@ const post = (path: string, cookie: string, body: unknown) =>
     body: JSON.stringify(body),
   });
 
-function openStream(cookie: string): Promise<{ ended: Promise<void> }> {
+function openStream(cookie: string): Promise<{ whenEnded: Promise<void> }> {
   return new Promise((resolve, reject) => {
-    const sent = request(
+    const clientRequest = request(
       `${coordinator.url}/events`,
       { headers: { cookie, accept: "text/event-stream" } },
       (response) => {
         expect(response.statusCode).toBe(200);
         response.on("error", () => undefined).resume();
-        resolve({ ended: new Promise((end) => response.on("close", end)) });
+        resolve({ whenEnded: new Promise((end) => response.on("close", end)) });
       },
     );
-    sent.on("error", reject).end();
+    clientRequest.on("error", reject).end();
   });
 }

@@ -69,8 +69,8 @@ test.each(["drover.example", "drover.example:8765", "ftp://drover.example", "htt
 test("without auth, a coordinator works on loopback and still refuses other web pages", async () => {
   running = await startTestCoordinator({ authEnabled: false });
   expect((await rawCall(running.url, { path: "/runs" })).status).toBe(200);
-  const foreign = await rawCall(running.url, { path: "/runs", headers: { origin: "https://evil.example" } });
-  expect(foreign.status).toBe(403);
+  const foreignResponse = await rawCall(running.url, { path: "/runs", headers: { origin: "https://evil.example" } });
+  expect(foreignResponse.status).toBe(403);
 });
 
 test("refuses a token file that others can read", async () => {

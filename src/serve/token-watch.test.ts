@@ -47,7 +47,7 @@ describe.each(["sqlite", "postgres"])("the watch of tokens, on %s", (engine) => 
       expect(stream.status).toBe(200);
       const bystander = await openStream(url, "/events", coordinator.adminToken);
       await coordinator.client.tokens.revoke(annsToken.token_id);
-      await stream.ended;
+      await stream.whenEnded;
       expect(bystander.isOpen()).toBe(true);
       bystander.close();
     }
@@ -61,12 +61,12 @@ describe.each(["sqlite", "postgres"])("the watch of tokens, on %s", (engine) => 
       const { run_id } = await ann.submit({ agent_name: "guarded" });
       const stream = await openStream(coordinator.url, path.replace("RUN", run_id), annsToken.token);
       expect(stream.status).toBe(200);
-      await stream.ended;
+      await stream.whenEnded;
 
       const second = await createAnn();
       const rotated = await openStream(other.url, path.replace("RUN", run_id), second.annsToken.token);
       const next = await coordinator.client.tokens.rotate(second.annsToken.token_id, { overlap_seconds: 0 });
-      await rotated.ended;
+      await rotated.whenEnded;
       const again = await openStream(other.url, path.replace("RUN", run_id), next.token);
       expect(again.status).toBe(200);
       again.close();
@@ -77,7 +77,7 @@ describe.each(["sqlite", "postgres"])("the watch of tokens, on %s", (engine) => 
     const { annsToken } = await createAnn();
     const stream = await openStream(coordinator.url, "/events", annsToken.token, "paused");
     await coordinator.client.tokens.revoke(annsToken.token_id);
-    await stream.ended;
+    await stream.whenEnded;
   });
 
   test("refuses a held poll when its token is revoked, here or by another coordinator", async () => {
@@ -143,7 +143,7 @@ describe.each(["sqlite", "postgres"])("the watch of tokens, on %s", (engine) => 
     const { annsToken } = await createAnn();
     const body = JSON.stringify({ agent_name: "guarded" });
     const status = new Promise<number>((resolve, reject) => {
-      const sent = request(`${coordinator.url}/runs`, {
+      const clientRequest = request(`${coordinator.url}/runs`, {
         method: "POST",
         headers: {
           authorization: `Bearer ${annsToken.token}`,
@@ -153,13 +153,13 @@ describe.each(["sqlite", "postgres"])("the watch of tokens, on %s", (engine) => 
         },
         agent: false,
       });
-      sent.on("error", reject);
-      sent.on("response", (response) => resolve(response.resume().statusCode ?? 0));
-      sent.on("continue", () => {
-        sent.write(body.slice(0, 5));
-        coordinator.client.tokens.revoke(annsToken.token_id).then(() => sent.end(body.slice(5)), reject);
+      clientRequest.on("error", reject);
+      clientRequest.on("response", (response) => resolve(response.resume().statusCode ?? 0));
+      clientRequest.on("continue", () => {
+        clientRequest.write(body.slice(0, 5));
+        coordinator.client.tokens.revoke(annsToken.token_id).then(() => clientRequest.end(body.slice(5)), reject);
       });
-      sent.flushHeaders();
+      clientRequest.flushHeaders();
     });
     expect(await status).toBe(401);
   });
@@ -179,7 +179,7 @@ describe.each(["sqlite", "postgres"])("the watch of tokens, on %s", (engine) => 
     // The run is not reported as held, so it returns to the queue.
     const held: [string, number][] = [[newest.run_id, newest.attempt]];
     await port.report({ runner_id, epoch, held, as_of_claim: "c1", events: [], partials: [], finishes: [] });
-    await stream.ended;
+    await stream.whenEnded;
     port.close();
   });
 
@@ -288,15 +288,15 @@ const readRunner = async (runner_id: string) =>
 const isSeenAfter = async (runner_id: string, time: string) =>
   ((await readRunner(runner_id))?.last_seen_at ?? "") > time;
 
-async function createAnn(more: { expires_at?: string } = {}) {
-  const created = await coordinator.client.tokens.create({ role: "user", subject: "ann", ...more });
+async function createAnn(changes: { expires_at?: string } = {}) {
+  const created = await coordinator.client.tokens.create({ role: "user", subject: "ann", ...changes });
   return { annsToken: created, ann: createClient({ url: coordinator.url, token: created.token }) };
 }
 
 interface OpenStream {
   status: number;
   /** Resolves when the other side has ended the stream, in whatever way. */
-  ended: Promise<void>;
+  whenEnded: Promise<void>;
   isOpen(): boolean;
   close(): void;
 }
@@ -304,22 +304,22 @@ interface OpenStream {
 function openStream(url: string, path: string, token: string, reading: "reading" | "paused" = "reading") {
   return new Promise<OpenStream>((resolve, reject) => {
     const headers = { authorization: `Bearer ${token}`, accept: "text/event-stream" };
-    const sent = request(`${url}${path}`, { headers, agent: false }, (response) => {
+    const clientRequest = request(`${url}${path}`, { headers, agent: false }, (response) => {
       let closed = false;
-      const ended = new Promise<void>((done) => {
+      const whenEnded = new Promise<void>((done) => {
         // A broken connection emits error and close, a regular end only close.
         response.on("error", () => done()).on("close", () => done());
-        sent.on("close", () => done());
+        clientRequest.on("close", () => done());
       }).then(() => void (closed = true));
       if (reading === "reading") response.resume();
       resolve({
         status: response.statusCode ?? 0,
-        ended,
+        whenEnded,
         isOpen: () => !closed,
-        close: () => void sent.destroy(),
+        close: () => void clientRequest.destroy(),
       });
     });
-    sent.on("error", reject);
-    sent.end();
+    clientRequest.on("error", reject);
+    clientRequest.end();
   });
 }

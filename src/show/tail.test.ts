@@ -31,7 +31,7 @@ test("delivers every event once and in order to every follower, however slow or 
   }
   await finish("run-1", 2000);
   for (const one of readers) {
-    const events = await one.ended;
+    const events = await one.whenEnded;
     expect(events.map((event) => event.seq)).toEqual(Array.from({ length: 2001 }, (_, index) => index + 1));
     expect(events.at(-1)?.event.type).toBe("result");
   }
@@ -94,7 +94,8 @@ test("loses nothing if reads are slow and overtake each other", async () => {
     result_data: null,
   });
   hub.announce(["r"]);
-  for (const one of readers) expect((await one.ended).map((event) => event.seq)).toEqual(log.map((event) => event.seq));
+  for (const one of readers)
+    expect((await one.whenEnded).map((event) => event.seq)).toEqual(log.map((event) => event.seq));
 });
 
 test("neither delays others nor uses up memory for a follower that never reads", async () => {
@@ -106,7 +107,7 @@ test("neither delays others nor uses up memory for a follower that never reads",
   hub.follow(createRunFeedSource(store.read, "run-1"), 0, quick.sink);
   for (let batch = 0; batch < 20; batch += 1) await append("run-1", batch * 100, 100);
   await finish("run-1", 2000);
-  expect(await quick.ended).toHaveLength(2001);
+  expect(await quick.whenEnded).toHaveLength(2001);
   expect(stuck.writes()).toBeLessThan(3);
 });
 
@@ -129,7 +130,7 @@ test("shows a user their own runs in the feed of all runs, in cursor order", asy
   const cursors = admin.seen().map((event) => event.cursor);
   expect(cursors).toEqual([...cursors].sort((a, b) => a - b));
   hub.stop();
-  await Promise.all([ann.ended, admin.ended]);
+  await Promise.all([ann.whenEnded, admin.whenEnded]);
 });
 
 test("sends many events stored at once in few batches", async () => {
@@ -139,7 +140,7 @@ test("sends many events stored at once in few batches", async () => {
   hub.follow(createRunFeedSource(store.read, "run-1"), 0, one.sink);
   for (let batch = 0; batch < 100; batch += 1) await append("run-1", batch * 20, 20);
   await finish("run-1", 2000);
-  expect(await one.ended).toHaveLength(2001);
+  expect(await one.whenEnded).toHaveLength(2001);
   expect(one.writes()).toBeLessThan(200);
 });
 
@@ -220,7 +221,7 @@ test("shares pages among readers that are a page behind", async () => {
   const before = reads;
   for (let batch = 0; batch < 50; batch += 1) await append("run-1", 1 + batch * 20, 20);
   await finish("run-1", 1001);
-  for (const { ended } of readers) expect(await ended).toHaveLength(1002);
+  for (const { whenEnded } of readers) expect(await whenEnded).toHaveLength(1002);
   // If each of the 20 read for itself, there would be hundreds of reads.
   expect(reads - before).toBeLessThan(150);
 });
@@ -362,7 +363,7 @@ function createReader(slowMs: number, unsentBytes = Infinity) {
   let text = "";
   let writes = 0;
   let finish: (events: StoredEvent[]) => void = () => {};
-  const ended = new Promise<StoredEvent[]>((resolve) => (finish = resolve));
+  const whenEnded = new Promise<StoredEvent[]>((resolve) => (finish = resolve));
   const seen = (): StoredEvent[] =>
     text
       .split("\n")
@@ -379,7 +380,7 @@ function createReader(slowMs: number, unsentBytes = Infinity) {
       slowMs === Infinity ? new Promise(() => {}) : new Promise((resolve) => setTimeout(resolve, slowMs)),
     end: () => finish(seen()),
   };
-  return { sink, ended, seen, writes: () => writes };
+  return { sink, whenEnded, seen, writes: () => writes };
 }
 
 function newRun(run_id: string, created_by: string): Run {

@@ -12,8 +12,8 @@ const parameters_schema = {
   properties: { message: { type: "string" }, tags: { type: "array", items: { type: "string" } } },
   additionalProperties: false,
 };
-const agent = (more: Partial<Agent> = {}): Agent =>
-  agentSchema.parse({ name: "a", type: "procedural", command: "x", parameters_schema, ...more });
+const agent = (changes: Partial<Agent> = {}): Agent =>
+  agentSchema.parse({ name: "a", type: "procedural", command: "x", parameters_schema, ...changes });
 
 test("accepts parameters that match", async () => {
   expect(await checkParameters(agent(), { message: "hi", tags: ["a"] }, schemas)).toEqual([]);

@@ -46,7 +46,7 @@ export async function checkOutput(schema: object, value: unknown, schemas: Schem
   return toFaults(await schemas.check(schema, value, outputLimits));
 }
 
-/** Checks a tool input that a person has edited. The paths in the result are in dotted form. */
+/** Checks a tool input that a user has edited. The paths in the result are in dotted form. */
 export async function checkToolInput(
   schema: object,
   value: unknown,

@@ -12,8 +12,8 @@ afterAll(() => receiver.close());
 
 const rules = createAddressRules([]);
 const withPort = (url: string): string => url.replaceAll("PORT", String(receiver.port));
-const send = (url: URL, more: Partial<Parameters<typeof post>[1]> = {}) =>
-  post(url, { headers: {}, body: Buffer.from("{}"), rules, signal: new AbortController().signal, ...more });
+const send = (url: URL, overrides: Partial<Parameters<typeof post>[1]> = {}) =>
+  post(url, { headers: {}, body: Buffer.from("{}"), rules, signal: new AbortController().signal, ...overrides });
 
 test("blocks a hundred address tricks, at registration and again when connecting", async () => {
   expect(literalTricks.length + Object.keys(nameTricks).length + systemNames.length).toBeGreaterThanOrEqual(100);

@@ -30,13 +30,13 @@ describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
     expect(coordinator.defects).toEqual([]);
   });
 
-  const add = (more: object = {}) =>
+  const add = (changes: object = {}) =>
     coordinator.client.hooks.add({
       name: "in",
       agent_name: "review",
       parameters: { title: { from: "/pull/title" }, n: { from: "/n", default: 7 } },
       secret,
-      ...more,
+      ...changes,
     });
   const call = (name: string, body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string>) =>
     fetch(`${coordinator.url}/hooks/${name}`, { method: "POST", body, headers });
@@ -209,8 +209,8 @@ describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
     [{ secret: "short" }, "body.secret"],
     [{ max_body_kb: 2000 }, "body.max_body_kb"],
     [{ colour: 1 }, "body"],
-  ])("refuses %j", async (more, path) => {
-    const fault = await add(more).catch((error: unknown) => error);
+  ])("refuses %j", async (changes, path) => {
+    const fault = await add(changes).catch((error: unknown) => error);
     expect(String(Reflect.get(fault as object, "field"))).toContain(path);
     expect(await readProblem(await call("", "", {}))).toMatchObject({ status: expect.any(Number) });
   });

@@ -12,8 +12,14 @@ beforeEach(async () => {
 afterEach(() => receiver.close());
 
 const rules = createAddressRules(["127.0.0.1"]);
-const send = (url = receiver.url, more: Partial<Parameters<typeof post>[1]> = {}) =>
-  post(new URL(url), { headers: { "x-a": "b" }, body: Buffer.from('{"a":1}'), rules, signal: neverAborted, ...more });
+const send = (url = receiver.url, overrides: Partial<Parameters<typeof post>[1]> = {}) =>
+  post(new URL(url), {
+    headers: { "x-a": "b" },
+    body: Buffer.from('{"a":1}'),
+    rules,
+    signal: neverAborted,
+    ...overrides,
+  });
 const neverAborted = new AbortController().signal;
 
 test("sends the body with its headers, and returns the first bytes of the response", async () => {
@@ -41,12 +47,12 @@ test("uses the status of an endless response and stops reading it", async () => 
   receiver.answer((_, response) => {
     response.on("close", () => (isClosed = true));
     const megabyte = Buffer.alloc(1024 * 1024, "x");
-    const more = (): void => {
+    const writeMore = (): void => {
       // This sends a gigabyte if the client keeps reading.
       while (written++ < 1024 && response.write(megabyte));
     };
-    response.on("drain", more);
-    more();
+    response.on("drain", writeMore);
+    writeMore();
   });
   expect(await send()).toEqual({ status: 200, excerpt: "x".repeat(1024) });
   await expect.poll(() => isClosed).toBe(true);

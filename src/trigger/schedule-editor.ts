@@ -83,7 +83,7 @@ export function createScheduleEditor({
         return refuse(
           409,
           "DROVER-API-030",
-          "The agent no longer marks which of the schedule's parameters are secret.",
+          "The agent no longer declares which of the schedule's parameters are secret.",
           [{ path: "body.parameters", message: "must be passed again" }],
           "Include the parameters in the change, and the prompt if the schedule has one.",
         );

@@ -43,7 +43,7 @@ export function withoutSealed<T extends RunTemplate>(template: T): T {
 
 /**
  * Whether a change would show sealed values. Parameters and prompt that the change does not replace must look the same as
- * before. They may differ if the agent was replaced or removed, or no longer marks its parameters as secret.
+ * before. They may differ if the agent was replaced or removed, or no longer declares its parameters as secret.
  */
 export function wouldExposeSecrets(
   oldTemplate: RunTemplate,

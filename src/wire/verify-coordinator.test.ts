@@ -153,9 +153,9 @@ test("verifies the real coordinator and then uses the same connection", async ()
   await expect(clientByName.me()).resolves.toMatchObject({ role: "admin" });
 });
 
-function flood(socket: Socket, head: string, more: string): void {
+function flood(socket: Socket, head: string, chunk: string): void {
   socket.write(head);
-  const timer = setInterval(() => void socket.write(more.repeat(10)), 1);
+  const timer = setInterval(() => void socket.write(chunk.repeat(10)), 1);
   socket.on("close", () => clearInterval(timer));
 }
 

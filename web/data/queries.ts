@@ -90,7 +90,7 @@ export const queries = {
     queryOptions({ queryKey: ["session", session_id], queryFn: () => api.sessions.get(session_id) }),
   questions: (open: boolean) =>
     queryOptions({ queryKey: ["questions", open], queryFn: () => api.questions.list({ open, limit: 200 }) }),
-  questionsOfRun: (run_id: string) =>
+  runQuestions: (run_id: string) =>
     queryOptions({
       queryKey: ["questions", run_id],
       queryFn: async () => (await api.questions.list({ open: true, run_id })).items,

@@ -270,7 +270,7 @@ function ResultCard({ event, usage, withText }: { event: ResultEvent; usage: Usa
       </div>
       {event.error ? <p>{event.error}</p> : null}
       {hasData ? <JsonTree value={event.result_data} /> : null}
-      {withText && !hasData && event.result_text ? <Code text={event.result_text} label="Result" /> : null}
+      {withText && event.result_text ? <Code text={event.result_text} label="Result" /> : null}
     </div>
   );
 }

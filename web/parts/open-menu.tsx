@@ -51,7 +51,7 @@ function Entry({ text, icon, checked, onSelect }: MenuEntry) {
       onCheckedChange={onSelect}
       onSelect={(event) => event.preventDefault()}
     >
-      <span className={styles["mark"]}>{checked ? <Icon name="ok" small /> : null}</span>
+      <span className={styles["check"]}>{checked ? <Icon name="ok" small /> : null}</span>
       {text}
     </DropdownMenu.CheckboxItem>
   );

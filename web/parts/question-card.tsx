@@ -149,7 +149,7 @@ export function QuestionCard({
 
 /** An open question on its run's page. */
 export function OpenQuestion({ run_id, request_id }: { run_id: string; request_id: string }) {
-  const questions = useQuery(queries.questionsOfRun(run_id));
+  const questions = useQuery(queries.runQuestions(run_id));
   const [mode, setMode] = useState<Mode>("view");
   const question = questions.data?.find((candidate) => candidate.request_id === request_id);
   if (question === undefined) return <p className="dim">Waiting for an answer.</p>;

@@ -176,7 +176,7 @@ function getMatchTarget({ match }: RunRow): { step?: string; tab?: "result" } {
   return match?.where === "result" ? { tab: "result" } : {};
 }
 
-/** Marks the searched words in the text. */
+/** Highlights the searched words in the text. */
 function Highlight({ text, searchText }: { text: string; searchText: string }) {
   const searchWords = [...searchText.toLowerCase().matchAll(/[\p{L}\p{N}]+/gu)].map(([word]) => word);
   return text

@@ -21,7 +21,7 @@ interface StatusMarkProps {
   icon: IconName;
   tone: Tone;
   label: ReactNode;
-  /** The status that the mark shows, for styles and tests. */
+  /** The status that the icon shows, for styles and tests. */
   status: string;
   spin?: boolean;
 }

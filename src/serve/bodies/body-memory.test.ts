@@ -63,11 +63,11 @@ test("unfinished bodies of runners delay no other caller, and their own requests
     socket.write(head + body.slice(0, -1));
     return { socket, response };
   };
-  const sent = Array.from({ length: 6 }, (_, index) => send(`runner ${index}`));
+  const requests = Array.from({ length: 6 }, (_, index) => send(`runner ${index}`));
   // Another caller is served meanwhile.
   const large = { agent_name: "nobody", parameters: { text: "x".repeat(300 * kilobyte) } };
   await expect(coordinator.client.submit(large)).rejects.toMatchObject({ code: "DROVER-SUB-001" });
-  for (const { socket } of sent) socket.write("}");
-  expect(await Promise.all(sent.map(({ response }) => response))).toEqual(sent.map(() => "400"));
+  for (const { socket } of requests) socket.write("}");
+  expect(await Promise.all(requests.map(({ response }) => response))).toEqual(requests.map(() => "400"));
   expect(coordinator.defects).toEqual([]);
 });

@@ -33,11 +33,11 @@ export function createBodyMemory(max = maxBodyBytes): AcquireBodyMemory {
     const body: BodyState = { bytes: 0, resume: null };
     let caller: Caller | null = null;
     const startCounting = (): Caller => {
-      const counted = callers.get(name) ?? { bytes: 0, bodies: new Set() };
-      callers.set(name, counted);
-      counted.bodies.add(body);
-      counted.bytes += body.bytes;
-      return counted;
+      const countedCaller = callers.get(name) ?? { bytes: 0, bodies: new Set() };
+      callers.set(name, countedCaller);
+      countedCaller.bodies.add(body);
+      countedCaller.bytes += body.bytes;
+      return countedCaller;
     };
     return {
       add(bytes) {

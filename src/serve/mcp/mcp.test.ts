@@ -142,13 +142,13 @@ test("treats another user's run like an unknown one in every tool", async () => 
   const run_id = await startRun();
   const client = await host.connect(bob);
   for (const id of [run_id, "0190aaaa-0000-7000-8000-000000000009", "../runs"])
-    for (const [name, more] of [
+    for (const [name, otherArguments] of [
       ["get_run", {}],
       ["wait_run", {}],
       ["stop_run", {}],
       ["answer_question", { request_id: "r", decision: "allow" }],
     ] as const) {
-      const result = await client.callTool({ name, arguments: { run_id: id, ...more } });
+      const result = await client.callTool({ name, arguments: { run_id: id, ...otherArguments } });
       expect([name, result.isError, getData(result)]).toMatchObject([name, true, { code: "DROVER-API-014" }]);
     }
   expect(getData(await client.callTool({ name: "get_run", arguments: {} }))).toEqual({ runs: [] });
@@ -235,8 +235,8 @@ test.each(generations)("neither a cancelled call nor a disconnected client ends 
     await host.finish(claim, { status: "completed", exit_code: 0, text: "survived" });
   }
   const next = await host.connect(ann, mode);
-  const found = await next.callTool({ name: "get_run", arguments: { run_id: second.run_id } });
-  expect(getData(found)).toMatchObject({ status: "completed", result_text: "survived" });
+  const survivor = await next.callTool({ name: "get_run", arguments: { run_id: second.run_id } });
+  expect(getData(survivor)).toMatchObject({ status: "completed", result_text: "survived" });
 });
 
 /** Sends the raw request of a tool call. */
@@ -330,9 +330,10 @@ test("refuses a wrong token, a foreign Host or Origin, and an invalid message", 
   const { url } = host.coordinator;
   const message = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
   const headers = { authorization: `Bearer ${ann}`, "content-type": "application/json" };
-  const post = (more: Record<string, string>, body: string) =>
-    rawCall(url, { method: "POST", path: "/mcp", headers: { ...headers, ...more }, body });
-  const status = async (more: Record<string, string>, body = message) => (await post(more, body)).status;
+  const post = (extraHeaders: Record<string, string>, body: string) =>
+    rawCall(url, { method: "POST", path: "/mcp", headers: { ...headers, ...extraHeaders }, body });
+  const status = async (extraHeaders: Record<string, string>, body = message) =>
+    (await post(extraHeaders, body)).status;
   expect(await status({ authorization: "Bearer drv_wrong" })).toBe(401);
   expect(await status({ host: "evil.example" })).toBe(403);
   expect(await status({ origin: "http://evil.example" })).toBe(403);

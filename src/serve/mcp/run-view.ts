@@ -48,10 +48,13 @@ function toQuestionView({ request_id, tool, input, effect, expires_at }: Questio
   return { request_id, tool, input, effect, expires_at };
 }
 
-function describeNextStep({ run_id, status, parked_why, parked_until }: Run, questions: readonly Question[]): string | null {
+function describeNextStep(
+  { run_id, status, parked_why, parked_until }: Run,
+  questions: readonly Question[],
+): string | null {
   if (hasEnded(status)) return null;
   if (questions.length > 0)
-    return `Answer with answer_question, or let a person answer (drover questions). Then call wait_run with ${run_id}.`;
+    return `Answer with answer_question, or let a user answer (drover questions). Then call wait_run with ${run_id}.`;
   if (status === "parked")
     return parked_until === null
       ? `The run is parked (${parked_why}) until someone resumes it: drover runs resume ${run_id}`

@@ -49,14 +49,19 @@ export const questionRoutes = [
     bodyLimit: 5 * 1024 * 1024,
     async handle({ deps, principal, object, body: { text } }) {
       const { run_id } = object;
-      const [sent] = await deps.store.apply([{ op: "send_input", run_id, text, by: getSubject(principal) }]);
-      if (sent.ok) return undefined;
-      if (sent.conflict === "not_found") throw notFound("run", "path.run_id");
-      if (sent.conflict === "no_input")
-        throw new Refusal(409, "DROVER-API-033", `The executor ${sent.executor} cannot read messages while it works.`, {
-          next: "Wait until the run has ended, then submit the message as a new run with mode resume.",
-        });
-      const status = sent.conflict === "wrong_state" ? sent.status : object.status;
+      const [result] = await deps.store.apply([{ op: "send_input", run_id, text, by: getSubject(principal) }]);
+      if (result.ok) return undefined;
+      if (result.conflict === "not_found") throw notFound("run", "path.run_id");
+      if (result.conflict === "no_input")
+        throw new Refusal(
+          409,
+          "DROVER-API-033",
+          `The executor ${result.executor} cannot read messages while it works.`,
+          {
+            next: "Wait until the run has ended, then submit the message as a new run with mode resume.",
+          },
+        );
+      const status = result.conflict === "wrong_state" ? result.status : object.status;
       throw new Refusal(409, "DROVER-API-030", `The run is ${status}; only a running run accepts input.`, {
         next: "To continue its session, submit a new run with mode resume.",
       });

@@ -50,7 +50,7 @@ export const signInRoutes = [
     async handle({ deps, headers: { origin }, body: { code } }) {
       const text = newTokenText("drvb_");
       const now = deps.now();
-      const [used] = await deps.store.apply([
+      const [result] = await deps.store.apply([
         {
           op: "use_link",
           hash: hashToken(code),
@@ -65,11 +65,12 @@ export const signInRoutes = [
       ]);
       // A browser on TLS must not send the cookie over plain HTTP. Loopback has no TLS.
       const secureAttribute = origin?.startsWith("https:") ? "; Secure" : "";
-      if (used.ok)
+      if (result.ok)
         return withCookie(`${deps.cookieName}=${text}; Max-Age=${sessionLifetimeMs / 1000}`, secureAttribute);
-      const problem = used.conflict === "not_found" ? "is unknown to this coordinator" : conflictTexts[used.conflict];
+      const problem =
+        result.conflict === "not_found" ? "is unknown to this coordinator" : conflictTexts[result.conflict];
       throw new Refusal(409, "DROVER-WEB-001", `This sign-in link ${problem}.`, {
-        faults: [{ path: "body.code", message: used.conflict }],
+        faults: [{ path: "body.code", message: result.conflict }],
         next: "Get a new one: drover ui",
       });
     },

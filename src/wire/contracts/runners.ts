@@ -77,9 +77,9 @@ export const runnerContracts = {
   "POST /runner/sessions": {
     id: "findGoneSessions",
     summary: "Runner: ask which of these sessions no longer exist",
-    body: runner.sessionsOfRunnerSchema,
+    body: runner.goneSessionsRequestSchema,
     responses: {
-      200: { description: "Sessions whose directories can be removed", schema: runner.deletedSessionsSchema },
+      200: { description: "Sessions whose directories can be removed", schema: runner.goneSessionsResponseSchema },
       ...registrationRefusals,
     },
   },

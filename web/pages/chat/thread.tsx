@@ -117,7 +117,7 @@ function RunSection({
           <Icon name="fork" small /> forked here
         </p>
       ) : null}
-      <p className={styles["mark"]}>
+      <p className={styles["run-link"]}>
         <Link to="/runs/$runId" params={{ runId: run_id }}>
           run <span className="mono">{formatShortId(run_id)}</span>
         </Link>

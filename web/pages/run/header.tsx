@@ -43,7 +43,7 @@ function Actions({ run }: { run: Run }) {
     ...queries.agents(),
     select: (agents) => agents.find(({ name }) => name === run.agent_name),
   }).data;
-  const ended = hasEnded(run.status);
+  const runHasEnded = hasEnded(run.status);
   const isProcedural = agent?.type === "procedural";
   const continueDisabledReason = isProcedural
     ? "A procedural agent has no conversation to continue"
@@ -87,7 +87,7 @@ function Actions({ run }: { run: Run }) {
       >
         Edit and run again
       </Button>
-      {ended ? (
+      {runHasEnded ? (
         <Button icon="retry" onClick={retry}>
           Retry
         </Button>

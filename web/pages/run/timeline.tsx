@@ -198,7 +198,7 @@ function Axis({ span }: { span: number }) {
   return (
     <div className={styles["axis"]} aria-hidden="true">
       <span />
-      <span className={styles["marks"]}>
+      <span className={styles["ticks"]}>
         {[0, 0.25, 0.5, 0.75, 1].map((part) => (
           <span key={part}>{part === 0 ? "0" : formatDuration(span * part)}</span>
         ))}
