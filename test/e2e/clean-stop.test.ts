@@ -40,14 +40,14 @@ async function startRunner(coordinator: CoordinatorProcess, cwd: string) {
 const readMetrics = async ({ url, token }: CoordinatorProcess): Promise<string> =>
   (await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } })).text();
 
-it("stops silently on a signal, right after its start and during a long poll", async () => {
+it("prints only that it has stopped if no run is active, right after its start and during a long poll", async () => {
   const cwd = folder();
   const coordinator = await startCoordinator(cwd);
   for (const signal of ["SIGTERM", "SIGINT", "SIGTERM", "SIGINT"] as const) {
-    expect(await (await startRunner(coordinator, cwd)).stop(signal)).toEqual([0, ""]);
+    expect(await (await startRunner(coordinator, cwd)).stop(signal)).toEqual([0, "Stopped.\n"]);
     const idle = await startRunner(coordinator, cwd);
     await expect.poll(() => readMetrics(coordinator)).toMatch(/^drover_held_polls 1$/m);
-    expect(await idle.stop(signal)).toEqual([0, ""]);
+    expect(await idle.stop(signal)).toEqual([0, "Stopped.\n"]);
     const { json } = await coordinator.call<{ items: unknown[] }>("GET", "/runners");
     expect(json.items).toEqual([]);
   }
