@@ -184,15 +184,26 @@ describe.each(subjects.filter(({ isolation, uid }) => isolation === "sandbox" &&
         done
         exec '${findBwrap()}' "$@"`,
       );
-      const { command, ...rest } = toStartOnce(subject);
+      const { command, options, launchMethods } = toStartOnce(subject);
       const result = runOnce(
-        { command: { ...command, executable: join(root, "tools", "tool"), arguments: [] }, ...rest },
+        {
+          command: { ...command, executable: join(root, "tools", "tool"), arguments: [] },
+          // Not around the working directory, where mounts stay writable.
+          options: { ...options, temporaryDirectory: hidden },
+          launchMethods: launchMethods!,
+        },
         {
           uid: undefined,
           directory: root,
           prefix: [
-            ...["unshare", "--mount", "sh", "-c", `${prepare.replaceAll("$WORK", work)} && exec "$@"`, "sh"],
-            ...["env", `PATH=${bin}:${process.env["PATH"]}`],
+            "unshare",
+            "--mount",
+            "sh",
+            "-c",
+            `${prepare.replaceAll("$WORK", work)} && exec "$@"`,
+            "sh",
+            "env",
+            `PATH=${bin}:${process.env["PATH"]}`,
           ],
         },
       );
