@@ -213,18 +213,24 @@ sub expect_directory {
     return $expected =~ /:/ && $expected eq $found ? 0 : -ESTALE;
 }
 
-# Returns -ESTALE unless the working directory is a mount of its own at this path. A sandbox mounts it by path, so another
-# process can redirect that mount with a link, for example onto a directory of programs. Kernels before 5.8 do not say
-# whether a directory is a mount.
+# Returns -ESTALE unless the working directory is the sandbox's mount of the directory `fd`, at this path. A sandbox mounts
+# it by path, so another process can redirect that mount with a link, for example onto a directory of programs. A mount
+# that the host has at this path is read-only in the sandbox, except in the temporary directory. Kernels before 5.8 do not
+# say whether a directory is a mount.
 sub expect_mount {
-    my ($path) = @_;
+    my ($path, $fd) = @_;
     my ($here, $status, $directory) = ("\0" x PATH_MAX, "\0" x 256, ".");
+    my ($mounted, $source) = ("\0" x 120, "\0" x 120);
     my $result = sys("getcwd", $here, PATH_MAX);
     $result = sys("statx", AT_FDCWD, $directory, 0, 0, $status) if $result >= 0;
+    $result = sys("statfs", $directory, $mounted) if $result >= 0;
+    $result = sys("fstatfs", $fd, $source) if $result >= 0;
     return $result if $result < 0;
     my ($attributes, $known_attributes) = unpack "x8 Q x40 Q", $status;
     my $is_mount = $attributes & STATX_MOUNT_ROOT || !($known_attributes & STATX_MOUNT_ROOT);
-    return $is_mount && unpack("Z*", $here) eq $path ? 0 : -ESTALE;
+    my ($mounted_flags, $source_flags) = map { unpack "x80 Q", $_ } $mounted, $source;
+    my $became_readonly = $mounted_flags & MS_RDONLY && !($source_flags & MS_RDONLY);
+    return $is_mount && !$became_readonly && unpack("Z*", $here) eq $path ? 0 : -ESTALE;
 }
 
 # Provides the working directory to a nested sandbox, which binds directories by their paths: as a mount that no other
@@ -496,7 +502,7 @@ sub become_command {
     if ($option{expected_directory} >= 0 && ($result = expect_directory($option{expected_directory})) < 0) {
         return ("directory", -$result);
     }
-    if (defined $option{expected_mount} && ($result = expect_mount($option{expected_mount})) < 0) {
+    if (defined $option{expected_mount} && ($result = expect_mount($option{expected_mount}, $option{expected_directory})) < 0) {
         return ("directory", -$result);
     }
     for my $file (@{ $option{cgroups} }) {
@@ -902,6 +908,7 @@ sub parse_options {
     return 0 if @words < 2;
     $option{path_and_argv} = \@words;
     return 0 if $option{directory_fd} >= 0 && !defined $option{directory_mount};
+    return 0 if defined $option{expected_mount} && $option{expected_directory} < 0;
     # Processes cannot outlive a PID namespace: they die with its pid 1.
     return 0 if $option{keep_leftovers} && $option{level} eq "pid";
     $option{level} = "group" if $option{keep_leftovers} && $option{level} eq "auto";
@@ -962,11 +969,11 @@ sub system_call_numbers {
         read => 0, write => 1, close => 3, fstat => 5, rt_sigaction => 13, rt_sigprocmask => 14, pwrite64 => 18,
         clone => 56, execve => 59, kill => 62, fcntl => 72, ftruncate => 77, getcwd => 79, chdir => 80,
         fchdir => 81, getrusage => 98, setpgid => 109,
-        rt_sigtimedwait => 128, prctl => 157, statx => 332, mount => 165, exit_group => 231, openat => 257, mkdirat => 258, faccessat => 269,
+        rt_sigtimedwait => 128, statfs => 137, fstatfs => 138, prctl => 157, statx => 332, mount => 165, exit_group => 231, openat => 257, mkdirat => 258, faccessat => 269,
         dup3 => 292, pipe2 => 293, prlimit64 => 302, seccomp => 317, close_range => 436,
     ) if $machine == 62;
     return (
-        getcwd => 17, dup3 => 24, fcntl => 25, mkdirat => 34, mount => 40, ftruncate => 46, faccessat => 48, chdir => 49,
+        getcwd => 17, dup3 => 24, fcntl => 25, mkdirat => 34, mount => 40, statfs => 43, fstatfs => 44, ftruncate => 46, faccessat => 48, chdir => 49,
         fchdir => 50, openat => 56, close => 57, pipe2 => 59,
         read => 63, write => 64, pwrite64 => 68, fstat => 80, exit_group => 94, kill => 129, rt_sigaction => 134, rt_sigprocmask => 135,
         rt_sigtimedwait => 137, setpgid => 154, getrusage => 165, prctl => 167, clone => 220, statx => 291,

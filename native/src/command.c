@@ -78,7 +78,7 @@ static struct failure become_command(const struct options *options, const struct
 	long result;
 	if (options->expected_directory >= 0 && (result = expect_directory(options->expected_directory)) < 0)
 		return (struct failure){ STEP_DIRECTORY, (int)-result };
-	if (options->expected_mount && (result = expect_mount(options->expected_mount)) < 0)
+	if (options->expected_mount && (result = expect_mount(options->expected_mount, options->expected_directory)) < 0)
 		return (struct failure){ STEP_DIRECTORY, (int)-result };
 	for (int i = 0; i < options->cgroups.count; i++)
 		if ((result = write_file(options->cgroups.path[i], "0")) < 0)

@@ -22,21 +22,28 @@ static long expect_directory(int fd)
 }
 
 /*
- * Returns -ESTALE unless the working directory is a mount of its own at this path. A sandbox mounts it by path, so
- * another process can redirect that mount with a link, for example onto a directory of programs. Kernels before 5.8 do
- * not say whether a directory is a mount.
+ * Returns -ESTALE unless the working directory is the sandbox's mount of the directory `fd`, at this path. A sandbox
+ * mounts it by path, so another process can redirect that mount with a link, for example onto a directory of programs.
+ * A mount that the host has at this path is read-only in the sandbox, except in the temporary directory. Kernels before
+ * 5.8 do not say whether a directory is a mount.
  */
-static long expect_mount(const char *path)
+static long expect_mount(const char *path, int fd)
 {
 	char here[PATH_MAX];
 	struct file_status status;
+	struct file_system mounted, source;
 	long result = sys(getcwd, here, sizeof here);
 	if (result >= 0)
 		result = sys(statx, AT_FDCWD, ".", 0, 0, &status);
+	if (result >= 0)
+		result = sys(statfs, ".", &mounted);
+	if (result >= 0)
+		result = sys(fstatfs, fd, &source);
 	if (result < 0)
 		return result;
 	bool is_mount = status.attributes & STATX_MOUNT_ROOT || !(status.known_attributes & STATX_MOUNT_ROOT);
-	return is_mount && same(here, path) ? 0 : -ESTALE;
+	bool became_readonly = mounted.flags & MS_RDONLY && !(source.flags & MS_RDONLY);
+	return is_mount && !became_readonly && same(here, path) ? 0 : -ESTALE;
 }
 
 /*

@@ -51,6 +51,11 @@ struct file_status {
 	char rest[192];
 };
 
+/* The result of statfs. */
+struct file_system {
+	int64_t numbers[10], flags, rest[4];
+};
+
 /* The start of the result of fstat, which is the same on both architectures. */
 struct file_identity {
 	uint64_t device, inode;

@@ -168,6 +168,8 @@ static bool parse_options(char **argument, struct options *options)
 	options->path_and_argv = argument + 1;
 	if (options->directory_fd >= 0 && !options->directory_mount)
 		return false;
+	if (options->expected_mount && options->expected_directory < 0)
+		return false;
 	/* Processes cannot outlive a PID namespace: they die with its pid 1. */
 	if (options->keep_leftovers && options->level == LEVEL_PID)
 		return false;

@@ -7,7 +7,7 @@ enum {
 	NR_pwrite64 = 18, NR_getpid = 39, NR_clone = 56, NR_execve = 59, NR_wait4 = 61, NR_kill = 62,
 	NR_fcntl = 72, NR_ftruncate = 77, NR_getcwd = 79, NR_chdir = 80, NR_fchdir = 81,
 	NR_getrusage = 98, NR_geteuid = 107, NR_getegid = 108, NR_setpgid = 109, NR_getppid = 110,
-	NR_rt_sigtimedwait = 128, NR_prctl = 157, NR_mount = 165, NR_getdents64 = 217, NR_exit_group = 231,
+	NR_rt_sigtimedwait = 128, NR_statfs = 137, NR_fstatfs = 138, NR_prctl = 157, NR_mount = 165, NR_getdents64 = 217, NR_exit_group = 231,
 	NR_openat = 257, NR_mkdirat = 258, NR_faccessat = 269, NR_dup3 = 292, NR_pipe2 = 293, NR_prlimit64 = 302,
 	NR_seccomp = 317, NR_statx = 332, NR_close_range = 436,
 };
@@ -38,7 +38,8 @@ __asm__(".globl _start\n"
 #elif defined(__aarch64__)
 
 enum {
-	NR_getcwd = 17, NR_dup3 = 24, NR_fcntl = 25, NR_mkdirat = 34, NR_mount = 40, NR_ftruncate = 46,
+	NR_getcwd = 17, NR_dup3 = 24, NR_fcntl = 25, NR_mkdirat = 34, NR_mount = 40, NR_statfs = 43,
+	NR_fstatfs = 44, NR_ftruncate = 46,
 	NR_faccessat = 48, NR_chdir = 49, NR_fchdir = 50, NR_openat = 56, NR_close = 57, NR_pipe2 = 59, NR_getdents64 = 61,
 	NR_read = 63, NR_write = 64, NR_pwrite64 = 68, NR_fstat = 80, NR_exit_group = 94, NR_kill = 129,
 	NR_rt_sigaction = 134, NR_rt_sigprocmask = 135, NR_rt_sigtimedwait = 137, NR_setpgid = 154,
