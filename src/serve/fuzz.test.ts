@@ -49,6 +49,53 @@ test("names faults by their path", async () => {
   expect(JSON.parse(deep.text).faults).toEqual([{ path: "body.a[0].b.__proto__", message: "forbidden key" }]);
 });
 
+const longName = "k".repeat(900_000);
+const manyNames = Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`${"k".repeat(30)}${index}`, 1]));
+
+test.each([
+  ["the name of a parameter", { agent_name: "strict", parameters: { [longName]: 1 } }, 400, "DROVER-PAR-001"],
+  ["the names of many parameters", { agent_name: "strict", parameters: manyNames }, 400, "DROVER-PAR-001"],
+  ["the value of a parameter", { agent_name: "strict", parameters: { a: longName } }, 400, "DROVER-PAR-001"],
+  [
+    "the name of a redacted parameter",
+    { agent_name: "free", parameters: { [longName]: "[redacted:token]" } },
+    400,
+    "DROVER-PAR-007",
+  ],
+  ["an unknown field", { agent_name: "free", [longName]: 1 }, 400, "DROVER-API-006"],
+  ["the path of a forbidden key", `{"parameters":{"${longName}":{"__proto__":1}}}`, 400, "DROVER-API-005"],
+  ["the path of a number", `{"parameters":{"${longName}":1e999}}`, 400, "DROVER-PAR-005"],
+  [
+    "a path of 60 names",
+    `${`{"${"k".repeat(15_000)}":`.repeat(60)}12345678901234567891${"}".repeat(60)}`,
+    400,
+    "DROVER-PAR-005",
+  ],
+  ["escaped characters", { agent_name: "strict", parameters: { ["\u0001".repeat(150_000)]: 1 } }, 400, "DROVER-PAR-001"],
+])("keeps the response short that refuses %s", async (_what, body, status, code) => {
+  await coordinator.client.agents.put("free", { command: "true" });
+  await coordinator.client.agents.put("strict", {
+    command: "true",
+    parameters_schema: { type: "object", properties: { a: { enum: ["b"] } }, additionalProperties: false },
+  });
+  const { text, status: actualStatus } = await post("/runs", typeof body === "string" ? body : JSON.stringify(body));
+  expect([actualStatus, JSON.parse(text).code]).toEqual([status, code]);
+  expect(text.length).toBeLessThan(100_000);
+  expect(JSON.parse(text).faults).not.toEqual([]);
+});
+
+test("keeps the response short that refuses a long content type, query name or cron expression", async () => {
+  const responses = [
+    await post("/runs", "{}", { "content-type": `x/${"y".repeat(20_000)}` }),
+    await rawCall(coordinator.url, { path: `/me?${"q".repeat(20_000)}=1`, headers }),
+    await post("/schedules/preview", JSON.stringify({ cron: "*".repeat(100_000), timezone: "Z".repeat(100_000) })),
+  ];
+  for (const { status, text } of responses) {
+    expect(status).toBeGreaterThanOrEqual(400);
+    expect(text.length).toBeLessThan(10_000);
+  }
+});
+
 test.each(["text/plain", "application/x-www-form-urlencoded", "application/jsonx", "text/json; application/json"])(
   "refuses a body of type %s with 415",
   async (type) => {

@@ -33,7 +33,7 @@ test("a coordinator whose database was deleted is unhealthy, refuses writes, log
   // The deletion shows at once, even if the last result is still cached.
   expect(await health()).toMatchObject({ status: 503, code: "DROVER-STA-012" });
   expect((await health()).text).not.toContain(coordinator.directory);
-  // Writes acknowledgedIds before the deletion was noticed are in the rescued record too.
+  // Writes acknowledged before the deletion was noticed are in the rescued record too.
   for (let isRefused = false; !isRefused;)
     await submit().then(
       ({ run_id }) => acknowledgedIds.push(run_id),

@@ -1,5 +1,6 @@
 import { type ErrorCode, errorCodes, HostError, RequestError } from "../model/errors.ts";
 import type { Problem, ProblemFault } from "../wire/problem.ts";
+import { boundProblem, refusalLimits } from "./bound-problem.ts";
 import { getDefaultNextStep } from "./next-step.ts";
 
 interface RequestFault {
@@ -17,21 +18,25 @@ interface RefusalOptions {
   headers?: Record<string, string>;
 }
 
-/** An error response that a handler intends. A RequestError becomes a 400; any other error becomes a 5xx. */
+/** An error response that a handler intends, with a bounded size. A RequestError becomes a 400; any other error becomes a 5xx. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
   readonly problem: Problem;
   readonly headers: Record<string, string>;
   constructor(status: number, code: ErrorCode, detail: string, options: RefusalOptions = {}) {
-    super(detail);
-    this.problem = {
-      title: errorCodes[code],
-      status,
-      code,
-      detail,
-      faults: options.faults ?? [],
-      next: options.next ?? getDefaultNextStep(code),
-    };
+    const problem = boundProblem(
+      {
+        title: errorCodes[code],
+        status,
+        code,
+        detail,
+        faults: options.faults ?? [],
+        next: options.next ?? getDefaultNextStep(code),
+      },
+      refusalLimits,
+    );
+    super(problem.detail);
+    this.problem = problem;
     this.headers = options.headers ?? {};
   }
 }

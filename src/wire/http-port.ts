@@ -161,5 +161,5 @@ interface Timeouts {
   signal?: AbortSignal;
 }
 
-/** Keeps the original cause, which the runner inspects if the retry hits another isStale connection. */
+/** Keeps the original cause, which the runner inspects if the retry hits another stale connection. */
 class StaleConnection extends PortError {}

@@ -1,6 +1,7 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import { HostError, RequestError } from "../../model/errors.ts";
 import { hasEnded } from "../../model/states.ts";
+import { boundProblem, refusalLimits } from "../bound-problem.ts";
 import { truncateResult, toModelView } from "./run-view.ts";
 import type { RunSnapshot } from "./wait-for-run.ts";
 
@@ -36,7 +37,13 @@ export function toErrorResult(
   }
   const { code, message, next, cause } = error;
   const faults: unknown = typeof cause === "object" && cause !== null ? Reflect.get(cause, "faults") : undefined;
-  const fault = { ...details, code, message, ...(Array.isArray(faults) ? { faults } : {}), ...(next ? { next } : {}) };
+  const hasFaults = Array.isArray(faults);
+  const { detail, ...bounded } = boundProblem(
+    { detail: message, faults: hasFaults ? faults : [], ...(next ? { next } : {}) },
+    refusalLimits,
+  );
+  const fault = { ...details, code, message: detail, ...bounded };
+  if (!hasFaults) Reflect.deleteProperty(fault, "faults");
   return { ...toDataResult(fault), isError: true };
 }
 

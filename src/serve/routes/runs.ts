@@ -4,6 +4,7 @@ import type { RunRequest } from "../../model/run-request.ts";
 import { hasEnded } from "../../model/states.ts";
 import type { Problem } from "../../wire/problem.ts";
 import { batchItemSchema } from "../../wire/submit-input.ts";
+import { batchItemLimits, boundProblem } from "../bound-problem.ts";
 import { check } from "../check.ts";
 import type { ApiDeps, SubmitResult, Submitter } from "../deps.ts";
 import { omitUndefined } from "../omit-undefined.ts";
@@ -16,8 +17,6 @@ import { requireRun } from "../require-run.ts";
 const route = routeWith<ApiDeps>();
 
 const batchLimit = 20 * 1024 * 1024;
-/** Keeps the response to a thousand invalid runs small and quick to build. */
-const maxFaultsPerItem = 5;
 
 export const runRoutes = [
   route("POST /runs", {
@@ -79,7 +78,7 @@ async function submitBatch(call: {
   for (const [index, item] of body.runs.entries()) {
     await pause();
     try {
-      const { idempotency_key, ...request } = check(batchItemSchema, item, "body", maxFaultsPerItem);
+      const { idempotency_key, ...request } = check(batchItemSchema, item, "body", batchItemLimits.faults);
       requests.set(index, {
         ...request,
         ...(await resolveParent(principal, request.parent_run_id, deps)),
@@ -87,7 +86,7 @@ async function submitBatch(call: {
       });
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      items[index] = { problem: error.problem };
+      items[index] = { problem: boundProblem(error.problem, batchItemLimits) };
     }
   }
   const results = await deps.submitMany([...requests.values()], toSubmitter(call));
@@ -102,7 +101,7 @@ function toBatchItem(result: SubmitResult): { run: Run } | { problem: Problem } 
     path: path.replace("header.idempotency-key", "body.idempotency_key"),
     message,
   }));
-  return { problem: { ...problem, faults } };
+  return { problem: boundProblem({ ...problem, faults }, batchItemLimits) };
 }
 
 function isWaiting(status: Run["status"]): boolean {
