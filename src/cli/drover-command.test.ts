@@ -17,7 +17,7 @@ it("returns `drover` elsewhere, where npx would find another package or none", (
   expect(findDroverCommand("/usr/local/bin/drover", "/home/ada/drover")).toBe("drover");
 });
 
-it("replaces `drover` in the commands of a text, but not in one that already has npx", () => {
+it("replaces `drover` in commands, but not in a command that already starts with npx", () => {
   expect(withDroverCommand("Run `drover exec -- true`, or drover runs list.", "npx drover")).toBe(
     "Run `npx drover exec -- true`, or npx drover runs list.",
   );

@@ -18,6 +18,8 @@ it("prints `npx drover` in errors, hints and help inside the checkout", async ()
   expect(unknown.stderr).toContain("Use npx drover runs list or npx drover runs show");
   const failed = await drover(["exec", "exit 3"], { cwd: root, env });
   expect(failed).toMatchObject({ code: 3, stderr: expect.stringMatching(/^ {2}npx drover runs show \S+$/m) });
+  const retried = await drover(["runs", "retry", "last"], { cwd: root, env });
+  expect(retried.stderr).toMatch(/: npx drover exec --cwd /);
   const help = await drover(["help", "runs", "list"], { cwd: root, env });
   expect(help.stdout).toMatch(/^ {2}npx drover runs list /m);
 });

@@ -141,3 +141,18 @@ function readEnvironment(pid: string): string {
     throw error;
   }
 }
+
+test("`runs show` prints the result of a run whose program wrote to stdout, and the run's own duration", async () => {
+  const { run, cwd, env } = createProject();
+  expect((await run("word-count", "--text", "to be or not to be")).code).toBe(0);
+  const { stdout } = await drover(["runs", "show", "last"], { cwd, env });
+  expect(stdout).toMatch(/^ +program +wc -w \(exit 0\)$/m);
+  expect(stdout).not.toMatch(/^ +command /m);
+  expect(stdout).toContain("\nresult\n6 words, 4 of them different\n");
+  expect(stdout).toContain('\nresult data\n{\n  "to": 2,');
+  const { started_at, finished_at } = JSON.parse(
+    (await drover(["runs", "show", "last", "--json"], { cwd, env })).stdout,
+  );
+  const ms = Date.parse(finished_at) - Date.parse(started_at);
+  expect(stdout).toMatch(new RegExp(`^ +took +${ms < 1000 ? `${ms}ms` : `${(ms / 1000).toFixed(1)}s`}$`, "m"));
+});

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { StoredEvent } from "../../src/model/event.ts";
-import { type Activity, createActivityReader } from "./activity.ts";
+import { type Activity, createActivityReader, getResultText } from "./activity.ts";
 
 const call = { type: "tool_use", tool_use_id: "call_1", name: "command.run", input: { command: "date" } } as const;
 const question = {
@@ -36,6 +36,13 @@ test("closes everything in progress when the run ends, including tools that shar
   const activity = read([1, call], [1, call], [1, question], [1, result]);
   expect(findTools(activity)).toHaveLength(2);
   expect(activity.filter(({ to }) => to === null)).toEqual([]);
+});
+
+test("the text of a result is shown beside its data, unless it only repeats the data", () => {
+  expect(getResultText({ result_text: "6 words", result_data: { to: 2 } })).toBe("6 words");
+  expect(getResultText({ result_text: '{ "to": 2 }\n', result_data: { to: 2 } })).toBeNull();
+  expect(getResultText({ result_text: "6 words", result_data: null })).toBe("6 words");
+  expect(getResultText({ result_text: null, result_data: { to: 2 } })).toBeNull();
 });
 
 /** Reads events, each with its attempt. Those of the coordinator have none. One second passes between two events. */

@@ -38,6 +38,20 @@ export type QuestionActivity = Span & {
 };
 export type ResultEvent = Extract<StoredEvent["event"], { type: "result" }>;
 
+/** Returns the text of the result, or null if it only repeats the data: the output of a program that prints JSON is both. */
+export function getResultText({
+  result_text,
+  result_data,
+}: Pick<ResultEvent, "result_text" | "result_data">): string | null {
+  const isData =
+    result_data !== null &&
+    result_data !== undefined &&
+    removeSpace(JSON.stringify(result_data)) === removeSpace(result_text ?? "");
+  return isData ? null : result_text || null;
+}
+
+const removeSpace = (text: string): string => text.replaceAll(/\s/g, "");
+
 /** One step of a run, such as a message or a tool call. Activities are ordered by start time. */
 export type Activity =
   | AttemptActivity

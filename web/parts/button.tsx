@@ -45,5 +45,6 @@ export function IconButton({
 }
 
 export function getButtonClass(variant: Variant = "plain"): string {
-  return `${styles["button"]} ${styles[variant]}`;
+  // The plain variant has no rules of its own.
+  return [styles["button"], styles[variant]].filter(Boolean).join(" ");
 }

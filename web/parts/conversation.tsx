@@ -1,7 +1,7 @@
 import { lazy, memo, type ReactNode, Suspense, useMemo } from "react";
 import type { Usage } from "../../src/model/event.ts";
 import { hasEnded } from "../../src/model/states.ts";
-import { type Activity, summarizeInput, type ResultEvent, type ToolActivity } from "../data/activity.ts";
+import { type Activity, getResultText, summarizeInput, type ResultEvent, type ToolActivity } from "../data/activity.ts";
 import type { Run } from "../data/queries.ts";
 import type { RunLog } from "../data/run-events.ts";
 import { Code, Diff, DiffCounts, toDiff } from "./code.tsx";
@@ -252,6 +252,7 @@ function ElapsedTime({ from }: { from: number }) {
 
 function ResultCard({ event, usage, withText }: { event: ResultEvent; usage: Usage | null; withText: boolean }) {
   const hasData = event.result_data !== null && event.result_data !== undefined;
+  const text = getResultText(event);
   return (
     <div
       className={styles["card"]}
@@ -269,8 +270,8 @@ function ResultCard({ event, usage, withText }: { event: ResultEvent; usage: Usa
         )}
       </div>
       {event.error ? <p>{event.error}</p> : null}
+      {withText && text !== null ? <Code text={text} label="Result" /> : null}
       {hasData ? <JsonTree value={event.result_data} /> : null}
-      {withText && event.result_text ? <Code text={event.result_text} label="Result" /> : null}
     </div>
   );
 }

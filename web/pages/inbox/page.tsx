@@ -3,6 +3,7 @@ import { useState } from "react";
 import { useKeys } from "../../app/shortcuts.ts";
 import { api } from "../../data/client.ts";
 import { queries, queryClient } from "../../data/queries.ts";
+import { sortAnswered } from "../../data/sort-answered.ts";
 import { Card } from "../../parts/card.tsx";
 import { Command } from "../../parts/command.tsx";
 import { EmptyState } from "../../parts/empty-state.tsx";
@@ -75,9 +76,11 @@ export function Page() {
         {closedQuestions.data && closedQuestions.data.items.length > 0 ? (
           <Card title="Answered" note="newest last" flush>
             <ul>
-              {closedQuestions.data.items.slice(-20).map((question) => (
-                <AnsweredRow key={toId(question)} question={question} />
-              ))}
+              {sortAnswered(closedQuestions.data.items)
+                .slice(-20)
+                .map((question) => (
+                  <AnsweredRow key={toId(question)} question={question} />
+                ))}
             </ul>
           </Card>
         ) : null}

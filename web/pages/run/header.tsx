@@ -3,6 +3,7 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useState } from "react";
 import { hasEnded } from "../../../src/model/states.ts";
 import { api } from "../../data/client.ts";
+import { getNoRetryReason } from "../../data/no-retry-reason.ts";
 import { queries, queryClient, type Run } from "../../data/queries.ts";
 import { useRunnerNames } from "../../data/runner-names.ts";
 import { Button } from "../../parts/button.tsx";
@@ -44,6 +45,7 @@ function Actions({ run }: { run: Run }) {
     select: (agents) => agents.find(({ name }) => name === run.agent_name),
   }).data;
   const runHasEnded = hasEnded(run.status);
+  const noRetryReason = getNoRetryReason(run, agent);
   const isProcedural = agent?.type === "procedural";
   const continueDisabledReason = isProcedural
     ? "A procedural agent has no conversation to continue"
@@ -80,15 +82,11 @@ function Actions({ run }: { run: Run }) {
       <Button icon="fork" disabledReason={continueDisabledReason} onClick={() => setDialogMode("fork")}>
         Fork
       </Button>
-      <Button
-        icon="edit"
-        disabledReason={agent ? null : "This agent no longer exists"}
-        onClick={() => setDialogMode("start")}
-      >
+      <Button icon="edit" disabledReason={noRetryReason} onClick={() => setDialogMode("start")}>
         Edit and run again
       </Button>
       {runHasEnded ? (
-        <Button icon="retry" onClick={retry}>
+        <Button icon="retry" disabledReason={noRetryReason} onClick={retry}>
           Retry
         </Button>
       ) : (

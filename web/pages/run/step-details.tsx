@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { hasEnded } from "../../../src/model/states.ts";
 import type { Run } from "../../data/queries.ts";
 import { OpenQuestion } from "../../parts/question-card.tsx";
+import { describeEnvironment } from "../../data/describe-environment.ts";
 import type { Step } from "../../data/steps.ts";
 import { Card } from "../../parts/card.tsx";
 import { Code } from "../../parts/code.tsx";
@@ -121,7 +122,7 @@ function Detail({ run, step: { detail } }: { run: Run; step: Step }) {
               stdout: end ? formatBytes(end.stdout_bytes) : null,
               stderr: end ? formatBytes(end.stderr_bytes) : null,
               "Processes left": end?.leftovers || null,
-              Environment: start.environment ? `${start.environment.given.length} variables` : null,
+              Environment: start.environment ? describeEnvironment(start.environment) : null,
             }}
           />
         </>

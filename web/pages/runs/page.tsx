@@ -3,6 +3,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useMemo, useState } from "react";
 import { useKeys } from "../../app/shortcuts.ts";
 import { api } from "../../data/client.ts";
+import { getNoRetryReason } from "../../data/no-retry-reason.ts";
 import { queries, queryClient, type RunRow } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
@@ -124,7 +125,15 @@ function useLoadMore(hasMore: boolean, load: () => void): void {
 
 function BulkActions({ rows, clear }: { rows: readonly RunRow[]; clear: () => void }) {
   const activeRuns = rows.filter(({ status }) => !hasEnded(status));
+  const agents = useQuery(queries.agents()).data ?? [];
   const endedRuns = rows.filter(({ status }) => hasEnded(status));
+  const retryableRuns = endedRuns.filter(
+    (run) =>
+      getNoRetryReason(
+        run,
+        agents.find(({ name }) => name === run.agent_name),
+      ) === null,
+  );
   const applyToAll = async (
     pastTense: string,
     runs: readonly RunRow[],
@@ -151,10 +160,16 @@ function BulkActions({ rows, clear }: { rows: readonly RunRow[]; clear: () => vo
       </Button>
       <Button
         icon="retry"
-        disabledReason={endedRuns.length === 0 ? "None of the selected runs has finished" : null}
-        onClick={() => void applyToAll("Retried", endedRuns, (run_id) => api.runs.retry(run_id))}
+        disabledReason={
+          endedRuns.length === 0
+            ? "None of the selected runs has finished"
+            : retryableRuns.length === 0
+              ? "None of the selected runs has an agent to run again"
+              : null
+        }
+        onClick={() => void applyToAll("Retried", retryableRuns, (run_id) => api.runs.retry(run_id))}
       >
-        Retry {endedRuns.length > 0 ? endedRuns.length : ""}
+        Retry {retryableRuns.length > 0 ? retryableRuns.length : ""}
       </Button>
       <Button variant="quiet" onClick={clear}>
         Clear
