@@ -41,7 +41,7 @@ describe("parameters on stdin", () => {
       ),
     );
 
-  it("are one JSON object, or none for empty input", async () => {
+  it("are read from one JSON object; empty input means no parameters", async () => {
     expect(await read('{"A": "ä', '", "b": [1]}\n')).toEqual({ A: "ä", b: [1] });
     for (const emptyText of ["", " \n"]) expect(await read(emptyText)).toEqual({});
   });
@@ -201,7 +201,7 @@ describe("the session of agent-executor", () => {
       });
   });
 
-  it("without a conversation is refused on the command line and ignored in the file", async () => {
+  it("is rejected on the command line and ignored in the file if it has no conversation", async () => {
     const withoutConversation = { executor_session_id: null };
     await expect(find(withoutConversation, { id })).rejects.toMatchObject({ code: "DROVER-SUB-003" });
     expect(await find(withoutConversation, { id, file: "/ws/.session" })).toBeNull();

@@ -107,7 +107,7 @@ it("deletes records that are older than the retention in drover.yaml", async () 
   await expect.poll(() => coordinator.store.read.run(oldRun!)).toBeNull();
 });
 
-it.each(["up", "coordinator"] as const)("refers to the help of %s after a wrong port", (command) => {
+it.each(["up", "coordinator"] as const)("refers to the help of %s if --port is invalid", (command) => {
   const input = { options: { port: "http" }, positionals: [], rest: null, extraOptions: [], env: {}, cwd: "/" };
   const fault = { code: "DROVER-USE-001", field: "--port", next: `See \`drover ${command} --help\`.` };
   expect(() => readListenAddress(input, command)).toThrow(expect.objectContaining(fault));

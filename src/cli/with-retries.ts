@@ -7,7 +7,7 @@ const maxPauseMs = 2000;
 
 /**
  * Retries an idempotent request for up to 30 s, with backoff. The coordinator may be restarting, or another one of its
- * fleet may answer the next attempt. Calls `onUnavailable` before the first retry.
+ * fleet may respond to the next attempt. Calls `onUnavailable` before the first retry.
  */
 export async function withRetries<T>(
   request: () => Promise<T>,

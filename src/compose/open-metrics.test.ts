@@ -162,7 +162,7 @@ it("counts one commit for operations that are applied together", async () => {
   expect(values.get("drover_store_commits_total")).toBe(before + 2);
 });
 
-it("reports event streams and held polls", async () => {
+it("counts open event streams and waiting polls", async () => {
   const coordinator = await start({ pollHoldMs: 600_000, leaseMs: 600_000 });
   const { url, adminToken, port } = coordinator;
   const { runner_id, epoch } = await port.register(registration("waits"));

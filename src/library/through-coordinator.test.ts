@@ -37,7 +37,7 @@ async function startFleet() {
   return { coordinator, directory, address: { url: coordinator.url, token: coordinator.adminToken } };
 }
 
-it("runs a definition, and an agent by its name, through a coordinator", async () => {
+it("runs an agent through a coordinator, by definition or by name", async () => {
   const { coordinator, address } = await startFleet();
   const agent = { name: "helper", executor: "model", provider: "scripted" };
   const options = { prompt: "Do it", stateDir: "not used", coordinator: address };
