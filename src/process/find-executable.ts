@@ -1,5 +1,4 @@
 import { accessSync, constants, statSync } from "node:fs";
-import { join, resolve } from "node:path";
 
 export type Lookup = { found: string } | { missing: "nowhere" | "not_executable"; path?: string };
 
@@ -8,15 +7,21 @@ const defaultPath = "/usr/local/bin:/usr/bin:/bin";
 
 /** Finds the file that `exec` would run: a path is used directly, and a name is looked up on PATH. */
 export function findExecutable(name: string, path: string | undefined, workingDirectory: string): Lookup {
-  if (name.includes("/")) return checkFile(resolve(workingDirectory, name));
+  if (name.includes("/")) return checkFile(resolveIn(workingDirectory, name));
   let notExecutable: string | undefined;
   for (const directory of (path ?? defaultPath).split(":")) {
-    const candidate = join(directory.startsWith("/") ? directory : resolve(workingDirectory, directory), name);
+    const candidate = resolveIn(workingDirectory, `${directory === "" ? "." : directory}/${name}`);
     const result = checkFile(candidate);
     if ("found" in result) return result;
     if (result.missing === "not_executable") notExecutable ??= candidate;
   }
   return notExecutable === undefined ? { missing: "nowhere" } : { missing: "not_executable", path: notExecutable };
+}
+
+/** Leaves `..` to the kernel, because the working directory may be a descriptor in /proc. */
+function resolveIn(workingDirectory: string, path: string): string {
+  if (path.startsWith("/")) return path;
+  return `${workingDirectory === "/" ? "" : workingDirectory}/${path.replace(/^(?:\.\/+)+/, "")}`;
 }
 
 function checkFile(file: string): Lookup {

@@ -46,21 +46,28 @@ export function launch(
   const { isolation } = options;
   if (options.leftovers === "keep" && (isolation === "pid" || isolation === "sandbox"))
     return { fault: cannotKeepLeftovers(isolation) };
-  let request = toLaunchRequest(command, options);
-  if (!needsNoLauncher(request)) {
-    const lookup = findExecutable(command.executable, environment["PATH"], command.workingDirectory ?? process.cwd());
-    if ("missing" in lookup)
-      return { fault: lookup.missing === "nowhere" ? notFound(command.executable) : notExecutable(command.executable) };
-    request = { ...request, path: lookup.found };
-  }
   const directory = openWorkingDirectory(command.workingDirectory ?? ".", options.workRoot);
   if ("replaced" in directory) return { fault: directoryReplaced(command.workingDirectory ?? ".") };
   if ("errno" in directory) return { fault: cannotOpen(directory.errno, command, environment["PATH"]) };
   try {
+    let request = toLaunchRequest(command, options);
+    if (!needsNoLauncher(request)) {
+      const lookup = findExecutable(command.executable, environment["PATH"], directory.cwd);
+      if ("missing" in lookup)
+        return {
+          fault: lookup.missing === "nowhere" ? notFound(command.executable) : notExecutable(command.executable),
+        };
+      request = { ...request, path: toRelativePath(lookup.found, directory) };
+    }
     return launchIn(directory, launchMethodSelector, request, options, environment);
   } finally {
     directory.close();
   }
+}
+
+/** A path in the working directory is relative: the launcher starts there, and does not get this descriptor. */
+function toRelativePath(path: string, { cwd, fd }: WorkingDirectory): string {
+  return fd !== null && path.startsWith(`${cwd}/`) ? `./${path.slice(cwd.length + 1)}` : path;
 }
 
 function launchIn(

@@ -1,5 +1,6 @@
 import { chmodSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { beforeEach, describe, expect, test } from "vitest";
 import { canSwap, whileSwapping } from "../../test/fixtures/execute/swap-paths.ts";
 import { isRoot, openStage, type RunResult, type Subject, subjects } from "../../test/fixtures/process/stage.ts";
@@ -76,6 +77,39 @@ test("opens this process's own directory even if its path now leads elsewhere", 
     const opened = openWorkingDirectory(path, undefined);
     expect(opened).toMatchObject({ realPath: join(root, "moved") });
     if ("close" in opened) opened.close();
+  } finally {
+    process.chdir(before);
+  }
+});
+
+test("finds a relative program in the directory that it starts in, even if the path now leads elsewhere", async () => {
+  const before = process.cwd();
+  for (const [directory, word] of [
+    [work, "here"],
+    [target, "elsewhere"],
+  ] as const) {
+    mkdirSync(join(directory, "bin"));
+    writeProgram(join(directory, "bin", "tool"), `echo ${word}`);
+  }
+  process.chdir(work);
+  try {
+    const workingDirectory = process.cwd();
+    renameSync(work, join(root, "moved"));
+    symlinkSync("target", work);
+    for (const isolation of ["auto", "group", "none"] as const)
+      for (const [executable, PATH] of [
+        ["bin/tool", "/bin"],
+        ["./bin/../bin/tool", "/bin"],
+        ["../moved/bin/tool", "/bin"],
+        ["tool", "bin:/bin"],
+      ] as const) {
+        const running = createStart()(
+          { executable, workingDirectory },
+          { isolation, parentEnvironment: { PATH } },
+          new AbortController().signal,
+        );
+        expect([isolation, executable, await text(running.stdout!)]).toEqual([isolation, executable, "here\n"]);
+      }
   } finally {
     process.chdir(before);
   }
