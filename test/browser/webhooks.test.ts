@@ -62,7 +62,7 @@ test("creates a webhook and shows its secret once, shows the response of a faile
 
   // A delivered message is sent again only on request, with the same id.
   const before = receiver.received.length;
-  await page.getByRole("button", { name: "Redeliver completed to ops" }).click();
+  await page.getByRole("button", { name: "Redeliver the event completed to ops" }).click();
   await expect.poll(() => receiver.received.length).toBe(before + 1);
   expect(new Set(receiver.received).size).toBe(1);
   await expect.poll(() => row.locator('[data-status="delivered"]').count()).toBe(1);
