@@ -47,9 +47,9 @@ test("creates a webhook and shows its secret once, shows the response of a faile
   await findRow(page, "ops").getByRole("link", { name: "ops" }).click();
   await text(page).toContain("No delivery matches these filters");
   await ui.client.submit({ agent_name: "echo", parameters: { message: "hello" } });
-  const row = findRow(page, "completed to ops");
+  const row = findRow(page, "completed → ops");
   await expect.poll(() => row.innerText()).toMatch(/Retrying[\s\S]*503 not today/);
-  await row.getByRole("link", { name: "completed to ops" }).click();
+  await row.getByRole("link", { name: "completed → ops" }).click();
   const dialog = page.getByRole("dialog");
   await expect
     .poll(() => dialog.innerText())
