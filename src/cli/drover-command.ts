@@ -13,7 +13,7 @@ export function findDroverCommand(script = process.argv[1] ?? "", cwd = getCurre
 
 /** Replaces `drover` in the commands that the text contains with the command that the user can run. */
 export function withDroverCommand(text: string, command = findDroverCommand()): string {
-  return command === "drover" ? text : text.replaceAll(/(?<!npx )(^|[\s`(])drover (?=[a-z-])/g, `$1${command} `);
+  return command === "drover" ? text : text.replaceAll(/(?<!\bnpx)(^|[\s`(])drover (?=[a-z-])/g, `$1${command} `);
 }
 
 function getCurrentDirectory(): string {
