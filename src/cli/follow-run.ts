@@ -97,13 +97,13 @@ async function showEvents(client: ApiClient, run: Run, summary: RunSummary, inpu
       const { event } = stored;
       const isRepeated = event.type === "status" && !event.reason && event.status === lastStatus;
       if (event.type === "status") lastStatus = event.status;
-      if (questionPrompt && isQuestion(stored)) {
-        liveText?.endLine();
-        questionPrompt.onEvent(stored);
-      } else if (event.type === "status" && event.status === "waiting" && reportsWaiting && !questionPrompt) {
+      const isAtPrompt = questionPrompt !== null && isQuestion(stored);
+      if (isAtPrompt) liveText?.endLine();
+      questionPrompt?.onEvent(stored);
+      if (event.type === "status" && event.status === "waiting" && reportsWaiting && !questionPrompt) {
         liveText?.endLine();
         write(2, describeWaiting(client, run, event.reason ?? "a tool"));
-      } else if (!isRepeated) showEvent(stored, liveText, input, writeAbove);
+      } else if (!isAtPrompt && !isRepeated) showEvent(stored, liveText, input, writeAbove);
       if (isParked(stored)) {
         const current = await withRetries(() => client.runs.get(run_id));
         if (current.status === "parked") return current;
@@ -139,8 +139,11 @@ function showEvent(
     writeAbove(() => write(output.stream === "stdout" ? 1 : 2, output.bytes));
   } else if (liveText && stored.event.type === "assistant") liveText.showWhole(stored.event.text);
   else if (liveText && isRedundant(stored)) return;
-  else if (liveText) liveText.showLine(warning ?? truncateToLine(describeEvent(stored) ?? ""));
-  else if (warning && !options["quiet"]) write(2, `drover: ${warning}\n`);
+  else if (liveText) {
+    if (stored.event.type === "tool_use") liveText.startTool(stored.event.tool_use_id);
+    liveText.showLine(warning ?? truncateToLine(describeEvent(stored) ?? ""));
+    if (stored.event.type === "tool_result") liveText.endTool(stored.event.tool_use_id);
+  } else if (warning && !options["quiet"]) write(2, `drover: ${warning}\n`);
 }
 
 /** Whether an event needs no line: a failure, which is printed in full at the end, or an environment without differences. */

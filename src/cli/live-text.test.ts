@@ -87,6 +87,40 @@ describe("live text", () => {
     expect(text).toBe("  I look\n  Done\n");
   });
 
+  it("is not shown again if its pieces arrive late and those of the message before were lost", () => {
+    const text = render((live) => {
+      live.showWhole("I look");
+      live.showWhole("Done");
+      live.showPiece("Do");
+      live.showPiece("ne");
+      live.end();
+    });
+    expect(text).toBe("  I look\n  Done\n");
+  });
+
+  it("follows the result of the tool that ran before it, even if its pieces arrive first", () => {
+    const text = render((live) => {
+      live.startTool("t1");
+      live.showLine("> Read a.txt");
+      live.showPiece("Do");
+      live.showPiece("ne");
+      live.showLine("< failed");
+      live.endTool("t1");
+      live.showWhole("Done");
+    });
+    expect(text).toBe("  > Read a.txt\n  < failed\n  Done\n");
+  });
+
+  it("is shown from the record if a tool that runs at the same time has not returned", () => {
+    const text = render((live) => {
+      live.startTool("t1");
+      live.showPiece("Do");
+      live.showWhole("Done");
+      live.endTool("t1");
+    });
+    expect(text).toBe("  Done\n");
+  });
+
   it("cannot redraw the terminal", () => {
     const text = render((live) => {
       live.showPiece("a\u001b[2Jb\u0007");

@@ -6,6 +6,10 @@ export interface LiveText {
   showPiece(text: string): void;
   /** Shows a recorded message, except for the part that pieces have already shown. */
   showWhole(text: string): void;
+  /** Until this tool has returned, holds new pieces back: they belong to a message that follows the tool's result. */
+  startTool(tool_use_id: string): void;
+  /** Call this after the line of the tool's result. */
+  endTool(tool_use_id: string): void;
   /** Shows a line. If a message is being shown in pieces, the line waits until the whole message is recorded. */
   showLine(text: string): void;
   /** Ends an unfinished line, so that other output can start on a new one. */
@@ -17,8 +21,10 @@ export interface LiveText {
 export function createLiveText(print: (text: string) => void): LiveText {
   /** Text that was shown in pieces, but is not recorded yet. */
   let unrecorded = "";
-  /** Text that was shown from the record. Its pieces may still arrive and must not be shown again. */
-  let expectedPieces = "";
+  /** Text that was shown from the record, by message. Its pieces may still arrive and must not be shown again. */
+  let expectedTexts: string[] = [];
+  const activeTools = new Set<string>();
+  let heldText = "";
   let pendingLines: string[] = [];
   let isLineOpen = false;
 
@@ -36,19 +42,45 @@ export function createLiveText(print: (text: string) => void): LiveText {
     for (const text of pendingLines) print(`${indent}${stripControlCharacters(text, { colours: true })}\n`);
     pendingLines = [];
   };
+  /** Returns the part of the piece that was not yet shown from the record. */
+  const removeShown = (piece: string): string => {
+    // The pieces of the first messages may have been lost.
+    for (let first = 0; first < expectedTexts.length; first++) {
+      const expected = expectedTexts.slice(first).join("");
+      if (expected.startsWith(piece)) {
+        expectedTexts = [expected.slice(piece.length)].filter((rest) => rest !== "");
+        return "";
+      }
+      if (piece.startsWith(expected)) {
+        expectedTexts = [];
+        return piece.slice(expected.length);
+      }
+    }
+    expectedTexts = [];
+    return piece;
+  };
+  const showPiece = (piece: string): void => {
+    const text = removeShown(piece);
+    printText(text);
+    unrecorded += text;
+  };
+  const showHeldText = (): void => {
+    const text = heldText;
+    heldText = "";
+    if (text !== "") showPiece(text);
+  };
   return {
     showPiece(piece) {
-      const alreadyShown = expectedPieces.startsWith(piece)
-        ? piece
-        : piece.startsWith(expectedPieces)
-          ? expectedPieces
-          : "";
-      const text = piece.slice(alreadyShown.length);
-      expectedPieces = text === "" ? expectedPieces.slice(alreadyShown.length) : "";
-      printText(text);
-      unrecorded += text;
+      if (activeTools.size > 0) heldText += piece;
+      else showPiece(piece);
+    },
+    startTool: (tool_use_id) => void activeTools.add(tool_use_id),
+    endTool(tool_use_id) {
+      activeTools.delete(tool_use_id);
+      if (activeTools.size === 0) showHeldText();
     },
     showWhole(text) {
+      showHeldText();
       if (unrecorded.startsWith(text)) {
         // The pieces may be ahead of the record.
         unrecorded = unrecorded.slice(text.length);
@@ -59,7 +91,7 @@ export function createLiveText(print: (text: string) => void): LiveText {
       if (unshown === null) endLine();
       printText(unshown ?? text);
       endLine();
-      expectedPieces += unshown ?? "";
+      if (unshown) expectedTexts.push(unshown);
       unrecorded = "";
       showPendingLines();
     },

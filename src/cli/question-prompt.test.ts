@@ -114,6 +114,17 @@ describe("a question at the terminal", () => {
     expect(questionPrompt.isAsking).toBe(false);
   });
 
+  it("says that the run was stopped if that closed the question", async () => {
+    const superseded = { type: "permission_decision", request_id: "q1", decision: "superseded", by: "drover" } as const;
+    const stopped = await open();
+    stopped.type("e");
+    stopped.questionPrompt.onDecision(superseded, true);
+    expect(stopped.printedLines.at(-1)).toBe("  not answered: the run was stopped");
+    const withdrawn = await open();
+    withdrawn.questionPrompt.onDecision(superseded);
+    expect(withdrawn.printedLines.at(-1)).toBe("  not answered: the run no longer waits for it");
+  });
+
   it("says who answered first if this answer was too late", async () => {
     const tooLate = new RequestError({ code: "DROVER-API-031", message: "alice answered with allow." });
     const { questionPrompt, printedLines, type } = await open(() => Promise.reject(tooLate));

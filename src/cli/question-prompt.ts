@@ -11,8 +11,8 @@ import type { Style } from "./terminal/style.ts";
 export interface QuestionPrompt {
   readonly isAsking: boolean;
   ask(question: OpenQuestion): void;
-  /** Call this when the log records a decision, which may be another person's. */
-  onDecision(event: Extract<RunEvent, { type: "permission_decision" }>): void;
+  /** Call this when the log records a decision, which may be another person's. `isStopped`: the run stops or has ended. */
+  onDecision(event: Extract<RunEvent, { type: "permission_decision" }>, isStopped?: boolean): void;
   /** Drops all questions, because the run has ended or a new attempt has started. */
   clear(): void;
   /** Returns false if the key was not for the prompt. Ignores the keys of a person who is still typing when the question appears. */
@@ -50,7 +50,7 @@ export function createQuestionPrompt({
   let openQuestions: OpenQuestion[] = [];
   let mode: Mode = { name: "choose" };
   /** A decision that was recorded while this person's answer was being sent. It may be another person's. */
-  let pendingDecision: DecisionEvent | null = null;
+  let pendingDecision: { event: DecisionEvent; isStopped: boolean } | null = null;
   let isArmed = false;
   let armTimer: NodeJS.Timeout | null = null;
 
@@ -110,7 +110,7 @@ export function createQuestionPrompt({
         onChange();
         return;
       }
-      if (pendingDecision) printDecision(pendingDecision);
+      if (pendingDecision) printDecision(pendingDecision.event, pendingDecision.isStopped);
       else print(`  ${style.red("!")} ${describeError(error)}`);
     }
     if (openQuestions[0] === question) openQuestions.shift();
@@ -162,7 +162,11 @@ export function createQuestionPrompt({
     onChange();
   }
 
-  function printDecision({ decision, by, message }: DecisionEvent): void {
+  function printDecision({ decision, by, message }: DecisionEvent, isStopped: boolean): void {
+    if (decision === "superseded")
+      return print(
+        `  ${style.dim(isStopped ? "not answered: the run was stopped" : describeDecision(decision, message, style))}`,
+      );
     print(`  ${describeDecision(decision, message, style)} ${style.dim(`by ${escapeInvisible(by)}, elsewhere`)}`);
   }
 
@@ -175,15 +179,15 @@ export function createQuestionPrompt({
       openQuestions.push(question);
       if (openQuestions.length === 1) showNext();
     },
-    onDecision(event) {
+    onDecision(event, isStopped = false) {
       const index = openQuestions.findIndex(({ request_id }) => request_id === event.request_id);
       if (index < 0) return;
       if (index === 0 && mode.name === "sending") {
-        pendingDecision = event;
+        pendingDecision = { event, isStopped };
         return;
       }
       openQuestions.splice(index, 1);
-      printDecision(event);
+      printDecision(event, isStopped);
       if (index === 0) showNext();
     },
     clear() {
@@ -259,7 +263,7 @@ function describeDecision(
     deny: style.red("denied"),
     stop: style.red("stopped"),
     expired: style.red("expired"),
-    superseded: style.dim("asked again by a later attempt"),
+    superseded: style.dim("not answered: the run no longer waits for it"),
   }[decision];
   return message ? `${verb}: ${escapeInvisible(message)}` : verb;
 }

@@ -1,4 +1,4 @@
-import type { StoredEvent } from "../model/event.ts";
+import type { RunEvent, StoredEvent } from "../model/event.ts";
 import type { Run } from "../model/run.ts";
 import type { Environment } from "../model/environment.ts";
 import type { ApiClient } from "../wire/client.ts";
@@ -10,6 +10,7 @@ import { createStyleFor } from "./terminal/style.ts";
 
 /** Asks the questions of a run at the terminal of the command that follows it. */
 export interface TerminalQuestions {
+  /** Pass every event of the run. */
   onEvent(stored: StoredEvent): void;
   /** Writes other output above the question. */
   writeAbove(write: () => void): void;
@@ -25,6 +26,8 @@ export function askAtTerminal(
   const print = (text: string): void => draw(2, text);
   const screen = createScreen(print, getSize);
   let keyboard: Keyboard | null = null;
+  /** Questions that the coordinator has closed. The event after theirs says why. */
+  const superseded: Extract<RunEvent, { type: "permission_decision" }>[] = [];
   const questionPrompt = createQuestionPrompt({
     agent: agent_name,
     answer: ({ request_id }, decision) => questions.answer(run_id, request_id, decision),
@@ -52,6 +55,12 @@ export function askAtTerminal(
 
   return {
     onEvent({ event }) {
+      if (event.type === "permission_decision" && event.decision === "superseded") {
+        superseded.push(event);
+        return;
+      }
+      const isStopped = (event.type === "status" && event.status === "stopping") || event.type === "result";
+      for (const closed of superseded.splice(0)) questionPrompt.onDecision(closed, isStopped);
       if (event.type === "permission_request") questionPrompt.ask({ run_id, ...event });
       else if (event.type === "permission_decision") questionPrompt.onDecision(event);
     },

@@ -74,7 +74,10 @@ terminalTest("s stops the run, and so does Ctrl-C", async () => {
   await stopped.waitForText("stopped");
   expect(await stopped.exitCode).not.toBe(0);
   const cancelled = await runInTerminal(project);
+  cancelled.press("e");
+  await cancelled.waitForText("Edit the input");
   cancelled.press(keys.ctrlC);
+  await cancelled.waitForText("not answered: the run was stopped");
   expect(await cancelled.exitCode).toBe(130);
 });
 
