@@ -105,6 +105,8 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
     } catch (error) {
       // Retry with the same claim_id: the coordinator repeats a response that was lost.
       if (cancel.signal.aborted || stopController.signal.aborted) return;
+      // The coordinator ends the polls of an older registration.
+      if (await identity.hasRenewed(epoch)) return;
       const failure = classifyPortError(error);
       options.onFailure(error, failure);
       if (failure === "register") await identity.renew(epoch);

@@ -119,6 +119,18 @@ test("does not register again when agents change while the runner shuts down", a
   expect(notices).toEqual([]);
 });
 
+test("reports no failure when its own registration ends the poll of the one before", async () => {
+  const coordinator = createMemoryCoordinator({ holdMs: 50 });
+  const { open, notices } = await setUp(coordinator);
+  const runner = await open();
+  await poll(() => coordinator.calls.poll).toBeGreaterThan(0);
+  await runner.replaceAgents([]);
+  const { poll: polls } = coordinator.calls;
+  await poll(() => coordinator.calls.poll).toBeGreaterThan(polls + 1);
+  expect(notices).toEqual([]);
+  await runner.stop();
+});
+
 test("shuts down even if a registration never succeeds", async () => {
   const coordinator = createMemoryCoordinator();
   let isStuck = false;

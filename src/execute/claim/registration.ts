@@ -67,7 +67,7 @@ export async function startRegistration(
   const { times, onNotice, logs } = options;
   const { monotonic, newId } = options.supervise;
   const stopController = new AbortController();
-  const outages = reportOutages(options.port, onNotice);
+  const outages = reportOutages(options.port, options.registration.executor_profile, onNotice);
   const { port } = outages;
   let registration = options.registration;
   let latest!: RegistrationResult;

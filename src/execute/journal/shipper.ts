@@ -143,6 +143,8 @@ export function startShipper(options: ShipperOptions, initialShipments: readonly
       lastFailure = classifyPortError(error);
       if (lastFailure === "down") leaseStart = monotonic();
       if (stopController.signal.aborted) return false;
+      // The runner has registered again meanwhile. The next report names the new registration.
+      if (lastFailure === "register" && (await identity.hasRenewed(epoch))) return true;
       options.onFailure(error, lastFailure);
       if (isRefusedReport(error) && isolateRefused(request, current, suspect, error.message)) return true;
       if (lastFailure === "register") await identity.renew(epoch);

@@ -7,6 +7,8 @@ export interface Identity {
   waitForRenewal(): Promise<RegistrationResult>;
   /** Registers again unless the runner already has a newer epoch than this one. */
   renew(epoch: number): Promise<void>;
+  /** Whether the runner itself has registered again after this epoch. Waits for a registration in progress. */
+  hasRenewed(epoch: number): Promise<boolean>;
 }
 
 /** `register` retries until it succeeds and rejects only when the runner stops. */
@@ -35,6 +37,11 @@ export function createIdentity(register: () => Promise<RegistrationResult>): Ide
         pendingRenewal = null;
       });
       await pendingRenewal;
+    },
+    async hasRenewed(epoch) {
+      // Whoever asked for the registration handles its failure.
+      await Promise.allSettled([pendingRenewal]);
+      return latestEpoch > epoch;
     },
   };
 }
