@@ -71,7 +71,12 @@ test.each([
     400,
     "DROVER-PAR-005",
   ],
-  ["escaped characters", { agent_name: "strict", parameters: { ["\u0001".repeat(150_000)]: 1 } }, 400, "DROVER-PAR-001"],
+  [
+    "escaped characters",
+    { agent_name: "strict", parameters: { ["\u0001".repeat(150_000)]: 1 } },
+    400,
+    "DROVER-PAR-001",
+  ],
 ])("keeps the response short that refuses %s", async (_what, body, status, code) => {
   await coordinator.client.agents.put("free", { command: "true" });
   await coordinator.client.agents.put("strict", {

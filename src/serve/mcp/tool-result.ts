@@ -38,12 +38,17 @@ export function toErrorResult(
   const { code, message, next, cause } = error;
   const faults: unknown = typeof cause === "object" && cause !== null ? Reflect.get(cause, "faults") : undefined;
   const hasFaults = Array.isArray(faults);
-  const { detail, ...bounded } = boundProblem(
+  const bounded = boundProblem(
     { detail: message, faults: hasFaults ? faults : [], ...(next ? { next } : {}) },
     refusalLimits,
   );
-  const fault = { ...details, code, message: detail, ...bounded };
-  if (!hasFaults) Reflect.deleteProperty(fault, "faults");
+  const fault = {
+    ...details,
+    code,
+    message: bounded.detail,
+    ...(hasFaults ? { faults: bounded.faults } : {}),
+    ...(next ? { next: bounded.next } : {}),
+  };
   return { ...toDataResult(fault), isError: true };
 }
 
