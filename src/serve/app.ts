@@ -15,7 +15,7 @@ import { createGuard, isLoopbackAddress } from "./guard.ts";
 import { createRecordDeadline } from "./record-deadline.ts";
 import { createKeepalives, type Keepalives } from "./keepalive.ts";
 import { createMcpEndpoint } from "./mcp-endpoint.ts";
-import { createRequestLimiter, type AdmitRequest, runnerLimits } from "./request-limiter.ts";
+import { type Admission, type AdmitRequest, createRequestLimiter, runnerLimits } from "./request-limiter.ts";
 import type { OpenApiDocument } from "./openapi-document.ts";
 import { buildOpenApiDocument } from "./openapi.ts";
 import { createPacing, type Pace } from "./pacing.ts";
@@ -176,8 +176,7 @@ async function checkAndCall(
     );
     const principal = isPublic ? anonymous : await deadline(authenticate(credential, deps));
     const caller = getCallerKey(principal, incoming);
-    if (route.path.startsWith("/runner/")) services.admitRunnerRequest(caller, outgoing);
-    else if (route.path !== "/health") services.admitRequest(caller, outgoing, { isAnonymous: isPublic });
+    const admission = admit(route, caller, outgoing, services);
     watch = tokenWatch.watch(credential, principal);
     callerWatch = new CallerWatch(watch, outgoing);
     bodyMemory = services.acquireBodyMemory(caller);
@@ -186,9 +185,17 @@ async function checkAndCall(
       endLightRequest?.();
       return deps.largeBodies.open(caller, route.name);
     };
-    const input = buildInput(route, exchange, { callerWatch, withDeadline: deadline, memory: bodyMemory, openLarge });
-    const work = async (): Promise<RenderedResponse> =>
-      renderReply(await services.api.call(principal, route.name, input), exchange, callerWatch!, services);
+    const input = buildInput(route, exchange, {
+      callerWatch,
+      withDeadline: deadline,
+      memory: bodyMemory,
+      openLarge,
+      checkUnread: () => admission?.checkUnread(),
+    });
+    const work = async (): Promise<RenderedResponse> => {
+      const reply = await services.api.call(principal, route.name, input);
+      return limitUnread(await renderReply(reply, exchange, callerWatch!, services), admission, exchange);
+    };
     return await (route.sendsKeepalives ? keepalives.sendDuring(outgoing, work) : work());
   } catch (error) {
     const refused = renderError(error, `${route.method} ${route.path}`, deps.onDefect);
@@ -204,6 +211,31 @@ async function checkAndCall(
   }
 }
 
+/** Returns null for a route without a limit on open requests. */
+function admit(
+  { path, rule }: Route<SystemDeps>,
+  caller: string,
+  outgoing: ServerResponse,
+  { admitRequest, admitRunnerRequest }: RequestServices,
+): Admission | null {
+  if (path.startsWith("/runner/")) return admitRunnerRequest(caller, outgoing);
+  return path === "/health" ? null : admitRequest(caller, outgoing, { isAnonymous: needsNoToken(rule) });
+}
+
+/** Withholds a large response if the caller has too many unread bytes already. */
+function limitUnread(
+  rendered: RenderedResponse,
+  admission: Admission | null,
+  { incoming, outgoing }: HttpExchange,
+): RenderedResponse {
+  const refusal = admission?.admitResponse(Buffer.byteLength(rendered.body ?? "")) ?? null;
+  if (refusal === null) return rendered;
+  if (incoming.method === "GET" || incoming.method === "HEAD") throw refusal;
+  // A refusal would say that the request changed nothing.
+  outgoing.destroy();
+  return alreadySent;
+}
+
 /** Limits apply to all tokens of a subject together. Callers without a token are limited by address. */
 function getCallerKey(principal: Principal, incoming: IncomingMessage): string {
   return principal === anonymous ? getAddressKey(incoming) : `of ${getSubject(principal)}`;
@@ -217,13 +249,15 @@ function getAddressKey({ socket: { remoteAddress = "" } }: IncomingMessage): str
 interface RequestContext extends Pick<ReadBodyOptions, "memory" | "openLarge"> {
   callerWatch: CallerWatch;
   withDeadline: NonNullable<ApiInput["withDeadline"]>;
+  /** Throws if the caller has too many unread bytes. */
+  checkUnread(): void;
 }
 
 /** Most parts are read lazily, so an unauthorized caller is refused before any work is done. */
 function buildInput(
   { name, method, bodyLimit = defaultBodyLimit }: Route<SystemDeps>,
   { params, url, incoming }: HttpExchange,
-  { callerWatch, withDeadline, memory, openLarge }: RequestContext,
+  { callerWatch, withDeadline, memory, openLarge, checkUnread }: RequestContext,
 ): ApiInput {
   const takesBytes = "takesBytes" in contracts[name];
   return {
@@ -243,8 +277,9 @@ function buildInput(
       : {
           async readBody() {
             const value = await readJsonBody(incoming, { limit: bodyLimit, memory, openLarge });
-            // The token may have been revoked while the body arrived.
+            // While the body arrived, the token may have been revoked, and earlier requests may have got large responses.
             if (callerWatch.watch.refused) throw callerWatch.watch.refused;
+            checkUnread();
             return value;
           },
         }),

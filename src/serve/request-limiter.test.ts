@@ -59,6 +59,49 @@ test("limits the open requests of all callers together", async () => {
   disconnect.abort();
 });
 
+test("withholds large responses from a caller that does not read the ones it has", async () => {
+  coordinator = await startTestCoordinator({
+    requestLimits: { requests: 100, unreadBytes: 2 ** 20, totalRequests: 100 },
+  });
+  const { client, url, adminToken } = coordinator;
+  await client.agents.put("work", { command: "true" });
+  const page = `/runs/${await createLargeRun()}/events?limit=1000`;
+  const ann = await createToken("ann", "admin");
+  // More than the kernel buffers for a connection.
+  const createBatch = (name: string) =>
+    JSON.stringify({
+      runs: Array.from({ length: 18 }, (_, index) => ({
+        agent_name: "work",
+        prompt: "x".repeat(1_000_000),
+        idempotency_key: `${name}-${index}`,
+      })),
+    });
+  const postBatch = (token: string, name: string) =>
+    fetch(`${url}/runs/batch`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      body: createBatch(name),
+    });
+  const body = createBatch("unread");
+  const socket = connect(Number(new URL(url).port), "127.0.0.1").on("error", () => undefined);
+  sockets.push(socket.pause());
+  socket.write(
+    `POST /runs/batch HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${adminToken}\r\nconnection: close\r\n` +
+      `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  );
+  await expect.poll(async () => (await ask(adminToken, {}, undefined, page)).status, { timeout: 60_000 }).toBe(429);
+  // A write has taken effect, so its response must not be a refusal.
+  await expect(postBatch(adminToken, "withheld")).rejects.toThrow();
+  expect((await ask(adminToken, {}, undefined, "/me")).status).toBe(200);
+  expect((await ask(ann, {}, undefined, page)).status).toBe(200);
+  socket.resume();
+  await expect.poll(async () => (await ask(adminToken, {}, undefined, page)).status, { timeout: 60_000 }).toBe(200);
+  const repeated = await postBatch(adminToken, "withheld");
+  expect(repeated.status).toBe(200);
+  await repeated.body?.cancel();
+  expect((await client.runs.list({ agent_name: "work", limit: 100 })).items).toHaveLength(36);
+});
+
 test("a disconnected reader resumes after the last event it received", async () => {
   coordinator = await startTestCoordinator();
   const run_id = await createLargeRun();

@@ -23,40 +23,67 @@ export const runnerLimits: RequestLimits = { requests: 7500, unreadBytes: Infini
  * Anonymous callers of one address share one allowance, as does every client there that has not signed in yet. Their
  * oldest request is closed to make room, so none of them can lock the others out.
  */
-export type AdmitRequest = (caller: string, outgoing: ServerResponse, options?: { isAnonymous: boolean }) => void;
+export type AdmitRequest = (caller: string, outgoing: ServerResponse, options?: { isAnonymous: boolean }) => Admission;
+
+/**
+ * Limits the unread bytes of the caller again while its request is open. At admission, the responses to its other open
+ * requests do not exist yet.
+ */
+export interface Admission {
+  /** Throws the same refusal as the admission if the caller has too many unread bytes. */
+  checkUnread(): void;
+  /** Call before sending a response of this size. Returns the refusal to send instead, or null. */
+  admitResponse(bytes: number): Refusal | null;
+}
 
 /** This many requests cannot occupy much memory. Above it, the caller's unread bytes are counted. */
 const alwaysAllowedRequests = 8;
+/** Responses up to this size, to as many requests as a caller may have open, do not occupy much memory either. */
+const alwaysAllowedBytes = 64 * 1024;
 
 export function createRequestLimiter(limits: RequestLimits = requestLimits): AdmitRequest {
-  const callers = new Map<string, Set<ServerResponse>>();
+  const callers = new Map<string, OpenRequests>();
   let totalRequests = 0;
   return (caller, outgoing, options) => {
-    const requests = callers.get(caller) ?? new Set();
-    if (options?.isAnonymous) makeRoom(requests, limits);
+    const isAnonymous = options?.isAnonymous === true;
+    const requests: OpenRequests = callers.get(caller) ?? new Map();
+    if (isAnonymous) makeRoom(requests, limits);
     if (requests.size >= limits.requests) throw tooMany(`This caller already has ${limits.requests} open requests`);
-    if (
-      requests.size >= alwaysAllowedRequests &&
-      limits.unreadBytes < Infinity &&
-      countUnreadBytes(requests) > limits.unreadBytes
-    )
-      throw tooMany(`This caller has more than ${limits.unreadBytes / 1024 / 1024} MB of unread responses`);
+    const checkUnread = (): void => {
+      if (isAnonymous) discardUnread(requests, outgoing, limits);
+      if (requests.size >= alwaysAllowedRequests && hasTooManyUnreadBytes(requests, limits))
+        throw tooManyUnread(limits);
+    };
+    checkUnread();
     if (totalRequests >= limits.totalRequests) throw tooManyInTotal();
-    callers.set(caller, requests.add(outgoing));
+    callers.set(caller, requests.set(outgoing, 0));
     totalRequests += 1;
     whenClosed(outgoing, () => {
       totalRequests -= 1;
       requests.delete(outgoing);
       if (requests.size === 0 && callers.get(caller) === requests) callers.delete(caller);
     });
+    return {
+      checkUnread,
+      admitResponse(bytes) {
+        if (bytes <= alwaysAllowedBytes || outgoing.destroyed) return null;
+        if (isAnonymous) discardUnread(requests, outgoing, limits);
+        if (hasTooManyUnreadBytes(requests, limits)) return tooManyUnread(limits);
+        requests.set(outgoing, bytes);
+        return null;
+      },
+    };
   };
 }
 
-function makeRoom(requests: Set<ServerResponse>, limits: RequestLimits): void {
-  for (const oldest of requests) {
+/** The open requests of one caller, oldest first, with the size of a response that is about to be written. */
+type OpenRequests = Map<ServerResponse, number>;
+
+function makeRoom(requests: OpenRequests, limits: RequestLimits): void {
+  for (const oldest of requests.keys()) {
     if (
       requests.size < limits.requests &&
-      (requests.size < alwaysAllowedRequests || countUnreadBytes(requests) <= limits.unreadBytes)
+      (requests.size < alwaysAllowedRequests || !hasTooManyUnreadBytes(requests, limits))
     )
       return;
     requests.delete(oldest);
@@ -64,10 +91,25 @@ function makeRoom(requests: Set<ServerResponse>, limits: RequestLimits): void {
   }
 }
 
-function countUnreadBytes(responses: Iterable<ServerResponse>): number {
+function discardUnread(requests: OpenRequests, except: ServerResponse, limits: RequestLimits): void {
+  for (const oldest of requests.keys()) {
+    if (!hasTooManyUnreadBytes(requests, limits)) return;
+    if (oldest === except) continue;
+    requests.delete(oldest);
+    oldest.destroy();
+  }
+}
+
+function hasTooManyUnreadBytes(requests: OpenRequests, { unreadBytes }: RequestLimits): boolean {
+  if (unreadBytes === Infinity) return false;
   let bytes = 0;
-  for (const { writableLength } of responses) bytes += writableLength;
-  return bytes;
+  for (const [outgoing, renderedBytes] of requests)
+    bytes += outgoing.writableLength + (outgoing.writableEnded ? 0 : renderedBytes);
+  return bytes > unreadBytes;
+}
+
+function tooManyUnread({ unreadBytes }: RequestLimits): Refusal {
+  return tooMany(`This caller has more than ${unreadBytes / 1024 / 1024} MB of unread responses`);
 }
 
 function tooMany(what: string): Refusal {
