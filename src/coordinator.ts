@@ -46,7 +46,7 @@ export interface Coordinator extends Omit<OpenCoordinator, "stop"> {
   /** Whether the dashboard is served at /ui/. */
   hasWeb: boolean;
   adminToken: string;
-  /** Issues a token for a runner that this process starts. It is valid only here and until the coordinator cleanups. */
+  /** Issues a token for a runner that this process starts. It is valid only here and until the coordinator stops. */
   issueRunnerToken(): Promise<string>;
   /** Rejects new requests, ends all streams and open polls, and closes the record. Idempotent. */
   stop(): Promise<void>;

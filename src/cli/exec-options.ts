@@ -167,7 +167,7 @@ export function readLimits(options: ParsedOptions): Limits {
       });
     }
     const unit = { "": 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3 }[number[2]!.toLowerCase()] ?? 1;
-    // HasOwn has just checked the name.
+    // `hasOwn` has just checked the name.
     limits[limitNames[name as keyof typeof limitNames]] = Number(number[1]) * unit;
   }
   return limits;

@@ -30,5 +30,5 @@ export function formatSlots(slots: readonly string[], timezone: string): string[
   const localZone = getLocalTimezone();
   if (localZone === timezone) return slots.map((time) => `  ${formatTime(time, timezone)}`);
   const rows = slots.map((time): [string, string] => [formatTime(time, timezone), formatTime(time, localZone)]);
-  return formatColumns([[timezone, `${localZone} (project)`], ...rows]);
+  return formatColumns([[timezone, `${localZone} (local)`], ...rows]);
 }

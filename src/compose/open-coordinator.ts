@@ -302,7 +302,7 @@ function toDispatchOptions(options: OpenOptions, store: RecordStore, attemptToke
   };
 }
 
-/** Reads the audit key, which the store created when it was openedRecord. */
+/** Reads the audit key, which the store created when it was first opened. */
 function readAuditKey(directory: string): Uint8Array {
   const key = readKey(directory);
   if (key === null) throw new BugError("the store was opened for writing without an audit key");

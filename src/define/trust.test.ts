@@ -167,7 +167,7 @@ describe("DROVER_TRUST", () => {
   });
 });
 
-it("isTrustedBy the package's own directory and nothing around it", () => {
+it("trusts the package's own directory and nothing around it", () => {
   const root = findPackageRoot()!;
   expect([isTrusted(join(root, "bundled"), env), isTrusted(root, env), isTrusted(dirname(root), env)]).toEqual([
     true,

@@ -9,7 +9,7 @@ import { needsNoToken, type Rule } from "./rule.ts";
 
 type DocumentedRoute = Pick<Route, "name" | "method" | "path" | "rule">;
 
-/** Generates the document from the route routes. OpenAPI 3.1 schemas are JSON Schemas, so zod converts them itself. */
+/** Generates the document from the table of routes. OpenAPI 3.1 schemas are JSON Schemas, so zod converts them itself. */
 export function buildOpenApiDocument(
   routes: readonly DocumentedRoute[],
   { version, publicUrls }: { version: string; publicUrls: readonly string[] },

@@ -118,11 +118,7 @@ test.each<[what: string, code: string, (attempt: ProofAttempt) => void]>([
   ["relays with a path as the origin", "034", relay("real", { origin: "unix:real" })],
   ["relays with an empty origin", "034", relay("real", { origin: "" })],
   ["has no /proof", "034", ({ socket }) => socket.write("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")],
-  [
-    "asks for the token",
-    "034",
-    ({ socket }) => socket.write("HTTP/1.1 401 UnauthorizationHeaders\r\ncontent-length: 0\r\n\r\n"),
-  ],
+  ["asks for the token", "034", ({ socket }) => socket.write("HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n")],
   [
     "redirects the caller",
     "034",

@@ -121,7 +121,7 @@ describe("a record that vanished or was replaced", () => {
 
 /** Listens under the file's base name, because the whole path may be too long for a socket. */
 const listenAt = (file: string): void => {
-  const script = "IO::Socket::UNIX->new(Project => shift, Listen => 1) or die";
+  const script = "IO::Socket::UNIX->new(Local => shift, Listen => 1) or die";
   execFileSync("perl", ["-MIO::Socket::UNIX", "-e", script, basename(file)], { cwd: dirname(file) });
 };
 

@@ -32,7 +32,7 @@ export interface ScreenSize {
 
 /** Asks for the size on every draw. Every row fits the width, so the screen always knows how many rows to erase. */
 export function createScreen(write: (text: string) => void, getSize: () => ScreenSize): Screen {
-  /** The last, unfinished line of the text. It is drawing as one row above the live rows. */
+  /** The last, unfinished line of the text. It is drawn as one row above the live rows. */
   let unfinishedLine = "";
   let liveArea: LiveArea = { rows: [], cursor: null };
   /** What the terminal shows now. */

@@ -73,7 +73,7 @@ function foreignOrigin(origin: string): Refusal {
 }
 
 function backupInProgress(): Refusal {
-  return new Refusal(409, "DROVER-API-030", "This coordinator is already backup or sending a backup.", {
+  return new Refusal(409, "DROVER-API-030", "This coordinator is already making or sending a backup.", {
     next: "Try again when it has finished.",
   });
 }
