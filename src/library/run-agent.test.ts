@@ -65,6 +65,12 @@ describe("runAgent", () => {
     expect(run).toMatchObject({ trigger_type: "manual", schedule: null, result_text: "hello\n" });
   });
 
+  it("needs a prompt unless the agent is a command", async () => {
+    const { agent, stateDir } = createProject();
+    expect(await runAgent({ agent: echo, stateDir })).toMatchObject({ success: true });
+    await expect(runAgent({ agent, stateDir })).rejects.toMatchObject({ field: "prompt" });
+  });
+
   it("returns a failed run with a RunnerError that names the run and the agent, and keeps the run", async () => {
     const { agent, stateDir } = createProject([{ error: { kind: "authentication", message: "no such key" } }]);
     const result = await runAgent({ agent, prompt: "Do it", stateDir });
@@ -212,7 +218,8 @@ describe("runAgent", () => {
 
   it.each<[unknown, string]>([
     [{ prompt: "x", stateDir: "s" }, "agent"],
-    [{ agent: echo, stateDir: "s" }, "prompt"],
+    [{ agent: { name: "a" }, stateDir: "s" }, "prompt"],
+    [{ agent: echo, prompt: 7, stateDir: "s" }, "prompt"],
     [{ agent: echo, prompt: "x" }, "stateDir"],
     [{ agent: echo, prompt: "x", stateDir: "s", resume: "a", fork: "b" }, "fork"],
     [{ agent: echo, prompt: "x", stateDir: "s", resume: "a", forkAtTurn: 1 }, "forkAtTurn"],

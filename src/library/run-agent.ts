@@ -48,6 +48,7 @@ async function runInThisProcess(
   const cwd = resolve(options.cwd ?? ".");
   if (typeof options.agent === "string") throw needsCoordinator(options.agent);
   const prepared = await prepareAgent(options.agent, cwd);
+  checkPrompt(prepared.agent, options);
   checkVariables(prepared.agent, env);
   const project = await findProject({ ...env, DROVER_STATE_DIR: options.stateDir }, cwd);
   const warn = (message: string): void => process.emitWarning(message, "DroverWarning");
@@ -82,9 +83,11 @@ async function runThroughCoordinator(
   const client = createClient(readTarget(options));
   if (typeof options.agent === "string") {
     const agent = await client.agents.get(options.agent);
+    checkPrompt(agent, options);
     return submitAndFollow(client, { agent }, { ...options, messages: "log" }, callbacks, submitted);
   }
   const prepared = await prepareAgent(options.agent, resolve(options.cwd ?? "."));
+  checkPrompt(prepared.agent, options);
   const [inProcess] = Object.keys(prepared.mcpServers);
   if (inProcess !== undefined)
     throw invalidOption(
@@ -118,7 +121,7 @@ function toSubmission(
   const attended = options.attended ?? (options.onQuestion === undefined ? undefined : true);
   return {
     agent_name: name,
-    prompt,
+    ...(prompt === undefined ? {} : { prompt }),
     ...(attended === undefined ? {} : { attended }),
     trigger_type: options.triggerType ?? "manual",
     ...(parameters === undefined ? {} : { parameters }),
@@ -153,7 +156,7 @@ function checkOptions(options: RunnerOptionsWithCallbacks): void {
   const { agent, prompt, stateDir, resume, fork, coordinator, signal } = options;
   if ((typeof agent !== "object" || agent === null) && (typeof agent !== "string" || agent === ""))
     throw invalidOption("agent", "must be a definition, a file or a name");
-  if (typeof prompt !== "string") throw invalidOption("prompt", "must be a string");
+  if (prompt !== undefined && typeof prompt !== "string") throw invalidOption("prompt", "must be a string");
   if (coordinator === undefined && (typeof stateDir !== "string" || stateDir === ""))
     throw invalidOption("stateDir", "must be a path");
   if (resume !== undefined && fork !== undefined) throw invalidOption("fork", "cannot be combined with resume");
@@ -163,6 +166,11 @@ function checkOptions(options: RunnerOptionsWithCallbacks): void {
   for (const name of ["onMessage", "onQuestion"] as const)
     if (options[name] !== undefined && typeof options[name] !== "function")
       throw invalidOption(name, "must be a function");
+}
+
+function checkPrompt({ name, type }: PreparedAgent["agent"], { prompt }: RunnerOptionsWithCallbacks): void {
+  if (prompt === undefined && type !== "procedural")
+    throw invalidOption("prompt", `is missing: the agent ${name} needs one, because it has no command`);
 }
 
 function needsCoordinator(agent: string): RequestError {

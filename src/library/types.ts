@@ -53,7 +53,8 @@ export type QuestionCallback = (question: AgentQuestion) => Decision | Promise<D
 export interface RunnerOptions {
   /** A definition, a file, or the name of an agent that the coordinator knows. */
   agent: ResolvedAgentConfig | AgentFile | string;
-  prompt: string;
+  /** Required unless the agent is a command. */
+  prompt?: string;
   /** Drover's state directory, created if missing. Not used with a `coordinator`. */
   stateDir: string;
   /** The run's trigger. Defaults to `manual`. */
