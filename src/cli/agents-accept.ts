@@ -79,10 +79,18 @@ async function waitUntilInUse(stateDirectory: string, definition: HeldAgent, inp
   }
 }
 
+/** Lists each file once. A coordinator and a runner that read the same directory each hold its definitions. */
+function listFiles(definitions: readonly HeldAgent[]): HeldAgent[] {
+  const byFile = new Map(
+    definitions.map((definition) => [`${definition.name}\n${resolveRealPath(definition.file)}`, definition]),
+  );
+  return [...byFile.values()];
+}
+
 /** Prints the agent definitions held in this state directory, with the command that accepts each. */
 export async function printHeldAgents({ env, cwd }: CommandInput): Promise<void> {
   const { locations } = await findProject(env, cwd);
-  for (const { name, file } of listHeldAgents(locations.stateDirectory))
+  for (const { name, file } of listFiles(listHeldAgents(locations.stateDirectory)))
     tryWrite(
       2,
       `drover: held: ${name} (${file}). Review it, then accept it with: ${findDroverCommand()} agents accept ${name}\n`,

@@ -6,6 +6,7 @@ import { findProfiles } from "../define/profiles.ts";
 import { findProject } from "../local.ts";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
+import { describeIgnoredSchedules, isSameDirectory } from "../compose/open-profiles.ts";
 import { builtInExecutors } from "../compose/create-executor.ts";
 import type { ApiClient, FlatAgent } from "../wire/client.ts";
 import type { LocalAgent } from "./local-agents.ts";
@@ -135,6 +136,7 @@ async function checkAgents(input: CommandInput): Promise<number> {
     faults.push(...loaded.faults);
     names.push(...loaded.agents.map(({ agent }) => agent.name));
     const directories = [input.cwd, ...(definitions?.runnerDirectories ?? [])];
+    if (definitions?.offeredDirectories.includes(path)) warnings.push(...describeIgnoredSchedules(loaded.agents));
     warnings.push(...loaded.agents.flatMap((agent) => findProgramWarning(agent, directories, input.env) ?? []));
     skipped.push(...loaded.subdirectories.filter((directory) => !paths.includes(directory)));
     files += loaded.files;
@@ -155,9 +157,13 @@ async function checkAgents(input: CommandInput): Promise<number> {
 }
 
 /** Finds the agent directories of this project, and the faults of its profiles. */
-async function findProjectDefinitions(
-  input: CommandInput,
-): Promise<{ directories: string[]; runnerDirectories: string[]; faults: DefinitionFault[] }> {
+async function findProjectDefinitions(input: CommandInput): Promise<{
+  directories: string[];
+  /** Those whose agents only runners offer. */
+  offeredDirectories: string[];
+  runnerDirectories: string[];
+  faults: DefinitionFault[];
+}> {
   // Untrusted files are checked too: this runs nothing, and users should be able to check files before they trust them.
   const scope = { profiles: true, agents: true };
   const project = await resolveTrust(input, await findProject(input.env, input.cwd), scope, { mayPrompt: false });
@@ -168,8 +174,12 @@ async function findProjectDefinitions(
   const mainDirectories = findAgentsDirectory(input, project) ?? findDefaultAgentsDirectory(input, project) ?? [];
   const profileDirectories = profiles.flatMap(({ agentsDirectory }) => agentsDirectory ?? []);
   const runnerDirectories = [...new Set(profiles.map(({ directory }) => directory))];
-  const directories = [...new Set([mainDirectories, profileDirectories].flat())];
-  if (directories.length > 0 || faults.length > 0) return { directories, runnerDirectories, faults };
+  const offeredDirectories = profileDirectories.filter(
+    (directory) => ![mainDirectories].flat().some((main) => isSameDirectory(directory, main)),
+  );
+  const directories = [...new Set([mainDirectories, offeredDirectories].flat())];
+  if (directories.length > 0 || faults.length > 0)
+    return { directories, offeredDirectories, runnerDirectories, faults };
   throw new RequestError({
     code: "DROVER-USE-001",
     field: "FILE",

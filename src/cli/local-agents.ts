@@ -6,7 +6,7 @@ import type { Agent } from "../model/agent.ts";
 import { type AgentPosition, toAgentPosition } from "../model/agent-position.ts";
 import { describeFault } from "../model/definition-fault.ts";
 import { databaseFile, recordDirectory } from "../model/state-layout.ts";
-import { openProfiles, findProfileDirectories } from "../compose/open-profiles.ts";
+import { findProfileDirectories, isSameDirectory, openProfiles } from "../compose/open-profiles.ts";
 import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
 import { findAgentsDirectory } from "./agents-directory.ts";
@@ -18,22 +18,29 @@ export async function listLocalAgents(input: CommandInput, project: Project): Pr
   const onNotice = (message: string): void => {
     if (!input.options["quiet"]) write(2, `drover: ${message}\n`);
   };
+  const agentsDirectory = findAgentsDirectory(input, project);
   const { profiles, stop } = await openProfiles({
     names: null,
     directories: findProfileDirectories(input.cwd, project.config, true, input.env),
     env: input.env,
     onNotice,
+    coordinatorAgents: agentsDirectory,
     skipSchemaChecks: true,
   });
   await stop();
   const withSource = (source: LocalAgent["source"], agents: readonly Agent[]): LocalAgent[] =>
     agents.map((agent) => ({ ...agent, source, runner_id: null }));
   const all = [
-    ...withSource("file", await readAgentFiles(findAgentsDirectory(input, project), onNotice)),
+    ...withSource("file", await readAgentFiles(agentsDirectory, onNotice)),
     ...withSource("api", await readStoredAgents(project)),
     ...withSource(
       "runner",
-      profiles.flatMap(({ agents }) => agents),
+      // A profile may offer the files of the agents directory, which are already listed.
+      profiles.flatMap(({ loaded, agents }) =>
+        loaded.agentsDirectory && agentsDirectory && isSameDirectory(loaded.agentsDirectory, agentsDirectory)
+          ? []
+          : agents,
+      ),
     ),
   ];
   return all.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));

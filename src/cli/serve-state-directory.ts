@@ -14,6 +14,7 @@ import { acceptOption, createGateFor } from "./agents-accept.ts";
 import { findAgentsDirectory } from "./agents-directory.ts";
 import { type Announcement, isAlive, readAnnouncement } from "./announcement.ts";
 import { chooseSocketPath } from "./coordinator-socket.ts";
+import { withDroverCommand } from "./drover-command.ts";
 import { write } from "./io.ts";
 import { type CommandInput, readList, type OptionSpec, readText, usageError } from "./options.ts";
 
@@ -92,7 +93,10 @@ async function serveLocked(
     maxFileBytes: project.config.files.max_file_mb * 1024 * 1024,
     onDefect: (error, where) =>
       write(2, `drover: ${where}: ${error instanceof Error ? error.message : String(error)}${describeNext(error)}\n`),
-    onAgentFaults: (faults) => faults.forEach((fault) => write(2, `drover: ${describeFault(fault)} [${fault.code}]\n`)),
+    onAgentFaults: (faults) =>
+      faults.forEach((fault) =>
+        write(2, `drover: ${describeFault(fault)} [${fault.code}] ${withDroverCommand(fault.next)}\n`),
+      ),
   });
   // Local commands read the admin token from this file.
   const tokenFileName: TokenFileName = database ? "fleet-token" : "token";

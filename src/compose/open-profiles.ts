@@ -6,7 +6,7 @@ import { isEntryTrusted } from "../define/trust.ts";
 import { findProfiles, type LoadedProfile, loadProfile, type ProfileHost } from "../define/profiles.ts";
 import type { AgentGate } from "../define/agent-gate.ts";
 import { watchAgents } from "../define/watch-agents.ts";
-import { loadAgents, type LoadedAgents } from "../define/load-agents.ts";
+import { loadAgents, type LoadedAgent, type LoadedAgents } from "../define/load-agents.ts";
 import { findMissingProgram } from "../execute/executors/clients/find-missing-program.ts";
 import { agentSdk } from "../llm/claude-code/sdk.ts";
 import { describeMissingPackage } from "../llm/optional-package.ts";
@@ -145,14 +145,20 @@ function reportSchedules(
   { coordinatorAgents, onNotice }: Pick<ProfileChoice, "coordinatorAgents" | "onNotice">,
 ): void {
   if (agentsDirectory && coordinatorAgents && isSameDirectory(agentsDirectory, coordinatorAgents)) return;
-  for (const { agent, file } of loaded?.agents ?? [])
-    if (agent.schedules !== undefined && agent.schedules.length > 0)
-      onNotice(
-        `${file}: the schedules of ${agent.name} are ignored, because a runner offers this agent. Move the file to the coordinator's agents directory, or use: drover schedules add ${agent.name} NAME --cron "..."`,
-      );
+  for (const notice of describeIgnoredSchedules(loaded?.agents ?? [])) onNotice(notice);
 }
 
-function isSameDirectory(first: string, second: string): boolean {
+/** Describes the schedules that nothing runs, for agents that only a runner offers. */
+export function describeIgnoredSchedules(agents: readonly LoadedAgent[]): string[] {
+  return agents
+    .filter(({ agent: { schedules = [] } }) => schedules.length > 0)
+    .map(
+      ({ agent: { name }, file }) =>
+        `${file}: the schedules of ${name} are ignored, because a runner offers this agent. Move the file to the coordinator's agents directory, or use: drover schedules add ${name} NAME --cron "..."`,
+    );
+}
+
+export function isSameDirectory(first: string, second: string): boolean {
   return existsSync(first) && existsSync(second) && realpathSync.native(first) === realpathSync.native(second);
 }
 

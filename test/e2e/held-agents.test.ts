@@ -29,7 +29,9 @@ it("holds an agent that a run wrote until it is accepted, on the runner and on t
   await expect
     .poll(() => process.output)
     .toMatch(/evil is held: it was added while Drover was serving.*DROVER-AGT-010/);
-  await expect.poll(() => process.output).toMatch(/wicked is held/);
+  await expect
+    .poll(() => process.output)
+    .toMatch(/wicked is held: .*\[DROVER-AGT-010\] Read the file, then accept it: drover agents accept wicked$/m);
   const { stdout, stderr } = await run("agents", "list");
   expect(stdout).not.toMatch(/evil|wicked/);
   expect(stderr).toMatch(/held: evil .*drover agents accept evil\n.*held: wicked/s);
@@ -71,6 +73,36 @@ it("does not warn about schedules that the coordinator's copy of an agent keeps"
   const up = await startDrover(["up", "--port", "0", "-x", profile], { cwd, env, ready: /Drover is up at/ });
   expect(up.output).not.toContain("the schedules of beat are ignored");
   expect((await drover(["schedules", "list"], { cwd, env })).stdout).toContain("yearly");
+});
+
+it("lists an agent once that the project's directory and a profile share, and says nothing untrue about it", async () => {
+  const cwd = folder();
+  const env = { DROVER_STATE_DIR: join(folder(), "state") };
+  for (const name of ["profiles", "agents"]) mkdirSync(join(cwd, name));
+  const schedules = [{ name: "yearly", cron: "0 0 1 1 *" }];
+  const writeAgent = (name: string): void =>
+    writeFileSync(join(cwd, "agents", `${name}.json`), JSON.stringify({ name, command: "true", schedules }));
+  writeAgent("beat");
+  writeFileSync(join(cwd, "profiles", "mine.json"), JSON.stringify({ type: "procedural", agents_dir: "./agents" }));
+  const listed = await drover(["agents", "list"], { cwd, env });
+  expect(listed.stdout.match(/^beat\t/gm)).toEqual(["beat\t"]);
+  expect(listed.stderr).toBe("");
+  expect((await drover(["agents", "check"], { cwd, env })).stderr).toBe("Checked 1 file.\n");
+  const up = await startDrover(["up", "--port", "0"], { cwd, env, ready: /Drover is up at/ });
+  writeAgent("late");
+  await expect.poll(() => up.output.match(/late is held/g)).toHaveLength(2);
+  expect((await drover(["agents", "list"], { cwd, env })).stderr.match(/held: late/g)).toHaveLength(1);
+});
+
+it("`agents check` warns about a schedule that is ignored because only a runner offers its agent", async () => {
+  const cwd = folder();
+  for (const name of ["profiles", "offers"]) mkdirSync(join(cwd, name));
+  const schedules = [{ name: "yearly", cron: "0 0 1 1 *" }];
+  writeFileSync(join(cwd, "offers", "beat.json"), JSON.stringify({ name: "beat", command: "true", schedules }));
+  writeFileSync(join(cwd, "profiles", "mine.json"), JSON.stringify({ type: "procedural", agents_dir: "./offers" }));
+  const { code, stderr } = await drover(["agents", "check"], { cwd });
+  expect(code).toBe(0);
+  expect(stderr).toContain("beat.json: the schedules of beat are ignored, because a runner offers this agent.");
 });
 
 it("--accept-agents uses new agents immediately", async () => {
