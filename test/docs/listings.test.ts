@@ -8,11 +8,12 @@ import { tableRows } from "./tables.ts";
 
 const bare = (cell = ""): string => cell.replaceAll("`", "");
 
-it("lists every event type in docs/events.md, with its fields", () => {
+it("lists every event type in docs/events.md, with its fields and a ? after optional ones", () => {
   const documented = tableRows(readPage("docs/events.md").text, ["type", "fields", "meaning"]);
   const expected = runEventSchema.options.map(({ shape }) => {
     const { type, ...fields } = shape;
-    return `${type.value}: ${Object.keys(fields).join(", ")}`;
+    const names = Object.entries(fields).map(([name, { _zod }]) => (_zod.optin === "optional" ? `${name}?` : name));
+    return `${type.value}: ${names.join(", ")}`;
   });
   expect(documented.map(([type, fields]) => `${bare(type)}: ${bare(fields)}`)).toEqual(expected);
 });
