@@ -66,7 +66,8 @@ async function submit(client: ApiClient, input: CommandInput, target: RunTarget)
   const timeout = readSeconds(options, "timeout");
   const agent = await findAgent(client, target.agent_name);
   const prompt = readText(options, "prompt");
-  const parameters = readParameters(extraOptions, readText(options, "params"), agent?.parameters_schema);
+  const schema = agent === null ? anyParameters : agent.parameters_schema;
+  const parameters = readParameters(extraOptions, readText(options, "params"), schema);
   // The coordinator refuses to continue a procedural agent anyway, with a better message.
   if (target.mode !== undefined && agent?.type !== "procedural" && !prompt && Object.keys(parameters).length === 0)
     throw usageError(`Pass the next message with --prompt "...".`, `sessions ${target.mode}`, "--prompt");
@@ -101,6 +102,9 @@ async function submit(client: ApiClient, input: CommandInput, target: RunTarget)
   );
   return { run, type: agent?.type ?? null };
 }
+
+/** Accepts every option, so that the coordinator can refuse an unknown agent before anyone looks at its parameters. */
+const anyParameters = { additionalProperties: { type: ["string", "array"] } };
 
 /** Returns null for an unknown agent, which the submission will refuse with a suggestion. */
 async function findAgent(client: ApiClient, agent_name: string): Promise<FlatAgent | null> {

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { drover, folder } from "./drover.ts";
+import { drover, createDirectory } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
 /** Does what its parameter says. Tests look for lines of this file in stack traces. */
@@ -25,7 +25,7 @@ export const executor = defineExecutor({
 
 /** The directory of somebody who wrote an executor, with the command line in it. */
 function createProject() {
-  const cwd = folder();
+  const cwd = createDirectory();
   for (const path of ["profiles", "executors/agents"]) mkdirSync(join(cwd, path), { recursive: true });
   writeFileSync(join(cwd, "executors", "parrot.ts"), executor);
   const profile = { type: "parrot", module: "./executors/parrot.ts", agents_dir: "./executors/agents" };
@@ -81,6 +81,7 @@ test("--timeout applies to the run; an exec option becomes a parameter, with a w
 
 test.each([
   ["an agent that is not there", ["parrott"], "DROVER-SUB-001", "Did you mean parrot?"],
+  ["an unknown agent with an option passed twice", ["parrott", "--v", "1", "--v", "2"], "DROVER-SUB-001", "parrot?"],
   ["a time that is none", ["parrot", "--timeout", "soon"], "DROVER-USE-005", "--timeout soon"],
   ["a time that is too long", ["parrot", "--timeout", "1e9"], "DROVER-API-006", "timeout_seconds"],
   ["parameters that do not fit", ["disk-usage", "--top", "-1"], "DROVER-PAR-001", "parameters.top: "],
