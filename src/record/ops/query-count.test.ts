@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import { createAgent } from "../../../test/fixtures/dispatch/drive.ts";
 import { eachEngine, captureQueries } from "../../../test/fixtures/record/each-engine.ts";
 import type { Query } from "../query.ts";
+import { readGoneSessions } from "../reads/sessions.ts";
 import { claimRuns } from "./claim-runs.ts";
 import { applyHeartbeat } from "./heartbeat.ts";
 import { stopRuns } from "./stop-runs.ts";
@@ -56,6 +57,18 @@ eachEngine("one operation", (record) => {
       );
     };
     expect(await countQueries(10)).toEqual(await countQueries(1));
+  });
+
+  it("uses one query per hundred sessions to find those that no longer exist", async () => {
+    const { d, store } = record;
+    for (const session_id of ["s7", "s150"]) await d.submit({ session_id });
+    const ids = Array.from({ length: 250 }, (_, index) => `s${index}`);
+    const queries: Query[] = [];
+    expect(await store.engine.read(() => captureQueries(readGoneSessions(ids), queries))).toEqual(
+      ids.filter((id) => id !== "s7" && id !== "s150"),
+    );
+    expect(queries).toHaveLength(3);
+    expect(await store.read.gone_sessions([])).toEqual([]);
   });
 
   it("gives each run its own invocation when one claim covers runs with different demands", async () => {

@@ -1,4 +1,5 @@
 import type { Session, SessionFilter, SessionVersion } from "../../model/session.ts";
+import { batchIds, idPlaceholders } from "../id-batches.ts";
 import { all, first, type Row, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
 import { buildSuffixCondition } from "./suffix-condition.ts";
@@ -7,6 +8,7 @@ const selectSessions = `
   select sessions.*, (select portable from session_states saved where saved.session_id = sessions.session_id) as portable
   from sessions`;
 const selectSession = `${selectSessions} where session_id = ?`;
+const selectExisting = `select session_id from sessions where session_id in (${idPlaceholders})`;
 const selectVersions = `
   select run_id, mode, status, executor_session_id, coalesce(
     (select max(run_id) from runs before where before.session_id = runs.session_id and before.run_id < runs.run_id),
@@ -55,12 +57,10 @@ export function* readVersions(session_id: string): Work<SessionVersion[]> {
 }
 
 export function* readGoneSessions(session_ids: readonly string[]): Work<string[]> {
-  const gone: string[] = [];
-  for (const session_id of session_ids) {
-    const [row] = yield first(selectSession, toColumn(session_id));
-    if (row === undefined) gone.push(session_id);
-  }
-  return gone;
+  const existing = new Set<string>();
+  for (const batch of batchIds(session_ids))
+    for (const row of yield all(selectExisting, ...batch)) existing.add(fromColumn(String(row["session_id"])));
+  return session_ids.filter((session_id) => !existing.has(session_id));
 }
 
 function toSession(row: Row): Session {
