@@ -154,6 +154,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     );
     const hub = createFeedHub({ onError: (error) => onDefect(error, "events") });
     cleanups.push(() => hub.stop());
+    const heavyTurns = createHeavyTurns();
     const dispatcher = createDispatcher({
       ...toDispatchOptions(options, store, attemptTokens),
       openSealed: (run_id, sealed) => vault.open(getRunOwner(run_id), sealed),
@@ -163,10 +164,10 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
           store.broadcast(JSON.stringify(partial));
         }
       },
+      waitForTurn: heavyTurns.waitForTurn,
       onError: (error) => onDefect(error, "dispatch"),
     });
     cleanups.push(() => dispatcher.stop());
-    const heavyTurns = createHeavyTurns();
     const largeBodies = createLargeBodies(() => startThread(bodyThread));
     cleanups.push(() => largeBodies.stop());
     const submitDeps = {

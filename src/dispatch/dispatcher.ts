@@ -39,6 +39,8 @@ export interface DispatcherOptions {
   foreignEveryMs?: number;
   /** Prunes old data periodically. */
   retention?: { everyMs: number; prune: (signal: AbortSignal) => Promise<unknown> };
+  /** Resolves when the next transaction of a long request may run. */
+  waitForTurn?: () => Promise<void>;
   onPartials?: (partials: ReportRequest["partials"]) => void;
   /** Reports failures of background work. The work is retried. */
   onError?: (error: unknown) => void;
@@ -211,7 +213,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
         }),
       sessions: (request) => findGoneSessions(request, owner, store),
       loadSession: (request) => loadSession(request, owner, store),
-      saveSession: (request) => saveSession(request, owner, store),
+      saveSession: (request) => saveSession(request, owner, { apply: store.apply, waitForTurn: options.waitForTurn }),
       async deregister({ runner_id, epoch }) {
         const [deregistered] = await store.apply([{ op: "leave_runner", runner_id, epoch, ...ownerFilter }]);
         // An unknown runner has already deregistered; this is a repeated request.

@@ -29,6 +29,14 @@ export const maxWholeStateBytes = 64 * 1024 * 1024;
 /** Limit for all files of a session together. */
 export const maxSessionFileBytes = 50 * 1024 * 1024;
 
+/** Limit for the number of files that a runner saves from a work directory. */
+export const maxSessionFiles = 20_000;
+/**
+ * Limit for the number of files in one save, and in the record. A save can replace or remove every file, and there are also
+ * parts of the state.
+ */
+export const maxStoredFiles = 2 * (maxSessionFiles + 1000);
+
 /** Parts of a state are stored among the session's files as `/` and their SHA-256, which is not a valid work path. */
 export function isPartPath(path: string): boolean {
   return /^\/[0-9a-f]{64}$/.test(path);

@@ -52,6 +52,23 @@ test.each([
   expect(response).toMatchObject({ status, json: { code: expect.stringMatching(/^DROVER-API-00[36]$/) } });
 });
 
+test("accepts a save of as many files as a session may have, and refuses more", async () => {
+  const save = (count: number) =>
+    post("/runner/session/save", {
+      ...run.runner,
+      run_id: run.run_id,
+      attempt: run.attempt,
+      n: 0,
+      events: [],
+      format: "test",
+      bytes: "",
+      portable: true,
+      files: repeat(count, (index) => ({ path: `d/${index}`, type: "file", bytes: "" })),
+    });
+  expect(await save(42_001)).toMatchObject({ status: 400, json: { code: "DROVER-API-006" } });
+  expect(await save(42_000)).toMatchObject({ status: 200, json: { save: "saved" } });
+});
+
 test("refuses a deeply nested registration", async () => {
   const list: unknown = JSON.parse("[".repeat(500) + "]".repeat(500));
   const executor = { type: "procedural", config: { list } };

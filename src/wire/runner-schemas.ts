@@ -5,7 +5,7 @@ import { runEventSchema } from "../model/event.ts";
 import { estimateJsonSize } from "../model/event-size.ts";
 import { newDemandsSchema, runModes } from "../model/demands.ts";
 import { parkReasons } from "../model/executor.ts";
-import { sessionFileTypes } from "../model/session-state.ts";
+import { maxStoredFiles, sessionFileTypes } from "../model/session-state.ts";
 import { failureReasons, stopReasons } from "../model/states.ts";
 import { capabilitiesSchema } from "./capabilities-schema.ts";
 
@@ -195,7 +195,7 @@ export const saveSessionSchema = z.strictObject({
   format: name,
   bytes: base64.nullable(),
   portable: z.boolean(),
-  files: z.array(z.union([sessionFileSchema, z.strictObject({ path, type: z.null() })])).max(100_000),
+  files: z.array(z.union([sessionFileSchema, z.strictObject({ path, type: z.null() })])).max(maxStoredFiles),
   all_files: z.boolean().exactOptional(),
 });
 export const savedSessionSchema = z.discriminatedUnion("save", [

@@ -3,6 +3,7 @@ import { open, symlink } from "node:fs/promises";
 import {
   isWorkPath,
   maxSessionFileBytes,
+  maxSessionFiles,
   maxStateBytes,
   type RemovedFile,
   type SessionFile,
@@ -28,7 +29,6 @@ interface Changes {
   markSaved(): void;
 }
 
-const maxEntries = 20_000;
 /** Limit for the files in one save, and so for each file. */
 const maxBatchBytes = maxStateBytes;
 
@@ -142,7 +142,7 @@ async function scan(root: string): Promise<{ entries: Map<string, Entry>; isComp
           if (stats === null) continue;
           bytes += kind === "file" ? Number(stats.size) : 0;
           const type = kind === "file" && (Number(stats.mode) & 0o111) !== 0 ? "executable" : kind;
-          if (type === "other" || path === null || entries.size >= maxEntries || bytes > maxSessionFileBytes) {
+          if (type === "other" || path === null || entries.size >= maxSessionFiles || bytes > maxSessionFileBytes) {
             isComplete = false;
             continue;
           }

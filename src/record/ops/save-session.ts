@@ -3,6 +3,7 @@ import {
   isWorkPath,
   maxSaveBytes,
   maxSessionFileBytes,
+  maxStoredFiles,
   maxStateBytes,
   maxWholeStateBytes,
 } from "../../model/session-state.ts";
@@ -28,7 +29,8 @@ const upsertFile = `
   insert into session_files (session_id, path, type, bytes) values (?, ?, ?, ?)
   on conflict (session_id, path) do update set type = excluded.type, bytes = excluded.bytes`;
 const deleteFile = `delete from session_files where session_id = ? and path = ?`;
-const sumFiles = `select coalesce(sum(length(bytes)), 0) as size from session_files where session_id = ?`;
+const sumFiles = `
+  select coalesce(sum(length(bytes)), 0) as size, count(*) as files from session_files where session_id = ?`;
 const deleteState = `delete from session_states where session_id = ?`;
 const deleteFiles = `delete from session_files where session_id = ?`;
 /** Parts of the state have paths that begin with a slash, unlike work files. */
@@ -48,21 +50,29 @@ export function* saveSession(tx: Transaction, op: SaveSession): Work<SaveResult>
   if (yield* isTooLarge(run.session_id, op)) return { ok: false, conflict: "too_large", last_n: run.last_n };
   if (newEvents.length > 0) yield* recordEvents(tx, run, newEvents, op);
   const { bytes } = op;
-  // A part is named by its content, so it never replaces another one, and an unused part does no harm.
-  if (bytes === null) yield* storeFiles(run.session_id, op);
-  else if (!(yield* isOvertaken(run, run.session_id, op))) yield* storeState(tx, run, run.session_id, { ...op, bytes });
+  // A save that covers no events has only parts. A part is named by its content, so it never replaces another one, and an
+  // unused part does no harm.
+  const isPartial = bytes === null && op.n === 0;
+  if (isPartial || !(yield* isOvertaken(run, run.session_id, op))) {
+    if (bytes !== null) yield* storeState(tx, run, run.session_id, { ...op, bytes });
+    yield* storeFiles(run.session_id, op);
+  }
   const spent = (yield* findSpentBudget(tx, run)) === null ? {} : { budget: "spent" as const };
   return { ok: true, op: "save_session", last_n: run.last_n, ...spent };
 }
 
-/** A replaced file counts twice here, so the limit is twice that of the runners. */
+/** A replaced file counts twice here, so the limits are twice those of the runners. */
 function* isTooLarge(session: string, { bytes, files, all_files }: SaveSession): Work<boolean> {
-  const uploadedBytes = files.reduce((sum, file) => sum + (file.type === null ? 0 : file.bytes.length), 0);
+  const uploads = files.filter((file) => file.type !== null);
+  const uploadedBytes = uploads.reduce((sum, file) => sum + file.bytes.length, 0);
   const state = bytes?.length ?? 0;
   if (state > maxStateBytes || state + uploadedBytes > maxSaveBytes) return true;
-  if (uploadedBytes === 0 || all_files === true) return false;
+  if (uploads.length === 0 || all_files === true) return false;
   const [row] = yield first(sumFiles, session);
-  return Number(row?.["size"]) + uploadedBytes > 2 * (maxSessionFileBytes + maxWholeStateBytes);
+  return (
+    Number(row?.["size"]) + uploadedBytes > 2 * (maxSessionFileBytes + maxWholeStateBytes) ||
+    Number(row?.["files"]) + uploads.length > maxStoredFiles
+  );
 }
 
 /** A repeated or late save must not replace a newer one of the same attempt. */
@@ -81,7 +91,6 @@ type SaveWithState = SaveSession & { bytes: Uint8Array };
 function* storeState(tx: Transaction, run: StoredRun, session: string, op: SaveWithState): Work<void> {
   const columns = [session, toColumn(run.run_id), run.attempt, op.n, toColumn(op.format), op.portable ? 1 : 0];
   yield write(upsertState, ...columns, run.runner_id, tx.now.toISOString(), op.bytes);
-  yield* storeFiles(session, op);
 }
 
 function* storeFiles(session: string, op: SaveSession): Work<void> {
