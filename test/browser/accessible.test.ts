@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import type { Page } from "playwright-core";
 import { useDrover } from "./drover-ui.ts";
-import { opened, seed, settled } from "./every-page.ts";
+import { openedStates, seed, waitForContent } from "./every-page.ts";
 
 const ui = useDrover();
 /** Set by `npm run screenshots`, which saves a picture of each page. */
@@ -24,7 +24,7 @@ test.runIf(screenshotDirectory)("the pictures of the README", async () => {
   ] as const) {
     const { page } = await ui.open({ colorScheme, viewport: { width: 1280, height: 900 } });
     await page.goto(`${ui.url}/ui${pages[at]}`);
-    await settled(page);
+    await waitForContent(page);
     await page.getByText("Live", { exact: true }).waitFor();
     await page.getByRole("button", { name: /^Approve/ }).waitFor();
     await page.screenshot({ path: join(screenshotDirectory!, `readme-${name}.png`) });
@@ -43,26 +43,26 @@ for (const width of [1440, 390]) {
 
   test(`every page is clean for axe and no wider than the screen, light and dark: ${width} px`, async () => {
     const { page } = await open();
-    const found: Record<string, unknown> = {};
+    const findings: Record<string, unknown> = {};
     for (const [name, path] of Object.entries(pages)) {
       await page.goto(`${ui.url}/ui${path}`);
-      await settled(page);
-      Object.assign(found, await inspect(page, name, width));
+      await waitForContent(page);
+      Object.assign(findings, await inspect(page, name, width));
     }
-    expect(found).toEqual({});
+    expect(findings).toEqual({});
   }, 1_800_000);
 
   test(`dialogs and menus are clean for axe and no wider than the screen, light and dark: ${width} px`, async () => {
     const { page } = await open();
-    const found: Record<string, unknown> = {};
-    for (const [name, { at, open: openIt, only }] of Object.entries(opened)) {
+    const findings: Record<string, unknown> = {};
+    for (const [name, { at, open: openIt, only }] of Object.entries(openedStates)) {
       if (only !== undefined && only !== width) continue;
       await page.goto(`${ui.url}/ui${pages[at]}`);
-      await settled(page);
+      await waitForContent(page);
       await openIt(page);
-      Object.assign(found, await inspect(page, name, width));
+      Object.assign(findings, await inspect(page, name, width));
     }
-    expect(found).toEqual({});
+    expect(findings).toEqual({});
     await page.context().clearCookies();
     await page.goto(`${ui.url}/ui/`);
     await page.getByText("You are signed out").waitFor();
@@ -72,7 +72,7 @@ for (const width of [1440, 390]) {
 
 /** Checks the page in both themes. Returns what it found, by page, theme, width and rule. */
 async function inspect(page: Page, name: string, width: number): Promise<Record<string, unknown>> {
-  const found: Record<string, unknown> = {};
+  const findings: Record<string, unknown> = {};
   await page.evaluate(axe.source);
   for (const theme of ["light", "dark"] as const) {
     const appearance = `${name}-${theme}-${width}`;
@@ -82,10 +82,10 @@ async function inspect(page: Page, name: string, width: number): Promise<Record<
     if (theme === "dark") options.runOnly = ["color-contrast", "link-in-text-block"];
     const { violations } = await page.evaluate<AxeResults>(`axe.run(document, ${JSON.stringify(options)})`);
     for (const { id, nodes } of violations)
-      found[`${appearance}: ${id}`] = nodes.slice(0, 3).map(({ html }) => html.slice(0, 200));
+      findings[`${appearance}: ${id}`] = nodes.slice(0, 3).map(({ html }) => html.slice(0, 200));
     const overflow = Number(await page.evaluate("document.documentElement.scrollWidth - innerWidth"));
-    if (overflow > 0) found[`${appearance}: too wide`] = overflow;
+    if (overflow > 0) findings[`${appearance}: too wide`] = overflow;
     if (screenshotDirectory) await page.screenshot({ path: join(screenshotDirectory, `${appearance}.png`) });
   }
-  return found;
+  return findings;
 }

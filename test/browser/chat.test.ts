@@ -10,7 +10,7 @@ const script = {
     { text: "The third answer." },
   ],
 };
-const asking = {
+const askingScript = {
   turns: [
     {
       text: "I will write it down.",
@@ -24,7 +24,7 @@ const asking = {
 };
 
 /** An executor without `input`, so that messages sent while it works become the next turn. */
-const patient = `import { defineExecutor } from "drover";
+const executorWithoutInput = `import { defineExecutor } from "drover";
 export const executor = defineExecutor({
   name: "patient",
   can: { resume: true, ask: true, state: true },
@@ -50,13 +50,13 @@ const ui = useDrover({
   "scripts/talker.json": JSON.stringify(script),
   "profiles/asker.json": model("asker"),
   "agents/asker/asker.md": "---\npermissions: { mode: default }\n---\n# Asker\n\nYou ask before you write.\n",
-  "scripts/asker.json": JSON.stringify(asking),
+  "scripts/asker.json": JSON.stringify(askingScript),
   "profiles/patient.json": JSON.stringify({
     type: "patient",
     module: "./executors/patient.ts",
     agents_dir: "./agents/patient",
   }),
-  "executors/patient.ts": patient,
+  "executors/patient.ts": executorWithoutInput,
   "agents/patient/patient.json": JSON.stringify({
     name: "patient",
     type: "autonomous",
@@ -100,8 +100,8 @@ test("forks a conversation after the selected turn, and shows the turns that the
   );
   const shown = await page.locator("[role=log]").innerText();
   expect(shown.split("\n")).not.toContain("two");
-  const made = await ui.client.sessions.get(findSession(page)!);
-  expect(made).toMatchObject({ forked_from: first, fork_at_turn: 1 });
+  const copy = await ui.client.sessions.get(findSession(page)!);
+  expect(copy).toMatchObject({ forked_from: first, fork_at_turn: 1 });
   expect(faults).toEqual([]);
 });
 

@@ -34,26 +34,26 @@ export interface OpenPage {
 }
 
 /** Starts one Drover for all tests of a file, with `more` files in its project. Timeouts are long enough for a busy machine. */
-export function useDrover(more: Readonly<Record<string, string>> = {}): Ui {
-  let folder = "";
+export function useDrover(files: Readonly<Record<string, string>> = {}): Ui {
+  let directory = "";
   let url = "";
   let client: ApiClient;
   let browser: Browser;
   let end: () => Promise<void> = async () => undefined;
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), "drover-ui-"));
-    writeProject(folder);
-    for (const [file, text] of Object.entries(more)) {
-      mkdirSync(dirname(join(folder, file)), { recursive: true });
-      writeFileSync(join(folder, file), text);
+    directory = mkdtempSync(join(tmpdir(), "drover-ui-"));
+    writeProject(directory);
+    for (const [file, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(directory, file)), { recursive: true });
+      writeFileSync(join(directory, file), text);
     }
     const up = spawn(process.execPath, [bin, "up", "--examples", "--port", "0"], {
-      cwd: folder,
+      cwd: directory,
       env: {
         PATH: process.env["PATH"] ?? "",
-        HOME: folder,
-        DROVER_TRUST: folder,
-        DROVER_STATE_DIR: join(folder, "state"),
+        HOME: directory,
+        DROVER_TRUST: directory,
+        DROVER_STATE_DIR: join(directory, "state"),
       },
       stdio: ["ignore", "ignore", "pipe"],
     });
@@ -69,7 +69,7 @@ export function useDrover(more: Readonly<Record<string, string>> = {}): Ui {
     url = /^Drover is up at (\S+)/m.exec(output)![1]!;
     client = createClient({
       url,
-      token: readFileSync(tokenFile(recordDirectory(join(folder, "state")), "token"), "utf8").trim(),
+      token: readFileSync(tokenFile(recordDirectory(join(directory, "state")), "token"), "utf8").trim(),
     });
     const { executablePath, env } = findChromium();
     browser = await chromium.launch({
@@ -81,7 +81,7 @@ export function useDrover(more: Readonly<Record<string, string>> = {}): Ui {
   afterAll(async () => {
     await browser?.close();
     await end();
-    if (folder !== "") rmSync(folder, { recursive: true, force: true });
+    if (directory !== "") rmSync(directory, { recursive: true, force: true });
   });
   const link: Ui["link"] = async (token) => {
     const { code } = await (token === undefined ? client : createClient({ url, token })).signIn.link();

@@ -4,8 +4,8 @@ import type { ApiClient } from "../../src/wire/client.ts";
 
 /** Creates runs of every kind, so that no page is empty. Returns the paths of all pages by name. */
 export async function seed(client: ApiClient): Promise<Record<string, string>> {
-  const done = async (agent_name: string, more: object): Promise<string> => {
-    const { run_id } = await client.submit({ agent_name, ...more });
+  const runToEnd = async (agent_name: string, fields: object): Promise<string> => {
+    const { run_id } = await client.submit({ agent_name, ...fields });
     for await (const _ of client.runs.follow(run_id)) void _;
     return run_id;
   };
@@ -13,27 +13,27 @@ export async function seed(client: ApiClient): Promise<Record<string, string>> {
     command: "sleep 600",
     description: "Crawls every page of the shop and reports broken links",
   });
-  const echo = await done("echo", { parameters: { message: "Hello World" } });
-  await done("disk-usage", { parameters: {} });
-  await done("http-check", { parameters: { url: "http://127.0.0.1:9/" } });
-  const failed = await done("disk-usage", { parameters: { path: "/there/is/no/such/folder" } });
-  const writer = await done("writer", { prompt: "Write a haiku about a run that leaves its trace" });
+  const echo = await runToEnd("echo", { parameters: { message: "Hello World" } });
+  await runToEnd("disk-usage", { parameters: {} });
+  await runToEnd("http-check", { parameters: { url: "http://127.0.0.1:9/" } });
+  const failed = await runToEnd("disk-usage", { parameters: { path: "/there/is/no/such/folder" } });
+  const writer = await runToEnd("writer", { prompt: "Write a haiku about a run that leaves its trace" });
   const schedule = await seedTriggers(client);
   await client.submit({ agent_name: "nightly-crawl" });
   const pending = await client.submit({ agent_name: "echo", parameters: { message: "x" }, demands: { tags: ["gpu"] } });
-  const asks = await client.submit({
+  const waitingRun = await client.submit({
     agent_name: "checklist",
     attended: true,
     parameters: { steps: ["Tag v0.2.0", "Push the tag", "Write the release notes"] },
   });
-  for await (const { event } of client.runs.follow(asks.run_id)) if (event.type === "permission_request") break;
+  for await (const { event } of client.runs.follow(waitingRun.run_id)) if (event.type === "permission_request") break;
   const { session_id } = await client.runs.get(writer);
   return {
     overview: "/",
     inbox: "/inbox",
     runs: "/runs",
     "runs-none": "/runs?agent=nobody",
-    "run-waiting": `/runs/${asks.run_id}`,
+    "run-waiting": `/runs/${waitingRun.run_id}`,
     "run-pending": `/runs/${pending.run_id}`,
     "run-failed": `/runs/${failed}`,
     "run-timeline": `/runs/${writer}`,
@@ -123,7 +123,7 @@ const waitUntil = (condition: () => Promise<boolean>) =>
   vi.waitFor(async () => expect(await condition()).toBe(true), { timeout: 240_000, interval: 100 });
 
 /** Waits until the page has its heading, data and fonts. */
-export async function settled(page: Page): Promise<void> {
+export async function waitForContent(page: Page): Promise<void> {
   await page.locator("main :is(h1, h2)").first().waitFor({ state: "attached" });
   await expect.poll(() => page.locator("[aria-busy]").count(), { message: page.url() }).toBe(0);
   await page.evaluate("document.fonts.ready.then(() => undefined)");
@@ -137,10 +137,10 @@ interface Opened {
   only?: 390 | 1440;
 }
 
-const shown = (page: Page, role: "dialog" | "menu") => page.getByRole(role).waitFor();
+const waitForRole = (page: Page, role: "dialog" | "menu") => page.getByRole(role).waitFor();
 
 /** Dialogs, menus and other states of a page, each opened as a user would. */
-export const opened: Record<string, Opened> = {
+export const openedStates: Record<string, Opened> = {
   palette: {
     at: "runs",
     open: async (page) => {
@@ -149,7 +149,10 @@ export const opened: Record<string, Opened> = {
       await page.getByRole("option").first().waitFor();
     },
   },
-  shortcuts: { at: "overview", open: async (page) => (await page.keyboard.press("?"), await shown(page, "dialog")) },
+  shortcuts: {
+    at: "overview",
+    open: async (page) => (await page.keyboard.press("?"), await waitForRole(page, "dialog")),
+  },
   menu: {
     at: "overview",
     only: 390,
@@ -160,7 +163,10 @@ export const opened: Record<string, Opened> = {
   },
   "runs-filter": {
     at: "runs",
-    open: async (page) => (await page.getByRole("button", { name: /^Status/ }).click(), await shown(page, "menu")),
+    open: async (page) => (
+      await page.getByRole("button", { name: /^Status/ }).click(),
+      await waitForRole(page, "menu")
+    ),
   },
   "runs-selected": {
     at: "runs",
@@ -172,20 +178,23 @@ export const opened: Record<string, Opened> = {
   },
   "run-copy": {
     at: "run-result",
-    open: async (page) => (await page.getByRole("button", { name: "Copy as" }).click(), await shown(page, "menu")),
+    open: async (page) => (
+      await page.getByRole("button", { name: "Copy as" }).click(),
+      await waitForRole(page, "menu")
+    ),
   },
   "run-edit": {
     at: "run-result",
     open: async (page) => {
       await page.getByRole("button", { name: "Edit and re-run" }).click();
-      await shown(page, "dialog");
+      await waitForRole(page, "dialog");
     },
   },
   "run-resume": {
     at: "run-timeline",
     open: async (page) => {
       await page.getByRole("button", { name: "Resume" }).click();
-      await shown(page, "dialog");
+      await waitForRole(page, "dialog");
     },
   },
   "agent-refused": {
@@ -215,7 +224,7 @@ export const opened: Record<string, Opened> = {
     open: async (page) => {
       await page.getByRole("button", { name: "Edit" }).click();
       await page.getByLabel("Timezone").waitFor();
-      await settled(page);
+      await waitForContent(page);
     },
   },
   "schedule-refused": {
@@ -229,27 +238,27 @@ export const opened: Record<string, Opened> = {
   },
   "schedules-failing": {
     at: "schedules",
-    open: async (page) => (await page.getByRole("button", { name: /^Show/ }).click(), await shown(page, "menu")),
+    open: async (page) => (await page.getByRole("button", { name: /^Show/ }).click(), await waitForRole(page, "menu")),
   },
   delivery: {
     at: "webhooks",
     open: async (page) => {
       await page.getByRole("region", { name: "Deliveries" }).getByRole("link").first().click();
-      await shown(page, "dialog");
+      await waitForRole(page, "dialog");
     },
   },
   "new-webhook": {
     at: "webhooks-out",
     open: async (page) => (
       await page.getByRole("button", { name: "New webhook" }).click(),
-      await shown(page, "dialog")
+      await waitForRole(page, "dialog")
     ),
   },
   "webhook-menu": {
     at: "webhooks-out",
     open: async (page) => {
       await page.getByRole("button", { name: "Actions for chat" }).click();
-      await shown(page, "menu");
+      await waitForRole(page, "menu");
     },
   },
   "new-secret": {
@@ -270,6 +279,9 @@ export const opened: Record<string, Opened> = {
   },
   "new-token": {
     at: "settings",
-    open: async (page) => (await page.getByRole("button", { name: "New token" }).click(), await shown(page, "dialog")),
+    open: async (page) => (
+      await page.getByRole("button", { name: "New token" }).click(),
+      await waitForRole(page, "dialog")
+    ),
   },
 };

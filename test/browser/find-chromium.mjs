@@ -8,14 +8,14 @@ const packages = join(directory, "chromium", "node_modules");
 const unpacked = join(packages, ".unpacked");
 const names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-function systemChromium() {
+function findSystemChromium() {
   const directories = (process.env["PATH"] ?? "").split(delimiter);
   return directories.flatMap((one) => names.map((name) => join(one, name))).find((file) => existsSync(file)) ?? null;
 }
 
 export function ensureBrowser() {
   ensureInstalled(directory, "product", "the browser driver for tests");
-  if (systemChromium() !== null) return;
+  if (findSystemChromium() !== null) return;
   ensureInstalled(join(directory, "chromium"), "product", "a Chromium to test the dashboard with (65 MB, once)");
   if (!existsSync(unpacked)) unpack();
 }
@@ -46,8 +46,8 @@ function unpack() {
 
 /** @returns {{ executablePath: string, env: Record<string, string> }} */
 export function findChromium() {
-  const found = systemChromium();
-  if (found !== null) return { executablePath: found, env: {} };
+  const executablePath = findSystemChromium();
+  if (executablePath !== null) return { executablePath: executablePath, env: {} };
   const env = { LD_LIBRARY_PATH: join(unpacked, "al2023", "lib"), FONTCONFIG_PATH: join(unpacked, "fonts") };
   return { executablePath: join(unpacked, "chromium"), env };
 }

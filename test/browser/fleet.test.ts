@@ -6,10 +6,10 @@ import { useDrover } from "./drover-ui.ts";
 const ui = useDrover();
 const text = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
 /** Finds the card with this heading and returns its text. */
-const card = (page: Page, title: string) => text(page, `main section:has(h2:text-is("${title}"))`);
+const readCard = (page: Page, title: string) => text(page, `main section:has(h2:text-is("${title}"))`);
 
-async function runToEnd(client: ApiClient, agent_name: string, more: object): Promise<string> {
-  const { run_id } = await client.submit({ agent_name, ...more });
+async function runToEnd(client: ApiClient, agent_name: string, fields: object): Promise<string> {
+  const { run_id } = await client.submit({ agent_name, ...fields });
   for await (const _ of client.runs.follow(run_id)) void _;
   return run_id;
 }
@@ -29,13 +29,13 @@ test("the overview shows throughput, waiting runs and why they wait, failures by
   await expect
     .poll(() => page.getByRole("img", { name: /^Finished runs/ }).getAttribute("aria-label"))
     .toBe("Finished runs: 2 completed, 1 failed, 0 cancelled");
-  await card(page, "Waiting for").toMatch(/a runner with the tags\s+1/);
+  await readCard(page, "Waiting for").toMatch(/a runner with the tags\s+1/);
   // There is no bar without something to compare it with.
   const waiting = page.getByRole("listitem").filter({ hasText: "a runner with the tags" });
   expect(await waiting.locator("[aria-hidden]").count()).toBe(0);
-  await card(page, "Failures by reason").toMatch(/exit_nonzero\s+1/);
-  await card(page, "Cost by agent").toMatch(/tokens[\s\S]*writer/);
-  await card(page, "Runners").toMatch(/Online\s+checklist[\s\S]*0\/\d[\s\S]*now/);
+  await readCard(page, "Failures by reason").toMatch(/exit_nonzero\s+1/);
+  await readCard(page, "Cost by agent").toMatch(/tokens[\s\S]*writer/);
+  await readCard(page, "Runners").toMatch(/Online\s+checklist[\s\S]*0\/\d[\s\S]*now/);
   await page.getByRole("link", { name: "7 days" }).click();
   await text(page).toContain("Last 7 days");
   expect(page.url()).toContain("last=168");

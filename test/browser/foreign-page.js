@@ -1,11 +1,11 @@
 // Served from another origin: tries to read and write with the session of the browser that opens it.
 globalThis.attack = async (address) => {
-  const tried = (work) =>
+  const attempt = (work) =>
     work.then(
       (value) => `got ${String(value)}`,
       () => "refused",
     );
-  const asked = (init, path = "/runs") =>
+  const sendRequest = (init, path = "/runs") =>
     fetch(address + path, { credentials: "include", ...init }).then(async (answer) =>
       answer.type === "opaque" ? Promise.reject(new Error("opaque")) : answer.text(),
     );
@@ -26,35 +26,35 @@ globalThis.attack = async (address) => {
   await framed;
   const body = JSON.stringify({ agent_name: "echo", parameters: { message: "x" } });
   const json = { "content-type": "application/json" };
-  const other = window.open(`${address}/ui/`);
+  const popup = window.open(`${address}/ui/`);
   const inside = new Promise((resolve, reject) => {
     // Until the page has loaded, the window shows an empty page of this origin.
     const timer = setInterval(() => {
       try {
-        const shown = other?.document.body?.innerText ?? "";
-        if (shown !== "") resolve(shown);
+        const popupText = popup?.document.body?.innerText ?? "";
+        if (popupText !== "") resolve(popupText);
       } catch (error) {
         clearInterval(timer);
         reject(error);
       }
     }, 20);
   });
-  const found = {
-    read: await tried(asked({})),
-    "read with a simple header": await tried(asked({ headers: { accept: "application/json" } }, "/tokens")),
-    stream: await tried(stream),
-    image: await tried(element("img", "/runs")),
-    script: await tried(element("script", "/runs")),
-    write: await tried(asked({ method: "POST", headers: json, body })),
-    "write as text": (await tried(asked({ method: "POST", mode: "no-cors", body }))).replace(
+  const results = {
+    read: await attempt(sendRequest({})),
+    "read with a simple header": await attempt(sendRequest({ headers: { accept: "application/json" } }, "/tokens")),
+    stream: await attempt(stream),
+    image: await attempt(element("img", "/runs")),
+    script: await attempt(element("script", "/runs")),
+    write: await attempt(sendRequest({ method: "POST", headers: json, body })),
+    "write as text": (await attempt(sendRequest({ method: "POST", mode: "no-cors", body }))).replace(
       "refused",
       "opaque or refused",
     ),
-    delete: await tried(asked({ method: "DELETE" }, "/agents/echo")),
-    "look into a window": await tried(inside),
+    delete: await attempt(sendRequest({ method: "DELETE" }, "/agents/echo")),
+    "look into a window": await attempt(inside),
   };
-  other?.close();
-  return found;
+  popup?.close();
+  return results;
 };
 
 globalThis.submitForm = (address, enctype) => {

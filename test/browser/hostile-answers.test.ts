@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from "vitest";
 import type { Page, Route } from "playwright-core";
 import { useDrover } from "./drover-ui.ts";
-import { opened, seed, settled } from "./every-page.ts";
+import { openedStates, seed, waitForContent } from "./every-page.ts";
 import { payloads } from "./payloads.ts";
 
 const ui = useDrover();
@@ -25,15 +25,15 @@ const isOwn = (key: string, value: string): boolean =>
   /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value);
 
 /** Replaces every text in a response that a model, command, runner or user could have written. */
-function poisoned(value: unknown, poison: string, key = ""): unknown {
+function replaceText(value: unknown, poison: string, key = ""): unknown {
   if (typeof value === "string") return isOwn(key, value) ? value : poison;
-  if (Array.isArray(value)) return value.map((one) => poisoned(one, poison, key));
+  if (Array.isArray(value)) return value.map((one) => replaceText(one, poison, key));
   if (typeof value !== "object" || value === null) return value;
-  const entries = Object.entries(value).map(([name, one]) => [name, poisoned(one, poison, name)]);
+  const entries = Object.entries(value).map(([name, one]) => [name, replaceText(one, poison, name)]);
   // In free-form values such as results, parameters and schemas, field names are untrusted too.
-  const free = /^(?:result_data|parameters|properties|input|output)$/.test(key);
+  const isFreeForm = /^(?:result_data|parameters|properties|input|output)$/.test(key);
   return Object.fromEntries(
-    free
+    isFreeForm
       ? entries.flatMap(([name, one]) => [
           [name, one],
           [poison, one],
@@ -62,10 +62,10 @@ test.each([
         if (!answer.headers()["content-type"]?.startsWith("application/json"))
           return route.fulfill({ response: answer });
         answers += 1;
-        await route.fulfill({ response: answer, json: poisoned(await answer.json(), poison) });
+        await route.fulfill({ response: answer, json: replaceText(await answer.json(), poison) });
       },
     );
-    const look = async (name: string): Promise<void> => {
+    const openPage = async (name: string): Promise<void> => {
       // Open everything that a user could open.
       await page.evaluate(
         `document.querySelectorAll("main details:not([open]) > summary").forEach((one) => one.click())`,
@@ -77,15 +77,15 @@ test.each([
         [],
       ]);
     };
-    const without: string[] = [];
+    const pagesWithoutPayloads: string[] = [];
     for (const [name, path] of Object.entries(pages)) {
       await page.goto(`${ui.url}/ui${path}`);
-      await settled(page);
-      await look(name);
-      if (!(await page.locator("main").innerText()).includes("window.pwned")) without.push(name);
+      await waitForContent(page);
+      await openPage(name);
+      if (!(await page.locator("main").innerText()).includes("window.pwned")) pagesWithoutPayloads.push(name);
     }
     // Every page except these, which read nothing, shows the payloads as text.
-    expect(without).toEqual(["runs-none", "agent-new", "schedules-none", "webhooks-none"]);
+    expect(pagesWithoutPayloads).toEqual(["runs-none", "agent-new", "schedules-none", "webhooks-none"]);
     for (const name of [
       "palette",
       "runs-filter",
@@ -96,11 +96,11 @@ test.each([
       "delivery",
       "new-token",
     ]) {
-      const { at, open } = opened[name]!;
+      const { at, open } = openedStates[name]!;
       await page.goto(`${ui.url}/ui${pages[at]}`);
-      await settled(page);
+      await waitForContent(page);
       await open(page);
-      await look(name);
+      await openPage(name);
     }
     expect(answers).toBeGreaterThan(50);
   },

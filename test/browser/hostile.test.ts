@@ -7,10 +7,10 @@ const ui = useDrover({ "drover.yaml": allowReceivers });
 
 test("300 payloads in the text of models, commands and users run no script and contact no other host", async () => {
   expect(payloads).toHaveLength(300);
-  const all = payloads.join("\n\n");
+  const allPayloads = payloads.join("\n\n");
   await ui.client.agents.put("hostile-command", {
     title: payloads[0]!,
-    description: all.slice(0, 2000),
+    description: allPayloads.slice(0, 2000),
     command: "cat /dev/stdin",
     parameters_schema: {
       type: "object",
@@ -19,32 +19,33 @@ test("300 payloads in the text of models, commands and users run no script and c
       },
     },
   });
-  const ended = async (agent_name: string, more: object): Promise<string> => {
-    const { run_id } = await ui.client.submit({ agent_name, ...more });
+  const runToEnd = async (agent_name: string, fields: object): Promise<string> => {
+    const { run_id } = await ui.client.submit({ agent_name, ...fields });
     for await (const _ of ui.client.runs.follow(run_id)) void _;
     return run_id;
   };
-  const echo = await ended("echo", { parameters: { message: all } });
-  const texts = await ended("hostile", { prompt: all, task_id: payloads[1]! });
-  const asking = await ui.client.submit({
+  const echo = await runToEnd("echo", { parameters: { message: allPayloads } });
+  const texts = await runToEnd("hostile", { prompt: allPayloads, task_id: payloads[1]! });
+  const waitingRun = await ui.client.submit({
     agent_name: "checklist",
     attended: true,
     parameters: { steps: payloads.slice(0, 60).map((text) => text) },
   });
-  for await (const { event } of ui.client.runs.follow(asking.run_id)) if (event.type === "permission_request") break;
+  for await (const { event } of ui.client.runs.follow(waitingRun.run_id))
+    if (event.type === "permission_request") break;
   await ui.client.tokens.create({ role: "user", subject: "somebody", label: payloads[7]!.slice(0, 150) });
   const schedule = await ui.client.schedules.create({
     agent_name: "hostile",
     name: "hostile",
     cron: "0 3 * * *",
-    prompt: all,
-    parameters: { [payloads[1]!]: all },
+    prompt: allPayloads,
+    parameters: { [payloads[1]!]: allPayloads },
   });
   const receiver = await openReceiver();
   onTestFinished(() => receiver.close());
-  receiver.answer = { status: 500, text: all };
-  await ui.client.webhooks.add({ name: "hostile", url: receiver.url, payload: { text: all.slice(0, 10_000) } });
-  await ui.client.hooks.add({ name: "hostile", agent_name: "hostile", prompt: all.replaceAll("{{", "{ {") });
+  receiver.answer = { status: 500, text: allPayloads };
+  await ui.client.webhooks.add({ name: "hostile", url: receiver.url, payload: { text: allPayloads.slice(0, 10_000) } });
+  await ui.client.hooks.add({ name: "hostile", agent_name: "hostile", prompt: allPayloads.replaceAll("{{", "{ {") });
   const slot = await ui.client.schedules.run(schedule.schedule_id);
   for await (const _ of ui.client.runs.follow(slot.run_id)) void _;
   await expect.poll(async () => (await ui.client.webhooks.deliveries()).items[0]?.response_status).toBe(500);
@@ -57,7 +58,7 @@ test("300 payloads in the text of models, commands and users run no script and c
     "/runs",
     "/agents",
     "/agents/hostile-command",
-    ...[echo, texts, asking.run_id].flatMap((run_id) => tabs.map((tab) => `/runs/${run_id}?tab=${tab}`)),
+    ...[echo, texts, waitingRun.run_id].flatMap((run_id) => tabs.map((tab) => `/runs/${run_id}?tab=${tab}`)),
     `/chat?session=${session}`,
     "/chat?agent=hostile-command",
     "/sessions",

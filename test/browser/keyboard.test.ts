@@ -8,7 +8,7 @@ const text = (page: Page, selector = "main") => expect.poll(() => page.locator(s
 const isFocused = async (at: Locator): Promise<boolean> => (await at.and(at.page().locator(":focus")).count()) === 1;
 
 /** Null if the focus is visible: as an outline around the element, its row or its field, or as an accented edge. */
-const focusIsVisible = `(() => {
+const findHiddenFocus = `(() => {
   const at = document.activeElement;
   // Between the last element and the first one.
   if (at === document.body) return null;
@@ -32,13 +32,13 @@ async function tabTo(page: Page, target: Locator, key: "Tab" | "Shift+Tab" = "Ta
   for (let stops = 0; stops < 150; stops += 1) {
     if (await isFocused(target)) return;
     await page.keyboard.press(key);
-    expect(await page.evaluate(focusIsVisible)).toBeNull();
+    expect(await page.evaluate(findHiddenFocus)).toBeNull();
   }
   throw new Error(`${key} never reaches ${String(target)}`);
 }
 
 /** Two keys form a shortcut only within a second. Retries, because a busy machine may take longer between them. */
-async function go(page: Page, keys: string, heading: string | RegExp): Promise<void> {
+async function pressKeys(page: Page, keys: string, heading: string | RegExp): Promise<void> {
   const target = page.locator("main h1").filter({ hasText: heading });
   await expect
     .poll(
@@ -66,7 +66,7 @@ test("the first Tab stop skips the navigation, every page is two keys away, and 
   const { page } = await ui.open();
   await page.keyboard.press("Tab");
   expect(await isFocused(page.getByText("Skip to content"))).toBe(true);
-  expect(await page.evaluate(focusIsVisible)).toBeNull();
+  expect(await page.evaluate(findHiddenFocus)).toBeNull();
   await page.keyboard.press("Enter");
   expect(await isFocused(page.locator("main"))).toBe(true);
   for (const [key, heading] of Object.entries({
@@ -82,7 +82,7 @@ test("the first Tab stop skips the navigation, every page is two keys away, and 
     t: "Settings",
     o: /./,
   }))
-    await go(page, `g${key}`, heading);
+    await pressKeys(page, `g${key}`, heading);
   await page.keyboard.press("?");
   await text(page, "[role=dialog]").toContain("go to Settings");
   await page.keyboard.press("Escape");
@@ -91,7 +91,7 @@ test("the first Tab stop skips the navigation, every page is two keys away, and 
 
 test("starts echo, reads its result, edits and re-runs it, and copies it as curl, without a mouse", async () => {
   const { page } = await ui.open({ permissions: ["clipboard-read", "clipboard-write"] });
-  await go(page, "ga", "Agents");
+  await pressKeys(page, "ga", "Agents");
   await tabTo(page, page.getByRole("button", { name: "Run echo" }));
   await page.keyboard.press("Enter");
   const dialog = page.getByRole("dialog");
@@ -137,7 +137,7 @@ test("finds an agent in the palette, starts it, reaches it in the list with j an
   await tabTo(page, page.locator("main").getByRole("button", { name: "Run", exact: true }));
   await page.keyboard.press("Enter");
   await page.locator('main h1 + [data-status="running"]').waitFor();
-  await go(page, "gr", "Runs");
+  await pressKeys(page, "gr", "Runs");
   await page.getByRole("row", { name: /patient/ }).waitFor();
   await page.keyboard.press("j");
   await page.locator("main [role=row][data-current]").filter({ hasText: "patient" }).waitFor();
@@ -157,7 +157,7 @@ test("approves, edits and denies without a mouse, and focuses the field to type 
   const { page } = await ui.open();
   const steps = ["First step", "Second step", "Third step"];
   await ui.client.submit({ agent_name: "checklist", attended: true, parameters: { steps } });
-  await go(page, "gi", "1 question is waiting for you");
+  await pressKeys(page, "gi", "1 question is waiting for you");
   await text(page).toContain("First step");
   await page.keyboard.press("a");
   await text(page).toContain("Second step");
@@ -182,7 +182,7 @@ test("approves, edits and denies without a mouse, and focuses the field to type 
 
 test("chats, creates an agent and chooses a theme without a mouse", async () => {
   const { page } = await ui.open();
-  await go(page, "gc", "Chat");
+  await pressKeys(page, "gc", "Chat");
   await tabTo(page, page.getByLabel("Agent"));
   await page.keyboard.type("writer");
   await page.getByLabel("Message").waitFor();
@@ -192,7 +192,7 @@ test("chats, creates an agent and chooses a theme without a mouse", async () => 
   await text(page, "[role=log]").toMatch(/a haiku, please[\s\S]*The haiku is there\./);
   // Leave the field, so that keys act as shortcuts again.
   await tabTo(page, page.getByText("Skip to content"));
-  await go(page, "ga", "Agents");
+  await pressKeys(page, "ga", "Agents");
   await tabTo(page, page.getByRole("button", { name: "New agent" }).or(page.getByRole("link", { name: "New agent" })));
   await page.keyboard.press("Enter");
   await tabTo(page, page.getByLabel("Name"));
@@ -202,7 +202,7 @@ test("chats, creates an agent and chooses a theme without a mouse", async () => 
   await tabTo(page, page.getByRole("button", { name: "Save" }));
   await page.keyboard.press("Enter");
   await page.locator("main h1").filter({ hasText: "made-by-keys" }).waitFor();
-  await go(page, "gt", "Settings");
+  await pressKeys(page, "gt", "Settings");
   await tabTo(page, page.getByRole("radio", { checked: true }));
   await page.keyboard.press("ArrowLeft");
   await expect.poll(() => page.locator("html").getAttribute("data-theme")).toBe("dark");
@@ -210,7 +210,7 @@ test("chats, creates an agent and chooses a theme without a mouse", async () => 
 
 test("creates a schedule, runs it now and opens the run without a mouse", async () => {
   const { page } = await ui.open();
-  await go(page, "gd", "Schedules");
+  await pressKeys(page, "gd", "Schedules");
   await tabTo(page, page.getByRole("button", { name: "New schedule" }));
   await page.keyboard.press("Enter");
   await tabTo(page, page.getByLabel("Agent"));

@@ -7,10 +7,10 @@ export async function createProxy(to: string) {
   let whole = true;
   const server = createServer((socket) => {
     if (!whole) return void socket.destroy();
-    const other = connect(Number(port), hostname);
+    const upstream = connect(Number(port), hostname);
     for (const [one, another] of [
-      [socket, other],
-      [other, socket],
+      [socket, upstream],
+      [upstream, socket],
     ] as const) {
       open.add(one);
       one.on("error", () => another.destroy());
@@ -22,16 +22,16 @@ export async function createProxy(to: string) {
     }
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const cut = (): void => {
+  const disconnectAll = (): void => {
     whole = false;
     for (const socket of open) socket.destroy();
   };
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    cut,
+    cut: disconnectAll,
     restore: () => void (whole = true),
     async close() {
-      cut();
+      disconnectAll();
       await new Promise((resolve) => server.close(resolve));
     },
   };

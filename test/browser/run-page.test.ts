@@ -37,14 +37,14 @@ const ui = useDrover({
 const text = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
 const steps = (page: Page) => page.getByRole("list", { name: "Steps" });
 
-async function ended(agent_name: string, more: object): Promise<string> {
+async function runToEnd(agent_name: string, more: object): Promise<string> {
   const { run_id } = await ui.client.submit({ agent_name, ...more });
   for await (const _ of ui.client.runs.follow(run_id)) void _;
   return run_id;
 }
 
 test("the waterfall opens at the failure, finds steps by their input, and shows tokens over time", async () => {
-  const run_id = await ended("worker", { prompt: "go" });
+  const run_id = await runToEnd("worker", { prompt: "go" });
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/runs/${run_id}`);
   // The first failure is selected, with its details beside it.
@@ -76,7 +76,7 @@ test("the waterfall opens at the failure, finds steps by their input, and shows 
 });
 
 test("files are previewed by type, and all are downloaded as one archive", async () => {
-  const run_id = await ended("worker", { prompt: "go" });
+  const run_id = await runToEnd("worker", { prompt: "go" });
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/runs/${run_id}?tab=files&file=report.md`);
   await page.getByRole("heading", { name: "Report", exact: true }).waitFor();
@@ -103,7 +103,7 @@ test("log lines have links, scrolling up stops following, and filters keep line 
   await ui.client.agents.put("chatty", {
     command: "sh -c 'i=0; while [ $i -lt 400 ]; do i=$((i+1)); echo line $i.; done; echo oops >&2'",
   });
-  const run_id = await ended("chatty", {});
+  const run_id = await runToEnd("chatty", {});
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/runs/${run_id}?tab=log`);
   const log = page.locator("[role=log]");
@@ -127,19 +127,19 @@ test("log lines have links, scrolling up stops following, and filters keep line 
 });
 
 test("a procedural run shows its result above its timeline, and what its facts are", async () => {
-  const run_id = await ended("echo", { parameters: { message: "at a glance" } });
+  const run_id = await runToEnd("echo", { parameters: { message: "at a glance" } });
   const { page } = await ui.open();
   await page.goto(`${ui.url}/ui/runs/${run_id}`);
   await text(page).toMatch(/runner echo[\s\S]*trigger api[\s\S]*Result[\s\S]*at a glance[\s\S]*Waited for a runner/);
   await text(page).toContain(run_id.slice(-8));
-  const conversation = await ended("worker", { prompt: "go" });
+  const conversation = await runToEnd("worker", { prompt: "go" });
   await page.goto(`${ui.url}/ui/runs/${conversation}`);
   await text(page).toContain("Turn 3");
   expect(await page.getByRole("heading", { name: "Result", exact: true }).count()).toBe(0);
 });
 
 test("a run is copied as curl, as a command and as a link", async () => {
-  const run_id = await ended("echo", { parameters: { message: "it's me" } });
+  const run_id = await runToEnd("echo", { parameters: { message: "it's me" } });
   const { page, context, faults } = await ui.open();
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   await page.goto(`${ui.url}/ui/runs/${run_id}`);

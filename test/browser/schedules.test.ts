@@ -70,7 +70,7 @@ test("creates a schedule with a live preview in its timezone and the browser's, 
 });
 
 test("a failed run shows as failed in the list, on the page and in the history without a reload", async () => {
-  const made = await ui.client.schedules.create({
+  const created = await ui.client.schedules.create({
     agent_name: "disk-usage",
     name: "failing",
     cron: "0 3 * * *",
@@ -85,9 +85,9 @@ test("a failed run shows as failed in the list, on the page and in the history w
   await page.getByRole("menuitem", { name: "Failing" }).click();
   await expect.poll(() => page.url()).toContain("only=failing");
   await page.getByRole("link", { name: "failing", exact: true }).click();
-  await expect.poll(() => page.url()).toContain(`/schedules/${made.schedule_id}`);
+  await expect.poll(() => page.url()).toContain(`/schedules/${created.schedule_id}`);
   await text(page).toMatch(/The last run failed: exit_nonzero/);
-  const [slot] = (await ui.client.schedules.history(made.schedule_id)).items;
+  const [slot] = (await ui.client.schedules.history(created.schedule_id)).items;
   await expect.poll(() => card(page, "History").innerText()).toMatch(/Failed[\s\S]*manual\s+exit_nonzero/);
   await page.getByRole("link", { name: "last run" }).click();
   await expect.poll(() => page.url()).toContain(`/runs/${slot!.run_id}`);
@@ -98,9 +98,9 @@ test("a failed run shows as failed in the list, on the page and in the history w
 
 test("a skipped slot appears with its reason while the page is open, and disabling and enabling show at once", async () => {
   await ui.client.agents.put("long", { command: "sleep 600" });
-  const made = await ui.client.schedules.create({ agent_name: "long", name: "overlapping", every: "10s" });
+  const created = await ui.client.schedules.create({ agent_name: "long", name: "overlapping", every: "10s" });
   const { page, faults } = await ui.open();
-  await page.goto(`${ui.url}/ui/schedules/${made.schedule_id}`);
+  await page.goto(`${ui.url}/ui/schedules/${created.schedule_id}`);
   await button(page, "Run now").click();
   await expect.poll(() => card(page, "History").innerText()).toContain("manual");
   await expect
@@ -121,9 +121,9 @@ test("a skipped slot appears with its reason while the page is open, and disabli
 });
 
 test("an edit changes only the edited fields, and an unchanged interval keeps counting from its start", async () => {
-  const made = await ui.client.schedules.create({ agent_name: "writer", name: "draft", every: "2h", prompt: "one" });
+  const created = await ui.client.schedules.create({ agent_name: "writer", name: "draft", every: "2h", prompt: "one" });
   const { page, faults } = await ui.open();
-  await page.goto(`${ui.url}/ui/schedules/${made.schedule_id}`);
+  await page.goto(`${ui.url}/ui/schedules/${created.schedule_id}`);
   await button(page, "Edit").click();
   await expect.poll(() => card(page, "Next five slots").getByRole("row").count()).toBe(6);
   await page.getByLabel("Prompt").fill("two");
@@ -138,7 +138,7 @@ test("an edit changes only the edited fields, and an unchanged interval keeps co
     attended: false,
     resume_session: true,
     every: "2h",
-    next: made.next,
+    next: created.next,
   });
   await button(page, "Edit").click();
   await page.getByLabel("at times (cron)").check();
@@ -169,10 +169,10 @@ test("a schedule from an agent file shows everywhere, says where to edit it, and
 });
 
 test("a viewer sees schedules but cannot change them", async () => {
-  const made = await ui.client.schedules.create({ agent_name: "disk-usage", name: "watched", cron: "0 3 * * *" });
+  const created = await ui.client.schedules.create({ agent_name: "disk-usage", name: "watched", cron: "0 3 * * *" });
   const { token } = await ui.client.tokens.create({ role: "viewer", subject: "admin" });
   const { page, faults } = await ui.open({ token });
-  await page.goto(`${ui.url}/ui/schedules/${made.schedule_id}`);
+  await page.goto(`${ui.url}/ui/schedules/${created.schedule_id}`);
   for (const name of ["Run now", "Disable", "Edit", "Delete"])
     await expect.poll(() => button(page, name).getAttribute("aria-disabled")).toBe("true");
   expect(faults).toEqual([]);

@@ -52,7 +52,7 @@ test("revoking a token ends the streams of its browsers, and their pages sign ou
 
 test("a page from another origin can neither read nor write with the cookie of a signed-in browser", async () => {
   const { context, faults } = await ui.open();
-  const before = await snapshot();
+  const stateBefore = await snapshot();
   // On the same host, where even a SameSite cookie is sent, and on another host, where it is not.
   const server = createServer((_, response) => {
     response.setHeader("content-type", "text/html").end(`<body><script>${foreignScript}</script>`);
@@ -63,8 +63,8 @@ test("a page from another origin can neither read nor write with the cookie of a
   for (const origin of [`http://127.0.0.1:${port}`, `http://localhost:${port}`]) {
     const page = await context.newPage();
     await page.goto(origin);
-    const found = await page.evaluate(`attack(${JSON.stringify(ui.url)})`);
-    expect([origin, found]).toEqual([
+    const results = await page.evaluate(`attack(${JSON.stringify(ui.url)})`);
+    expect([origin, results]).toEqual([
       origin,
       {
         read: "refused",
@@ -87,7 +87,7 @@ test("a page from another origin can neither read nor write with the cookie of a
     }
     await page.close();
   }
-  expect(await snapshot()).toEqual(before);
+  expect(await snapshot()).toEqual(stateBefore);
   // The foreign page's faults are expected.
   faults.length = 0;
 });

@@ -9,19 +9,19 @@ const ui = useDrover();
 const root = dirname(dirname(import.meta.dirname));
 
 test("npm start shows a first run and ends with a link that signs a browser in", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "drover-start-"));
+  const directory = mkdtempSync(join(tmpdir(), "drover-start-"));
   const start = spawn(process.execPath, [join(root, "scripts", "start.mjs"), "--port", "0"], {
-    env: { ...process.env, HOME: folder, DROVER_STATE_DIR: join(folder, "state") },
+    env: { ...process.env, HOME: directory, DROVER_STATE_DIR: join(directory, "state") },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const output = { stdout: "", stderr: "" };
   for (const name of ["stdout", "stderr"] as const)
     start[name].on("data", (chunk: Buffer) => (output[name] += chunk.toString()));
-  const ended = new Promise((resolve) => start.once("close", resolve));
+  const closed = new Promise((resolve) => start.once("close", resolve));
   onTestFinished(async () => {
     start.kill("SIGTERM");
-    await ended;
-    rmSync(folder, { recursive: true, force: true });
+    await closed;
+    rmSync(directory, { recursive: true, force: true });
   });
   const links = () => [...`${output.stderr}\n${output.stdout}`.matchAll(/\S+#code=\S+/g)].map(([link]) => link);
   await expect.poll(() => links().length, { message: output.stderr }).toBeGreaterThan(0);
@@ -33,7 +33,7 @@ test("npm start shows a first run and ends with a link that signs a browser in",
   await expect.poll(() => page.locator("main").innerText()).toContain("exit 0");
   await page.context().close();
   start.kill("SIGTERM");
-  await ended;
+  await closed;
   expect(output.stderr).toMatch(/^Offers: (?:\S+, )*echo\b/m);
   expect(output.stderr).not.toContain(" of echo: ");
   expect(links()).toEqual([link]);

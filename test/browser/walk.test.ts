@@ -13,16 +13,16 @@ test("a link signs in once, and a used link says how to get another", async () =
   const { page } = await ui.open();
   await text(page, "nav[aria-label=Pages]").toContain("Overview");
   expect(page.url()).not.toContain("code=");
-  const stranger = await (await ui.browser.newContext()).newPage();
+  const otherBrowserPage = await (await ui.browser.newContext()).newPage();
   const link = await ui.link();
   await page.goto(ui.url + link);
   await expect.poll(() => page.url()).not.toContain("code=");
   await expect
     .poll(async () => (await ui.client.tokens.list()).items.filter(({ kind }) => kind === "browser").length)
     .toBe(2);
-  await stranger.goto(ui.url + link);
-  await text(stranger).toContain("was already used");
-  await text(stranger).toContain("drover ui");
+  await otherBrowserPage.goto(ui.url + link);
+  await text(otherBrowserPage).toContain("was already used");
+  await text(otherBrowserPage).toContain("drover ui");
   // Signing out ends the session in the whole browser, and the page shows no data any more.
   await page.goto(`${ui.url}/ui/settings`);
   await page.getByRole("button", { name: "Sign out" }).click();
@@ -173,11 +173,11 @@ test("resumes and forks from a run's page, and lists the fork below its session 
   await page.goto(`${ui.url}/ui/runs/${run_id}`);
   const dialog = page.getByRole("dialog");
   const continued = async (word: "Resume" | "Fork", message: string): Promise<string> => {
-    const before = page.url();
+    const urlBefore = page.url();
     await page.getByRole("button", { name: word, exact: true }).click();
     await dialog.getByLabel("Message").fill(message);
     await dialog.getByRole("button", { name: word, exact: true }).click();
-    await expect.poll(() => page.url()).not.toBe(before);
+    await expect.poll(() => page.url()).not.toBe(urlBefore);
     await count(page, 'main h1 + [data-status="completed"]').toBe(1);
     await text(page).toContain(word.toLowerCase());
     return new URL(page.url()).pathname.split("/").at(-1)!;
@@ -292,7 +292,7 @@ async function metrics(): Promise<string> {
 }
 
 async function readAll(stream: AsyncIterable<unknown>): Promise<string> {
-  let all = "";
-  for await (const chunk of stream) all += String(chunk);
-  return all;
+  let wholeText = "";
+  for await (const chunk of stream) wholeText += String(chunk);
+  return wholeText;
 }

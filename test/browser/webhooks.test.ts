@@ -61,9 +61,9 @@ test("creates a webhook and shows its secret once, shows the response of a faile
   await dialog.getByRole("button", { name: "Close" }).last().click();
 
   // A delivered message is sent again only on request, with the same id.
-  const before = receiver.received.length;
+  const countBefore = receiver.received.length;
   await page.getByRole("button", { name: "Redeliver the event completed to ops" }).click();
-  await expect.poll(() => receiver.received.length).toBe(before + 1);
+  await expect.poll(() => receiver.received.length).toBe(countBefore + 1);
   expect(new Set(receiver.received).size).toBe(1);
   await expect.poll(() => row.locator('[data-status="delivered"]').count()).toBe(1);
 

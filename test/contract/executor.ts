@@ -108,12 +108,12 @@ export const executorContract: readonly Case<ExecutorSubject>[] = [
     async check(make) {
       const { executor, succeeding, open } = await make();
       const { context } = await open();
-      let held = 0;
+      let pendingEmits = 0;
       const emit: RunContext["emit"] = async (event) => {
-        expect(held).toBe(0);
-        held++;
+        expect(pendingEmits).toBe(0);
+        pendingEmits++;
         await context.emit(event);
-        held--;
+        pendingEmits--;
       };
       await executor.run(succeeding, { ...context, emit });
     },

@@ -43,29 +43,29 @@ export function processContract(name: string, { start, isolation, applied, reach
   const escape = (
     script: string,
     mark: string,
-    how: "stay" | "leave",
+    command: "stay" | "leave",
     options?: StartOptions,
     more?: Partial<Command>,
   ): RunningProcess =>
-    begin({ executable: "sh", arguments: [join(fixtures, "escape", `${script}.sh`), mark, how], ...more }, options);
+    begin({ executable: "sh", arguments: [join(fixtures, "escape", `${script}.sh`), mark, command], ...more }, options);
   /** The command exits once the process it leaves behind has escaped. */
   const leaveBehind = async (script: string, mark: string, options?: StartOptions) => {
     const running = escape(script, mark, "leave", { stdin: "pipe", ...options });
-    const [ended] = await Promise.all([finish(running), exitOnceEscaped(running, mark)]);
-    return ended;
+    const [end] = await Promise.all([finish(running), exitOnceEscaped(running, mark)]);
+    return end;
   };
 
   const runForCode = async (command: Command): Promise<unknown> => {
-    const ended = await begin(command).result;
-    expect(ended).toMatchObject({ exitCode: null, signal: null, isolation: null });
-    return ended.error?.code;
+    const end = await begin(command).result;
+    expect(end).toMatchObject({ exitCode: null, signal: null, isolation: null });
+    return end.error?.code;
   };
 
   // These tests wait more than they work.
   describe.concurrent(`process contract: ${name}`, () => {
     test("a successful command has code 0, no error, its times and the applied level", async () => {
-      const ended = await finish(sh("echo out; echo err >&2"));
-      expect(ended).toMatchObject({
+      const end = await finish(sh("echo out; echo err >&2"));
+      expect(end).toMatchObject({
         exitCode: 0,
         signal: null,
         stopped: null,
@@ -75,8 +75,8 @@ export function processContract(name: string, { start, isolation, applied, reach
         out: "out\n",
         err: "err\n",
       });
-      expect(ended.durationMs).toBeGreaterThan(0);
-      expect(ended.endTime.getTime()).toBeGreaterThanOrEqual(ended.startTime.getTime());
+      expect(end.durationMs).toBeGreaterThan(0);
+      expect(end.endTime.getTime()).toBeGreaterThanOrEqual(end.startTime.getTime());
     });
 
     test.each([1, 42, 125, 126, 127, 128, 137, 255])("exit code %i is reported unchanged", async (code) => {
@@ -124,15 +124,19 @@ export function processContract(name: string, { start, isolation, applied, reach
 
     test("with replace the child has the given variables and the ids, and nothing else", async () => {
       // Variables that affect perl or name an unknown locale must only reach the command.
-      const given = { GIVEN: "1=2\n", PERL5OPT: "-Mno_such_module", PERL_BADLANG: "1", LC_ALL: "xx_YY.UTF-8" };
+      const givenVariables = { GIVEN: "1=2\n", PERL5OPT: "-Mno_such_module", PERL_BADLANG: "1", LC_ALL: "xx_YY.UTF-8" };
       const running = begin(
-        { executable: process.execPath, arguments: [join(fixtures, "process", "argv.mjs")], environment: given },
+        {
+          executable: process.execPath,
+          arguments: [join(fixtures, "process", "argv.mjs")],
+          environment: givenVariables,
+        },
         { environment: { mode: "replace" }, ids: { DROVER_RUN_ID: "r" } },
       );
       const { out, err } = await finish(running);
       const { environment } = JSON.parse(out);
       for (const set of ["PWD", "OLDPWD", "SHLVL", "_"]) delete environment[set]; // a sandbox and a shell set these
-      expect({ environment, err }).toEqual({ environment: { ...given, DROVER_RUN_ID: "r" }, err: "" });
+      expect({ environment, err }).toEqual({ environment: { ...givenVariables, DROVER_RUN_ID: "r" }, err: "" });
     });
 
     test("it runs in the working directory, and a relative path starts there", async () => {
@@ -166,8 +170,8 @@ export function processContract(name: string, { start, isolation, applied, reach
     });
 
     test("merged output keeps the order of the two streams", async () => {
-      const ended = await finish(sh("for i in 1 2 3 4; do echo o$i; echo e$i >&2; done", { output: "merged" }));
-      expect(ended).toMatchObject({
+      const end = await finish(sh("for i in 1 2 3 4; do echo o$i; echo e$i >&2; done", { output: "merged" }));
+      expect(end).toMatchObject({
         out: "o1\ne1\no2\ne2\no3\ne3\no4\ne4\n",
         err: "",
         exitCode: 0,
@@ -203,23 +207,23 @@ export function processContract(name: string, { start, isolation, applied, reach
     });
 
     test("a timeout kills a command that ignores SIGTERM with SIGKILL, after the grace period", async () => {
-      const ended = await finish(sh("trap '' TERM; echo ready; while :; do sleep 0.05; done", {}, { timeoutMs: 4000 }));
-      expect(ended).toMatchObject({
+      const end = await finish(sh("trap '' TERM; echo ready; while :; do sleep 0.05; done", {}, { timeoutMs: 4000 }));
+      expect(end).toMatchObject({
         exitCode: null,
         signal: "SIGKILL",
         stopped: "timeout",
         error: { code: "DROVER-EXE-002" },
         out: "ready\n",
       });
-      expect(ended.durationMs).toBeGreaterThanOrEqual(4300);
+      expect(end.durationMs).toBeGreaterThanOrEqual(4300);
     });
 
     test("on SIGTERM a command may clean up within the grace period, and its own exit is reported", async () => {
       const running = sh("trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.02; done", { graceMs: 20_000 });
       await firstChunk(running.stdout!);
-      const [ended] = await Promise.all([finish(running), running.kill("user")]);
-      expect(ended).toMatchObject({ exitCode: 7, signal: null, stopped: "user", error: { code: "DROVER-EXE-011" } });
-      expect(ended.out).toContain("bye");
+      const [end] = await Promise.all([finish(running), running.kill("user")]);
+      expect(end).toMatchObject({ exitCode: 7, signal: null, stopped: "user", error: { code: "DROVER-EXE-011" } });
+      expect(end.out).toContain("bye");
     });
 
     test("kill may be called often: the first reason counts, all calls resolve at the end, and none restarts the grace period", async () => {
@@ -236,15 +240,15 @@ export function processContract(name: string, { start, isolation, applied, reach
     });
 
     test("an immediate kill does not wait for the grace period, whichever comes first", async () => {
-      const hurry = new AbortController();
-      const options = { graceMs: 60_000, hurry: hurry.signal };
+      const immediate = new AbortController();
+      const options = { graceMs: 60_000, hurry: immediate.signal };
       const startIgnoringSigterm = (): RunningProcess =>
         sh("trap '' TERM; echo ready; while :; do sleep 0.05; done", options);
       const running = startIgnoringSigterm();
       await firstChunk(running.stdout!);
-      const killed = running.kill("user");
-      hurry.abort();
-      await killed;
+      const killPromise = running.kill("user");
+      immediate.abort();
+      await killPromise;
       const later = startIgnoringSigterm();
       await firstChunk(later.stdout!);
       await later.kill("user");
@@ -264,14 +268,14 @@ export function processContract(name: string, { start, isolation, applied, reach
 
     test("an abort stops it and its reason is reported; any other reason counts as the user's", async () => {
       const shutdown = new AbortController();
-      const other = new AbortController();
-      const two = [
+      const otherController = new AbortController();
+      const starts = [
         begin({ executable: "sleep", arguments: [newMark()] }, {}, shutdown.signal),
-        begin({ executable: "sleep", arguments: [newMark()] }, {}, other.signal),
+        begin({ executable: "sleep", arguments: [newMark()] }, {}, otherController.signal),
       ];
       shutdown.abort("shutdown");
-      other.abort(new Error("whatever"));
-      expect((await Promise.all(two.map((running) => running.result))).map((ended) => ended.stopped)).toEqual([
+      otherController.abort(new Error("whatever"));
+      expect((await Promise.all(starts.map((running) => running.result))).map((ended) => ended.stopped)).toEqual([
         "shutdown",
         "user",
       ]);
@@ -309,20 +313,20 @@ export function processContract(name: string, { start, isolation, applied, reach
 
     test("a pipe that another process holds open does not delay the result", async () => {
       const mark = newMark();
-      const ended = await leaveBehind("held-stdout", mark, { drainMs: 100 });
-      expect(ended).toMatchObject({ exitCode: 0, out: "ready\n", error: null });
+      const end = await leaveBehind("held-stdout", mark, { drainMs: 100 });
+      expect(end).toMatchObject({ exitCode: 0, out: "ready\n", error: null });
       endAll(survivors(mark));
     });
 
     // a PID namespace asked for by name refuses to keep any
-    const keeping: StartOptions = {
+    const keepLeftovers: StartOptions = {
       leftovers: "keep",
       isolation: isolation === "pid" || isolation === "sandbox" ? "auto" : isolation,
     };
     test.each(["echo more; sleep 0.01", "echo a great lot more of it, and no end"])(
       "another process that keeps writing does not delay the result: %s",
       async (what) => {
-        const leftovers: StartOptions = reach === "command" ? { leftovers: "kill" } : keeping;
+        const leftovers: StartOptions = reach === "command" ? { leftovers: "kill" } : keepLeftovers;
         const options: StartOptions = { drainMs: 50, stdin: "pipe", ...leftovers };
         // It dies by SIGPIPE once nobody reads any more.
         const running = sh(`(while :; do ${what}; done) & read -r _; exit 3`, options);
@@ -341,15 +345,15 @@ export function processContract(name: string, { start, isolation, applied, reach
     if (reach !== "command") {
       test("leftovers of a normal exit are killed and counted", async () => {
         const mark = newMark();
-        const ended = await leaveBehind("background", mark);
-        expect(ended).toMatchObject({ exitCode: 0, error: null, leftovers: 1, out: "ready\n" });
+        const end = await leaveBehind("background", mark);
+        expect(end).toMatchObject({ exitCode: 0, error: null, leftovers: 1, out: "ready\n" });
         expect(survivors(mark)).toEqual([]);
       });
 
       test("kept leftovers stay alive, at level group", async () => {
         const mark = newMark();
-        const ended = await leaveBehind("background", mark, keeping);
-        expect(ended).toMatchObject({ exitCode: 0, leftovers: 0, isolation: "group" });
+        const end = await leaveBehind("background", mark, keepLeftovers);
+        expect(end).toMatchObject({ exitCode: 0, leftovers: 0, isolation: "group" });
         expect(survivors(mark)).toHaveLength(1);
         endAll(survivors(mark));
         expect(await eventually(() => survivors(mark).length === 0, 60_000)).toBe(true);
@@ -383,11 +387,11 @@ export const allEscapes = [
 ];
 
 async function finish(running: RunningProcess): Promise<ProcessEnd & { out: string; err: string }> {
-  const [out, err, ended] = await Promise.all([textOf(running.stdout), textOf(running.stderr), running.result]);
-  return { ...ended, out, err };
+  const [out, err, end] = await Promise.all([readText(running.stdout), readText(running.stderr), running.result]);
+  return { ...end, out, err };
 }
 
-async function textOf(stream: Readable | null): Promise<string> {
+async function readText(stream: Readable | null): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of stream ?? []) chunks.push(chunk);
   return Buffer.concat(chunks).toString();

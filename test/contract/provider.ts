@@ -38,7 +38,7 @@ export type ScriptedAnswer =
   | { slow: string }
   | { hang: true };
 
-const isBeyond = ({ cannot }: ProviderSubject, fault: Fault | "retry-after in seconds"): boolean =>
+const cannotExpress = ({ cannot }: ProviderSubject, fault: Fault | "retry-after in seconds"): boolean =>
   cannot?.some((one) => one === fault) === true;
 const options = (signal = new AbortController().signal) => ({ signal });
 const tools = [
@@ -49,7 +49,7 @@ const tools = [
   },
 ];
 
-const kindsOf: Partial<Record<Fault, readonly ProviderFault["kind"][]>> = {
+const acceptedKinds: Partial<Record<Fault, readonly ProviderFault["kind"][]>> = {
   auth: ["authentication"],
   rate_limit: ["rate_limit"],
   refused: ["network"],
@@ -138,11 +138,11 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
     async check(make) {
       const subject = await make();
       const session = await openSession(subject);
-      if (isBeyond(subject, fail)) return;
+      if (cannotExpress(subject, fail)) return;
       subject.script({ fail });
       const turn = await session.sendMessage("hi", options());
       expect(turn).toMatchObject({ ok: false, error: { message: expect.stringMatching(/Check|Try|cancelled/) } });
-      if (!turn.ok) expect(kindsOf[subject.looksLike?.[fail] ?? fail]).toContain(turn.error.kind);
+      if (!turn.ok) expect(acceptedKinds[subject.looksLike?.[fail] ?? fail]).toContain(turn.error.kind);
       // The session is unchanged: sending the message again does not duplicate it.
       subject.script({ text: "better" });
       expect(await session.sendMessage("hi", options())).toMatchObject({ ok: true, text: "better" });
@@ -160,7 +160,7 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
     async check(make) {
       const subject = await make();
       const session = await openSession(subject);
-      if (isBeyond(subject, "rate_limit") || isBeyond(subject, `retry-after ${form}`)) return;
+      if (cannotExpress(subject, "rate_limit") || cannotExpress(subject, `retry-after ${form}`)) return;
       subject.script({ fail: "rate_limit", headers: headers() });
       const turn = await session.sendMessage("hi", options());
       expect(turn).toMatchObject({ ok: false, error: { kind: "rate_limit" } });
@@ -221,7 +221,7 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
     async check(make) {
       const subject = await make();
       const session = await openSession(subject);
-      if (isBeyond(subject, "cut input")) return;
+      if (cannotExpress(subject, "cut input")) return;
       subject.script({ tool: "file.read", input: { path: "a.txt" }, cut_input: 9 }, { text: "I try again" });
       const turn = await session.sendMessage("read", options());
       expect(turn).toMatchObject({

@@ -24,7 +24,7 @@ export interface RunnerPortSubject {
 const never = new AbortController().signal;
 const at = "2026-01-01T00:00:00.000Z";
 const line = (n: number) => ({ n, at, event: { type: "output", stream: "stdout", text: `${n}\n` } as const });
-const done = { status: "completed", exit_code: 0, text: "ok" } as const;
+const completedOutcome = { status: "completed", exit_code: 0, text: "ok" } as const;
 
 /** Registers a runner and claims one run for it. */
 async function claimOne(subject: RunnerPortSubject, attended = false) {
@@ -32,8 +32,8 @@ async function claimOne(subject: RunnerPortSubject, attended = false) {
   const run_id = await subject.submit(attended);
   const { claims } = await subject.port.poll({ runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 }, never);
   expect(claims.map((claim) => claim.run_id)).toEqual([run_id]);
-  const held: [string, number][] = [[run_id, claims[0]!.attempt]];
-  const base = { runner_id, epoch, held, as_of_claim: "c1", events: [], partials: [], finishes: [] };
+  const heldRuns: [string, number][] = [[run_id, claims[0]!.attempt]];
+  const base = { runner_id, epoch, held: heldRuns, as_of_claim: "c1", events: [], partials: [], finishes: [] };
   return { run_id, attempt: claims[0]!.attempt, runner_id, epoch, base };
 }
 
@@ -96,8 +96,8 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     async check(make) {
       const subject = await make();
       const { run_id, runner_id, epoch } = await claimOne(subject);
-      const again = await subject.port.poll({ runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 }, never);
-      expect(again.claims.map((claim) => claim.run_id)).toEqual([run_id]);
+      const repeatedPoll = await subject.port.poll({ runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 }, never);
+      expect(repeatedPoll.claims.map((claim) => claim.run_id)).toEqual([run_id]);
     },
   },
   {
@@ -166,13 +166,13 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     async check(make) {
       const subject = await make();
       const { run_id, attempt, base } = await claimOne(subject);
-      const before = await subject.seqs(run_id);
+      const seqsBefore = await subject.seqs(run_id);
       const { fenced } = await subject.port.report({
         ...base,
         events: [{ run_id, attempt: attempt + 1, events: [line(1)] }],
       });
       expect(fenced).toContainEqual({ run_id, attempt: attempt + 1 });
-      expect(await subject.seqs(run_id)).toEqual(before);
+      expect(await subject.seqs(run_id)).toEqual(seqsBefore);
     },
   },
   {
@@ -180,7 +180,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     async check(make) {
       const subject = await make();
       const { run_id, attempt, base } = await claimOne(subject);
-      const finish = { ...base, finishes: [{ run_id, attempt, last_n: 0, outcome: done }] };
+      const finish = { ...base, finishes: [{ run_id, attempt, last_n: 0, outcome: completedOutcome }] };
       await subject.port.report(finish);
       const seqs = await subject.seqs(run_id);
       await subject.port.report(finish);
@@ -253,12 +253,12 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
         ...nothing,
         state: { format: "test-1", bytes: base64("state 3"), portable: true, here: true },
       });
-      const after = async (files_after: string) => subject.port.loadSession({ ...of, files_after });
-      expect(await after("")).toEqual({ ...nothing, files });
-      expect(await after("a/b.txt")).toEqual({ ...nothing, files: [files[1]] });
-      const removed = [{ path: "a/b.txt", type: null }];
-      expect(await subject.port.saveSession(createState(of, [4], { files: removed }))).toEqual({ save: "saved" });
-      expect(await after("")).toEqual({ ...nothing, files: [files[1]] });
+      const loadAfter = async (files_after: string) => subject.port.loadSession({ ...of, files_after });
+      expect(await loadAfter("")).toEqual({ ...nothing, files });
+      expect(await loadAfter("a/b.txt")).toEqual({ ...nothing, files: [files[1]] });
+      const removedFiles = [{ path: "a/b.txt", type: null }];
+      expect(await subject.port.saveSession(createState(of, [4], { files: removedFiles }))).toEqual({ save: "saved" });
+      expect(await loadAfter("")).toEqual({ ...nothing, files: [files[1]] });
     },
   },
   {
@@ -294,13 +294,13 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
       const subject = await make();
       const { run_id, attempt, runner_id, epoch } = await claimOne(subject);
       const of = { runner_id, epoch, run_id, attempt };
-      const before = await subject.seqs(run_id);
+      const seqsBefore = await subject.seqs(run_id);
       expect(await subject.port.saveSession(createState(of, [2]))).toEqual({ save: "gap", n: 0 });
       expect(await subject.port.saveSession({ ...createState(of, [1]), n: 2 })).toEqual({ save: "gap", n: 0 });
       const bytes = Buffer.alloc(maxStateBytes + 1).toString("base64");
       expect(await subject.port.saveSession(createState(of, [1], { bytes }))).toEqual({ save: "too_large" });
       expect(await subject.port.loadSession(of)).toMatchObject({ state: null });
-      expect(await subject.seqs(run_id)).toEqual(before);
+      expect(await subject.seqs(run_id)).toEqual(seqsBefore);
     },
   },
   {
@@ -326,7 +326,7 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
         expect(await subject.port.saveSession(createState({ ...of, ...changes }, [2]))).toEqual({ save: "fenced" });
       }
       expect(await subject.port.loadSession(of)).toMatchObject({ state: { bytes: base64("state 1") } });
-      await subject.port.report({ ...base, finishes: [{ run_id, attempt, last_n: 1, outcome: done }] });
+      await subject.port.report({ ...base, finishes: [{ run_id, attempt, last_n: 1, outcome: completedOutcome }] });
       expect(await subject.port.loadSession(of)).toEqual({ load: "fenced" });
       expect(await subject.port.saveSession(createState(of, [2]))).toEqual({ save: "fenced" });
     },

@@ -109,9 +109,12 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
         { ok: true, claims: [{ run_id: urgent }] },
       ]);
       await d.register("r");
-      const late = d.buildCreate({ created_by: "bob" });
-      expect(await store.apply([late, claim("f")])).toMatchObject([{ ok: true }, { ok: false, conflict: "old_epoch" }]);
-      expect(await d.statuses(late.run.run_id)).toEqual(["pending"]);
+      const laterRun = d.buildCreate({ created_by: "bob" });
+      expect(await store.apply([laterRun, claim("f")])).toMatchObject([
+        { ok: true },
+        { ok: false, conflict: "old_epoch" },
+      ]);
+      expect(await d.statuses(laterRun.run.run_id)).toEqual(["pending"]);
     });
 
     it("matches every demand, and all tags", async () => {
@@ -140,8 +143,8 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
     it("gives a runner that requires matching tags no untagged run", async () => {
       const untagged = await d.submit();
       const tagged = await d.submit({ demands: { tags: ["a"] } });
-      const picky = await d.register("picky", { tags: ["a"], require_matching_tags: true });
-      expect(await d.claim(picky, 5)).toEqual([tagged]);
+      const restrictedRunner = await d.register("picky", { tags: ["a"], require_matching_tags: true });
+      expect(await d.claim(restrictedRunner, 5)).toEqual([tagged]);
       expect(await d.claim(await d.register("r"), 5)).toEqual([untagged]);
     });
 
@@ -149,17 +152,17 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
       const capped = createAgent("capped", { max_concurrent: 2 });
       const runs = [];
       for (let i = 0; i < 4; i += 1) runs.push(await d.submit({ priority: 9 }, capped));
-      const free = await d.submit();
-      const elsewhere = await d.submit({ demands: { hostname: "host" }, priority: 9 }, capped);
+      const uncapped = await d.submit();
+      const onOtherHost = await d.submit({ demands: { hostname: "host" }, priority: 9 }, capped);
       const [a, b] = [await d.register("a"), await d.register("b")];
-      expect(await d.claim(a, 10)).toEqual([runs[0], runs[1], free]);
+      expect(await d.claim(a, 10)).toEqual([runs[0], runs[1], uncapped]);
       expect(await d.claim(b, 10)).toEqual([]);
       expect((await store.read.why(runs[2]!))?.map(({ demand }) => demand)).toEqual(["max_concurrent"]);
       await d.finish(a, runs[0]!, 1);
       expect(await d.claim(b, 10)).toEqual([runs[2]]);
       await d.finish(a, runs[1]!, 1);
       await d.finish(b, runs[2]!, 1);
-      expect(await d.claim(b, 10)).toEqual([runs[3], elsewhere]);
+      expect(await d.claim(b, 10)).toEqual([runs[3], onOtherHost]);
     });
 
     it("releases the cap and a slot while a run waits, and counts it again when it resumes", async () => {
@@ -168,19 +171,23 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
       const [first = "", second = "", third = ""] = runs;
       const runner = await d.register("r");
       expect(await d.claim(runner, 3)).toEqual([first]);
-      const begun = now().toISOString();
+      const startedAt = now().toISOString();
       await d.append(runner, first, 1, 1, output("begun"));
       const changes: Change[] = [];
       store.changes((change) => changes.push(change));
-      const asks = { type: "status", status: "waiting", reason: "approval" } as const;
-      await d.append(runner, first, 1, 2, asks);
+      const waitingEvent = { type: "status", status: "waiting", reason: "approval" } as const;
+      await d.append(runner, first, 1, 2, waitingEvent);
       expect(changes.at(-1)?.claimable).toHaveLength(1);
       expect(await store.read.run(first)).toMatchObject({ status: "waiting", waiting_for: "approval" });
       expect(await store.read.runner("r")).toMatchObject({ running: 0 });
       expect(await d.claim(runner, 3)).toEqual([second]);
       advance(1000);
       await d.append(runner, first, 1, 3, { type: "status", status: "running" });
-      expect(await store.read.run(first)).toMatchObject({ status: "running", started_at: begun, waiting_for: null });
+      expect(await store.read.run(first)).toMatchObject({
+        status: "running",
+        started_at: startedAt,
+        waiting_for: null,
+      });
       expect(await store.read.runner("r")).toMatchObject({ running: 2 });
       await d.finish(runner, second, 1);
       expect(await d.claim(runner, 3)).toEqual([]);
@@ -220,8 +227,8 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
 
     it("gives a runner restricted to one agent only that agent's runs, and explains it for the others", async () => {
       const [echo, other] = [await d.submit(), await d.submit({ priority: 9 }, createAgent("other"))];
-      const picky = await d.register("picky", { only_agent: "echo" });
-      expect(await d.claim(picky, 5)).toEqual([echo]);
+      const restrictedRunner = await d.register("picky", { only_agent: "echo" });
+      expect(await d.claim(restrictedRunner, 5)).toEqual([echo]);
       expect(await store.read.why(other)).toMatchObject([
         { demand: "agent", detail: expect.stringContaining("restricted to other agents: echo") },
       ]);
@@ -248,10 +255,10 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
       await store.apply([{ op: "drain_runner", runner_id: "r", draining: true }]);
       expect(await d.claim(runner)).toEqual([]);
       await store.apply([{ op: "drain_runner", runner_id: "r", draining: false }]);
-      const [held] = await store.apply([
+      const [heldClaim] = await store.apply([
         { op: "claim_runs", ...runner, claim_id: "held", want: 1, ack_order: 0, lease_ms: 1000, pause_reason: "disk" },
       ]);
-      expect(held).toMatchObject({ ok: true, claims: [] });
+      expect(heldClaim).toMatchObject({ ok: true, claims: [] });
       expect(await d.claim(runner)).toEqual([run]);
       expect(await store.apply([{ op: "drain_runner", runner_id: "nobody", draining: true }])).toEqual([
         { ok: false, conflict: "unknown_runner" },
@@ -262,14 +269,19 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
       const runs = new Set<string>();
       for (let i = 0; i < 200; i += 1) runs.add(await d.submit());
       const runners = await Promise.all(Array.from({ length: 20 }, (_, i) => d.register(`r${i}`)));
-      const taken: string[] = [];
+      const claimedIds: string[] = [];
       await Promise.all(
         runners.map(async (runner) => {
-          for (let got = await d.claim(runner, 3); got.length > 0; got = await d.claim(runner, 3)) taken.push(...got);
+          for (
+            let ownersOfRun = await d.claim(runner, 3);
+            ownersOfRun.length > 0;
+            ownersOfRun = await d.claim(runner, 3)
+          )
+            claimedIds.push(...ownersOfRun);
         }),
       );
-      expect(taken).toHaveLength(200);
-      expect(new Set(taken)).toEqual(runs);
+      expect(claimedIds).toHaveLength(200);
+      expect(new Set(claimedIds)).toEqual(runs);
     });
   });
 
@@ -286,8 +298,8 @@ export function describeClaims({ store, d, now, advance }: EachWithStore): void 
         conflict: "fenced",
       });
       expect(await d.append(a, run, 2, 1, output("x"))).toMatchObject({ ok: false, conflict: "fenced" });
-      const waiting = await d.submit();
-      expect(await store.apply([{ op: "append_events", run_id: waiting, attempt: 0, events: [] }])).toMatchObject([
+      const pendingRun = await d.submit();
+      expect(await store.apply([{ op: "append_events", run_id: pendingRun, attempt: 0, events: [] }])).toMatchObject([
         { conflict: "fenced" },
       ]);
       expect(await d.append(a, run, 1, 1, output("x"))).toEqual({ ok: true, last_n: 1 });

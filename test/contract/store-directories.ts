@@ -3,8 +3,8 @@ import { createAgent } from "../fixtures/dispatch/drive.ts";
 import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 
 const chat = createAgent("chat", { type: "autonomous", command: null });
-const here = createAgent("here", { type: "autonomous", command: null, workspace: "in_place" });
-const scratch = createAgent("scratch", { type: "autonomous", command: null, workspace: "scratch" });
+const inPlaceAgent = createAgent("here", { type: "autonomous", command: null, workspace: "in_place" });
+const scratchAgent = createAgent("scratch", { type: "autonomous", command: null, workspace: "scratch" });
 
 /** What every store must do about runs that work in place: one at a time per directory and host. */
 export function storeDirectoryContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
@@ -19,7 +19,7 @@ export function storeDirectoryContract(engine: string, open: () => Promise<Opene
       ];
       const others = [
         await d.submit({ project_dir: "/q" }, chat),
-        await d.submit({ project_dir: "/p" }, scratch),
+        await d.submit({ project_dir: "/p" }, scratchAgent),
         await d.submit({}, chat),
         await d.submit({ project_dir: "/p" }),
       ];
@@ -38,19 +38,19 @@ export function storeDirectoryContract(engine: string, open: () => Promise<Opene
     });
 
     it("uses the runner's own directory if the agent works in place and none is given", async () => {
-      const [one, two, given] = [
-        await d.submit({}, here),
-        await d.submit({}, here),
-        await d.submit({ project_dir: "/project" }, here),
+      const [one, two, withDirectory] = [
+        await d.submit({}, inPlaceAgent),
+        await d.submit({}, inPlaceAgent),
+        await d.submit({ project_dir: "/project" }, inPlaceAgent),
       ];
       const a = await d.register("a");
-      const elsewhere = await d.register("b", { project_dir: "/other" });
+      const otherRunner = await d.register("b", { project_dir: "/other" });
       expect(await d.claim(a, 10)).toEqual([one]);
       // Another directory on the same host. It may not be theirs, but they were blocked for /project.
-      expect(await d.claim(elsewhere, 10)).toEqual([]);
+      expect(await d.claim(otherRunner, 10)).toEqual([]);
       await d.finish(a, one, 1);
-      expect(await d.claim(elsewhere, 1)).toEqual([two]);
-      expect(await d.claim(a, 10)).toEqual([given]);
+      expect(await d.claim(otherRunner, 1)).toEqual([two]);
+      expect(await d.claim(a, 10)).toEqual([withDirectory]);
     });
 
     it("keeps the same path on two hosts separate", async () => {
@@ -69,8 +69,8 @@ export function storeDirectoryContract(engine: string, open: () => Promise<Opene
         const two = await d.submit({ project_dir: "/p", demands: { hostname: "host" } }, chat);
         const a = await d.register("a");
         expect(await d.claim(a, 5, "c1")).toEqual([one]);
-        const announced: unknown[] = [];
-        store.changes(({ claimable }) => announced.push(...claimable));
+        const announcements: unknown[] = [];
+        store.changes(({ claimable }) => announcements.push(...claimable));
         if (how === "finish") await d.finish(a, one, 1);
         if (how === "give back") await d.finish(a, one, 1, { give_back: "at_no_cost" });
         if (how === "leave") await store.apply([{ op: "leave_runner", ...a }]);
@@ -87,7 +87,7 @@ export function storeDirectoryContract(engine: string, open: () => Promise<Opene
           expect(await d.claim(a, 5)).toEqual([]);
           await d.finish(a, one, 1, { give_back: "at_no_cost" });
         }
-        expect(announced).toContainEqual({ hostname: "host" });
+        expect(announcements).toContainEqual({ hostname: "host" });
         const b = await d.register("b", { hostname: "host" });
         const claimed = await d.claim(b, 1);
         // A run that was put back was there before.
@@ -97,7 +97,7 @@ export function storeDirectoryContract(engine: string, open: () => Promise<Opene
 
     it("does not let a run that no runner can take hold up the others", async () => {
       const one = await d.submit({ project_dir: "/p" }, chat);
-      const lost = await d.submit({ project_dir: "/p", demands: { tags: ["gpu"] } }, chat);
+      const unmatchable = await d.submit({ project_dir: "/p", demands: { tags: ["gpu"] } }, chat);
       const three = await d.submit({ project_dir: "/p" }, chat);
       const a = await d.register("a", { tags: ["gpu"] });
       const b = await d.register("b");
@@ -105,14 +105,14 @@ export function storeDirectoryContract(engine: string, open: () => Promise<Opene
       await d.finish(a, one, 1);
       await store.apply([{ op: "leave_runner", ...a }]);
       expect(await d.claim(b, 5)).toEqual([three]);
-      expect(await d.statuses(lost)).toEqual(["pending"]);
+      expect(await d.statuses(unmatchable)).toEqual(["pending"]);
     });
 
     it("blocks any number of runs and still finds those that may start", async () => {
       const [first, ...rest] = await Promise.all(
         Array.from({ length: 700 }, () => d.submit({ project_dir: "/p" }, chat)),
       );
-      const free = await d.submit({ project_dir: "/q" }, chat);
+      const inOtherDirectory = await d.submit({ project_dir: "/q" }, chat);
       const a = await d.register("a");
       expect(await d.claim(a, 1)).toEqual([[first, ...rest].sort()[0]]);
       const runners = new Set<string>();
@@ -120,7 +120,7 @@ export function storeDirectoryContract(engine: string, open: () => Promise<Opene
       // One claim blocks only so many, and reports that there is more to do.
       expect(await d.claim(a, 1)).toEqual([]);
       expect([...runners]).toEqual(["a"]);
-      expect(await d.claim(a, 1)).toEqual([free]);
+      expect(await d.claim(a, 1)).toEqual([inOtherDirectory]);
     });
   });
 }

@@ -132,7 +132,7 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
         if (time === 0 && (!one.sameId || closed[one.runner] === claimIds[one.runner])) claimIds[one.runner] += "'";
         const claim_id = claimIds[one.runner] ?? "";
         if (time === 0) report(driven, one.runner, false);
-        const before = await cappedAtWork();
+        const runBefore = await cappedAtWork();
         const poller = await store.read.poller({ ...driven, claim_id, want: one.want });
         const { claims, orders } = await d.poll(driven, one.want, claim_id);
         // A poll that waits without writing must not have anything to fetch.
@@ -147,7 +147,7 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
           owners.set(key, one.runner);
         }
         // Runs that waited for a person return to work without asking, and may exceed the cap.
-        expect(await cappedAtWork()).toBeLessThanOrEqual(Math.max(2, before));
+        expect(await cappedAtWork()).toBeLessThanOrEqual(Math.max(2, runBefore));
         await expectAlone();
         return;
       }
@@ -161,8 +161,8 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
         return;
       case "beat": {
         const driven = await alive(one.runner);
-        const { held, as_of_claim } = report(driven, one.runner, one.forget);
-        await d.beat(driven, held, as_of_claim);
+        const { held: heldRuns, as_of_claim } = report(driven, one.runner, one.forget);
+        await d.beat(driven, heldRuns, as_of_claim);
         return;
       }
       case "late":
@@ -218,27 +218,27 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
   /** All runners are on one host, so at most one run works in each directory. */
   async function expectAlone(): Promise<void> {
     const active = await store.read.runs({ status: ["claimed", "running", "waiting", "stopping"] }, { limit: 1000 });
-    const taken = active.flatMap(({ project_dir }) => project_dir ?? []);
-    expect(taken).toEqual([...new Set(taken)]);
+    const directories = active.flatMap(({ project_dir }) => project_dir ?? []);
+    expect(directories).toEqual([...new Set(directories)]);
   }
 
   /** Creates the report that the runner would send now, and keeps it so that it can arrive again later. */
   function report(driven: DrivenRunner, index: number, forget: boolean): Report {
-    const held = handouts
+    const heldRuns = handouts
       .filter((handout) => handout.runner === index && !forget)
       .map(({ run_id, attempt }): [string, number] => [run_id, attempt]);
-    const made = { at: driven, held, as_of_claim: closed[index] ?? null, handouts: handouts.length };
-    reports[index] = [...(reports[index] ?? []), made].slice(-5);
-    return made;
+    const newReport = { at: driven, held: heldRuns, as_of_claim: closed[index] ?? null, handouts: handouts.length };
+    reports[index] = [...(reports[index] ?? []), newReport].slice(-5);
+    return newReport;
   }
 
   /** Arrives twice, or after the next poll. It takes nothing back that was handed out after it was made. */
   async function arriveLate(index: number): Promise<void> {
     if (closed[index] === claimIds[index]) claimIds[index] += "'";
     await alive(index);
-    for (const { at, held, as_of_claim, handouts: before } of reports[index] ?? []) {
-      const since = new Set(handouts.slice(before).map(({ run_id, attempt }) => `${run_id} ${attempt}`));
-      const result = await d.beat(at, held, as_of_claim);
+    for (const { at, held: heldRuns, as_of_claim, handouts: runBefore } of reports[index] ?? []) {
+      const since = new Set(handouts.slice(runBefore).map(({ run_id, attempt }) => `${run_id} ${attempt}`));
+      const result = await d.beat(at, heldRuns, as_of_claim);
       for (const run_id of result.ok ? result.requeued : [])
         expect(since).not.toContain(`${run_id} ${(await store.read.run(run_id))?.attempt}`);
     }
@@ -251,9 +251,11 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
   ): Promise<void> {
     if (handout === undefined) return;
     const driven = await alive(handout.runner);
-    const before = await store.read.run(handout.run_id);
+    const runBefore = await store.read.run(handout.run_id);
     const current =
-      before?.attempt === handout.attempt && before.runner_id === `r${handout.runner}` && !hasEnded(before.status);
+      runBefore?.attempt === handout.attempt &&
+      runBefore.runner_id === `r${handout.runner}` &&
+      !hasEnded(runBefore.status);
     const seqs = (await store.read.events(handout.run_id, 0, 1000)).length;
     const result =
       what in runnerEvents
@@ -280,9 +282,9 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
       { op: "claim_runs", ...driven, claim_id: claimIds[index] ?? "", want: 0, ack_order: 0, lease_ms: 10_000 },
     ]);
     if (beat.ok) return driven;
-    const again = await registerAgain(index);
-    runners[index] = again;
-    return again;
+    const newRegistration = await registerAgain(index);
+    runners[index] = newRegistration;
+    return newRegistration;
   }
 
   async function registerAgain(index: number): Promise<DrivenRunner> {
@@ -294,15 +296,15 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
   /** All runners are lost, then one runner finishes everything that is left. */
   async function quiesce(): Promise<void> {
     opened.advance(20_000);
-    for (let more = true; more;) {
+    for (let hasMore = true; hasMore;) {
       const [rescued] = await store.apply([{ op: "rescue", unmatched_ms: 1e9, limit: 5 }]);
-      more = rescued.ok && rescued.more;
+      hasMore = rescued.ok && rescued.more;
     }
-    const last = await d.register("last");
+    const lastRunner = await d.register("last");
     for (let round = 0; ; round += 1) {
-      const { claims } = await d.poll(last, 10, `last ${round}`);
+      const { claims } = await d.poll(lastRunner, 10, `last ${round}`);
       for (const { run_id, attempt } of claims)
-        expect(await d.finish(last, run_id, attempt)).toMatchObject({ ok: true });
+        expect(await d.finish(lastRunner, run_id, attempt)).toMatchObject({ ok: true });
       if (claims.length === 0) return;
     }
   }

@@ -8,10 +8,10 @@ const rescue = { op: "rescue", unmatched_ms: 300_000, limit: 100 } as const;
 export function describeLeases({ store, d, now, advance }: EachWithStore): void {
   describe("giving back", () => {
     it("requeues drained runs at no cost, and counts those that a crash lost", async () => {
-      const often = createAgent("often", { max_attempts: 2 });
-      const run = await d.submit({}, often);
+      const retriedAgent = createAgent("often", { max_attempts: 2 });
+      const run = await d.submit({}, retriedAgent);
       const runner = await d.register("r");
-      const lost = {
+      const lostResult = {
         type: "result",
         status: "failed",
         reason: "runner_lost",
@@ -35,10 +35,10 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
         started_at: null,
       });
       await d.claim(runner);
-      await d.finish(runner, run, 2, { give_back: "as_failure", result: lost });
+      await d.finish(runner, run, 2, { give_back: "as_failure", result: lostResult });
       expect(await store.read.run(run)).toMatchObject({ status: "pending", failures: 1 });
       await d.claim(runner);
-      await d.finish(runner, run, 3, { give_back: "as_failure", result: lost });
+      await d.finish(runner, run, 3, { give_back: "as_failure", result: lostResult });
       expect(await store.read.run(run)).toMatchObject({
         status: "failed",
         reason: "runner_lost",
@@ -77,20 +77,20 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
       const runner = await d.register("r");
       await d.claim(runner);
       await d.append(runner, run, 1, 1, output("begun"));
-      const again = await d.register("r");
-      expect(await d.beat(again, [], null)).toMatchObject({ ok: true, requeued: [] });
+      const newRegistration = await d.register("r");
+      expect(await d.beat(newRegistration, [], null)).toMatchObject({ ok: true, requeued: [] });
       expect(await store.read.run(run)).toMatchObject({ status: "failed", reason: "runner_lost" });
     });
 
     it("lets a restarted runner continue with what it held", async () => {
       const run = await d.submit();
-      const before = await d.register("r");
-      await d.claim(before);
-      const after = await d.register("r");
-      expect(after.epoch).toBeGreaterThan(before.epoch);
-      expect(await d.beat(before, [[run, 1]], null)).toEqual({ ok: false, conflict: "old_epoch" });
-      expect(await d.beat(after, [[run, 1]], null)).toMatchObject({ ok: true, requeued: [], fenced: [] });
-      expect(await d.append(after, run, 1, 1, output("1"))).toEqual({ ok: true, last_n: 1 });
+      const registrationBefore = await d.register("r");
+      await d.claim(registrationBefore);
+      const registrationAfter = await d.register("r");
+      expect(registrationAfter.epoch).toBeGreaterThan(registrationBefore.epoch);
+      expect(await d.beat(registrationBefore, [[run, 1]], null)).toEqual({ ok: false, conflict: "old_epoch" });
+      expect(await d.beat(registrationAfter, [[run, 1]], null)).toMatchObject({ ok: true, requeued: [], fenced: [] });
+      expect(await d.append(registrationAfter, run, 1, 1, output("1"))).toEqual({ ok: true, last_n: 1 });
     });
 
     it("takes back what a runner still held when it left", async () => {
@@ -155,19 +155,19 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
         advance(4000);
         expect(await rescueAs()).toMatchObject({ lost_runners: [], failed: [] });
       }
-      let before = await rescueAs();
+      let registrationBefore = await rescueAs();
       advance(5001);
       // It was suspended for more than half a lease.
-      before = await rescueAs(before);
-      const since = before.at;
+      registrationBefore = await rescueAs(registrationBefore);
+      const since = registrationBefore.at;
       for (let index = 0; index < 2; index += 1) {
         advance(5000 - index);
-        before = await rescueAs(before);
-        expect(before).toMatchObject({ since, lost_runners: [] });
+        registrationBefore = await rescueAs(registrationBefore);
+        expect(registrationBefore).toMatchObject({ since, lost_runners: [] });
       }
       expect((await d.append(silent, run, 1, 1, output("1"))).ok).toBe(true);
       advance(1);
-      expect(await rescueAs(before)).toMatchObject({ since, lost_runners: ["silent"], failed: [run] });
+      expect(await rescueAs(registrationBefore)).toMatchObject({ since, lost_runners: ["silent"], failed: [run] });
     });
 
     it("fails no unmatched run before the judging process has listened for the whole waiting time", async () => {
@@ -183,7 +183,7 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
     it("treats a held poll as a sign of life only for an idle runner", async () => {
       await d.submit();
       const [runner, other] = [await d.register("r"), await d.register("other")];
-      const again = (claim_id: string) =>
+      const newRegistration = (claim_id: string) =>
         store.apply([
           { op: "claim_runs", ...runner, claim_id, want: 0, ack_order: 0, lease_ms: 10_000, is_repeat: true },
         ]);
@@ -195,7 +195,7 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
       expect(await store.apply([rescue])).toMatchObject([{ lost_runners: [] }]);
       await d.claim(runner, 1, "busy");
       advance(8_000);
-      await again("busy");
+      await newRegistration("busy");
       await renew();
       advance(8_000);
       expect(await store.apply([rescue])).toMatchObject([{ lost_runners: ["r"] }]);
@@ -229,10 +229,10 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
         agents: [],
         slots: 1,
       };
-      const stolen = await store.apply([
+      const foreignId = await store.apply([
         { op: "register_runner", runner_id: "r", key_hash: "key", owner: "eve", registration, lease_ms: 1000 },
       ]);
-      expect(stolen).toEqual([{ ok: false, conflict: "duplicate_runner" }]);
+      expect(foreignId).toEqual([{ ok: false, conflict: "duplicate_runner" }]);
       // Its lease has expired, but nobody has judged that yet: its messages may just be late.
       await expect(d.register("r", {}, "another key")).rejects.toThrow("duplicate_runner");
       await store.apply([rescue]);
@@ -250,7 +250,7 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
       const never = await d.submit({ demands: { tags: ["gpu"] } });
       advance(299_000);
       await d.beat(runner, [], null);
-      const young = await d.submit({ demands: { tags: ["gpu"] } });
+      const recentRun = await d.submit({ demands: { tags: ["gpu"] } });
       expect(await store.apply([rescue])).toMatchObject([{ failed: [] }]);
       advance(2_000);
       await d.beat(runner, [], null);
@@ -258,7 +258,7 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
       expect(await store.read.run(never)).toMatchObject({ status: "failed", reason: "no_matching_runner" });
       advance(299_000);
       await d.beat(runner, [], null);
-      expect(await store.apply([rescue])).toMatchObject([{ failed: [young] }]);
+      expect(await store.apply([rescue])).toMatchObject([{ failed: [recentRun] }]);
       expect(await d.statuses(fits)).toEqual(["pending"]);
     });
 
@@ -280,12 +280,12 @@ export function describeLeases({ store, d, now, advance }: EachWithStore): void 
       advance(10_001);
       const some = { ...rescue, limit: 3 };
       const failed = [];
-      for (let more = true; more;) {
+      for (let hasMore = true; hasMore;) {
         const [result] = await store.apply([some]);
         if (!result.ok) throw new Error(result.conflict);
         expect(result.failed.length).toBeLessThanOrEqual(3);
         failed.push(...result.failed);
-        more = result.more;
+        hasMore = result.more;
       }
       expect(failed).toHaveLength(7);
     });

@@ -10,12 +10,12 @@ export function describeParked(opened: EachWithStore): void {
   const { rescue, answer, inbox, types, createWaitingRun, createParkedRun } = createQuestionHelpers(opened);
 
   describe("a run that a command created for its own runner and left parked", () => {
-    const mine = "run-4711-0123abcd-profile-f00d";
+    const commandRunnerId = "run-4711-0123abcd-profile-f00d";
     const place = { place_id: "here", executor_profile: "profile" };
     const createRunParkedByCommand = async (changes: Partial<Run> = {}) => {
-      const runner = await d.register(mine, { ...place, only_pinned: true });
+      const runner = await d.register(commandRunnerId, { ...place, only_pinned: true });
       const run_id = await d.submit(
-        { attended: true, session_id: "s", demands: { runner_id: mine }, ...changes },
+        { attended: true, session_id: "s", demands: { runner_id: commandRunnerId }, ...changes },
         chat,
       );
       await d.claim(runner);
@@ -30,24 +30,28 @@ export function describeParked(opened: EachWithStore): void {
     it("is continued by another runner of its place, and by none elsewhere", async () => {
       const run_id = await createRunParkedByCommand();
       const other = await d.register("other", { ...place, place_id: "there" });
-      const up = await d.register("up", place);
+      const upRunner = await d.register("up", place);
       expect(await answer(run_id)).toMatchObject({ ok: true });
       expect(await d.claim(other)).toEqual([]);
-      expect((await d.poll(up, 1)).claims).toMatchObject([{ run_id, attempt: 2, invocation: { continues: true } }]);
+      expect((await d.poll(upRunner, 1)).claims).toMatchObject([
+        { run_id, attempt: 2, invocation: { continues: true } },
+      ]);
     });
 
     it("waits for a runner of its place that registers after the answer", async () => {
       const run_id = await createRunParkedByCommand();
       expect(await answer(run_id)).toMatchObject({ ok: true });
-      const late = await d.register("late", { ...place, place_id: "there" });
-      expect(await d.claim(late)).toEqual([]);
+      const laterRunner = await d.register("late", { ...place, place_id: "there" });
+      expect(await d.claim(laterRunner)).toEqual([]);
       expect(await d.claim(await d.register("up", place))).toEqual([run_id]);
     });
 
     it("is continued by a command that reuses that runner's name", async () => {
       const run_id = await createRunParkedByCommand();
       expect(await answer(run_id)).toMatchObject({ ok: true });
-      expect(await d.claim(await d.register(mine, { ...place, only_pinned: true }, "another"))).toEqual([run_id]);
+      expect(await d.claim(await d.register(commandRunnerId, { ...place, only_pinned: true }, "another"))).toEqual([
+        run_id,
+      ]);
     });
 
     it("stays with a runner that its caller chose, even while that is offline", async () => {
@@ -58,9 +62,9 @@ export function describeParked(opened: EachWithStore): void {
       await d.save(chosen, run_id, 1, 2, "state");
       await d.finish(chosen, run_id, 1, { last_n: 2, parked: approval });
       await store.apply([{ op: "leave_runner", ...chosen }]);
-      const up = await d.register("up", place);
+      const upRunner = await d.register("up", place);
       await answer(run_id);
-      expect(await d.claim(up)).toEqual([]);
+      expect(await d.claim(upRunner)).toEqual([]);
       expect(await d.claim(await d.register("chosen", place))).toEqual([run_id]);
     });
   });
@@ -123,11 +127,11 @@ export function describeParked(opened: EachWithStore): void {
       const runner = await d.register("r");
       await answer(await createParkedRun(runner));
       const claim = { op: "claim_runs", ...runner, want: 0, ack_order: 0, lease_ms: 10_000 } as const;
-      const [short, held] = await store.apply([
+      const [claimOfLowMemory, heldClaim] = await store.apply([
         { ...claim, claim_id: "short", shortage: "no descriptors" },
         { ...claim, claim_id: "held", pause_reason: "no disk" },
       ]);
-      expect([short, held]).toMatchObject([{ claims: [] }, { claims: [] }]);
+      expect([claimOfLowMemory, heldClaim]).toMatchObject([{ claims: [] }, { claims: [] }]);
       await store.apply([{ op: "drain_runner", runner_id: "r", draining: true }]);
       expect((await d.poll(runner, 0)).claims).toEqual([]);
     });
@@ -158,18 +162,18 @@ export function describeParked(opened: EachWithStore): void {
       const place = { attended: true, project_dir: "/here" };
       const run_id = await d.submit({ ...place, session_id: "s" }, chat);
       await d.claim(runner);
-      const waits = await d.submit({ ...place, session_id: "t" }, chat);
-      const after = await d.submit({ ...place, session_id: "s", mode: "resume" }, chat);
+      const resumedRun = await d.submit({ ...place, session_id: "t" }, chat);
+      const laterRun = await d.submit({ ...place, session_id: "s", mode: "resume" }, chat);
       expect(await d.claim(runner, 9)).toEqual([]);
       await d.append(runner, run_id, 1, 1, request());
       await d.finish(runner, run_id, 1, { last_n: 1, parked: approval });
-      expect(await d.claim(runner, 9)).toEqual([waits]);
+      expect(await d.claim(runner, 9)).toEqual([resumedRun]);
       await answer(run_id);
       expect(await d.claim(runner, 9)).toEqual([]);
-      await d.finish(runner, waits, 1);
+      await d.finish(runner, resumedRun, 1);
       expect(await d.claim(runner, 9)).toEqual([run_id]);
       await d.finish(runner, run_id, 2);
-      expect(await d.claim(runner, 9)).toEqual([after]);
+      expect(await d.claim(runner, 9)).toEqual([laterRun]);
     });
 
     it("continues when its time is over or a person resumes it, but not without its answer", async () => {

@@ -10,8 +10,8 @@ export function storePollContract(engine: string, open: () => Promise<OpenedForD
     const poller = (runner: DrivenRunner, changes: Partial<Poll> = {}) =>
       store.read.poller({ ...runner, claim_id: "c", want: 1, ...changes });
     const isIdle = async (runner: DrivenRunner, changes: Partial<Poll> = {}) => {
-      const found = await poller(runner, changes);
-      return "conflict" in found ? found.conflict : found.idle;
+      const pollerFields = await poller(runner, changes);
+      return "conflict" in pollerFields ? pollerFields.conflict : pollerFields.idle;
     };
 
     it("returns what a run's demands are compared with, and until when the lease lasts", async () => {
@@ -74,15 +74,15 @@ export function storePollContract(engine: string, open: () => Promise<OpenedForD
 
     it("lets it wait despite runs that it could not claim: over a cap, of another agent, blocked by their session", async () => {
       const capped = createAgent("capped", { max_concurrent: 1 });
-      const [runner, picky] = [await d.register("r"), await d.register("picky", { only_agent: "echo" })];
+      const [runner, echoRunner] = [await d.register("r"), await d.register("picky", { only_agent: "echo" })];
       await d.poll(runner, 1, "c");
-      await d.poll(picky, 1, "c");
+      await d.poll(echoRunner, 1, "c");
       const [first] = [await d.submit({}, capped), await d.submit({}, capped)];
-      expect([await isIdle(runner), await isIdle(picky)]).toEqual([false, true]);
+      expect([await isIdle(runner), await isIdle(echoRunner)]).toEqual([false, true]);
       expect(await d.claim(runner, 1, "d")).toEqual([first]);
-      expect([await isIdle(runner), await isIdle(picky)]).toEqual([true, true]);
+      expect([await isIdle(runner), await isIdle(echoRunner)]).toEqual([true, true]);
       await d.finish(runner, first, 1);
-      expect([await isIdle(runner), await isIdle(picky)]).toEqual([false, true]);
+      expect([await isIdle(runner), await isIdle(echoRunner)]).toEqual([false, true]);
       await d.claim(runner, 1, "e");
       const chat = createAgent("chat", { type: "autonomous", command: null });
       const session = await d.submit({ session_id: "s" }, chat);

@@ -46,13 +46,13 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
 
       it("asks nobody for an unattended run, nor for one that is stopping", async () => {
         const runner = await d.register("r", { slots: 9 });
-        const alone = await d.submit({ session_id: "a" }, chat);
+        const unattended = await d.submit({ session_id: "a" }, chat);
         const stopped = await d.submit({ session_id: "b", attended: true }, chat);
         await d.claim(runner, 2);
         await store.apply([{ op: "stop_runs", run_ids: [stopped], reason: "user", by: "ann" }]);
-        for (const run_id of [alone, stopped]) await d.append(runner, run_id, 1, 1, request());
+        for (const run_id of [unattended, stopped]) await d.append(runner, run_id, 1, 1, request());
         expect(await inbox({})).toEqual([]);
-        expect(await d.statuses(alone, stopped)).toEqual(["running", "stopping"]);
+        expect(await d.statuses(unattended, stopped)).toEqual(["running", "stopping"]);
       });
 
       it("lists open questions oldest first, by owner and run, in pages, with the parent runs", async () => {
@@ -113,8 +113,8 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
       it("orders the answer to the runner, and logs who decided what", async () => {
         const runner = await d.register("r");
         const run_id = await createWaitingRun(runner);
-        const given = { decision: "allow", input: { command: "pwd" }, remember: "session" } as const;
-        expect(await answer(run_id, "q", given)).toMatchObject({
+        const answerFields = { decision: "allow", input: { command: "pwd" }, remember: "session" } as const;
+        expect(await answer(run_id, "q", answerFields)).toMatchObject({
           ok: true,
           question: {
             decision: "allow",
@@ -125,12 +125,12 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
         });
         expect(await d.statuses(run_id)).toEqual(["running"]);
         const { orders } = await d.poll(runner, 0, "orders");
-        expect(orders).toMatchObject([{ run_id, attempt: 1, answer: { request_id: "q", answer: given } }]);
+        expect(orders).toMatchObject([{ run_id, attempt: 1, answer: { request_id: "q", answer: answerFields } }]);
         expect(await d.event(run_id, -2)).toEqual({
           type: "permission_decision",
           request_id: "q",
           by: "ann",
-          ...given,
+          ...answerFields,
         });
         expect(await d.event(run_id, -1)).toMatchObject({ type: "status", status: "running" });
         // An event of the runner that was already on its way changes nothing.
@@ -153,8 +153,8 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
         });
         const by = (name: string) =>
           ({ op: "answer_question", run_id: two, request_id: "q", answer: allow, by: name }) as const;
-        const both = await store.apply([by("bob"), by("eve")]);
-        expect(both).toMatchObject([{ ok: true }, { conflict: "answered", question: { answered_by: "bob" } }]);
+        const results = await store.apply([by("bob"), by("eve")]);
+        expect(results).toMatchObject([{ ok: true }, { conflict: "answered", question: { answered_by: "bob" } }]);
         expect((await d.poll(runner, 0)).orders).toHaveLength(2);
         expect(await answer(one, "unknown")).toEqual({ ok: false, conflict: "not_found" });
         expect(await answer("no run")).toEqual({ ok: false, conflict: "not_found" });
@@ -186,13 +186,13 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
 
       it("closes open questions when the run ends or is stopped", async () => {
         const runner = await d.register("r", { slots: 9 });
-        const [ended, stopped] = [await createWaitingRun(runner), await createWaitingRun(runner, chat, "t")];
-        await d.finish(runner, ended, 1, { last_n: 1 });
+        const [endedRun, stopped] = [await createWaitingRun(runner), await createWaitingRun(runner, chat, "t")];
+        await d.finish(runner, endedRun, 1, { last_n: 1 });
         await store.apply([{ op: "stop_runs", run_ids: [stopped], reason: "user", by: "ann" }]);
         expect(await inbox()).toEqual([]);
-        for (const run_id of [ended, stopped])
+        for (const run_id of [endedRun, stopped])
           expect(await answer(run_id)).toMatchObject({ conflict: "closed", question: { decision: "superseded" } });
-        expect(await d.event(ended, -1)).toMatchObject({ type: "result" });
+        expect(await d.event(endedRun, -1)).toMatchObject({ type: "result" });
       });
     });
 
@@ -252,20 +252,23 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
     describe("expiry", () => {
       it("fails a run whose question nobody answered: at once if it is parked, by an order if it waits", async () => {
         const runner = await d.register("r", { slots: 9 });
-        const brief = createAgent("brief", { type: "autonomous", command: null, answer_within_seconds: 5 });
-        const [waits, aside] = [await createWaitingRun(runner, brief), await createParkedRun(runner, brief, "t")];
+        const impatientAgent = createAgent("brief", { type: "autonomous", command: null, answer_within_seconds: 5 });
+        const [waitingRun, parkedRun] = [
+          await createWaitingRun(runner, impatientAgent),
+          await createParkedRun(runner, impatientAgent, "t"),
+        ];
         advance(4999);
         await rescue();
-        expect(await d.statuses(waits, aside)).toEqual(["waiting", "parked"]);
+        expect(await d.statuses(waitingRun, parkedRun)).toEqual(["waiting", "parked"]);
         advance(1);
-        expect(await rescue()).toMatchObject([{ failed: [aside] }]);
-        expect(await store.read.run(aside)).toMatchObject({ status: "failed", reason: "approval_expired" });
-        expect(await d.statuses(waits)).toEqual(["stopping"]);
-        expect((await d.poll(runner, 0)).orders).toMatchObject([{ run_id: waits, stop: "approval_expired" }]);
-        expect(await answer(waits)).toMatchObject({ conflict: "closed", question: { decision: "expired" } });
+        expect(await rescue()).toMatchObject([{ failed: [parkedRun] }]);
+        expect(await store.read.run(parkedRun)).toMatchObject({ status: "failed", reason: "approval_expired" });
+        expect(await d.statuses(waitingRun)).toEqual(["stopping"]);
+        expect((await d.poll(runner, 0)).orders).toMatchObject([{ run_id: waitingRun, stop: "approval_expired" }]);
+        expect(await answer(waitingRun)).toMatchObject({ conflict: "closed", question: { decision: "expired" } });
         advance(10_001);
         await rescue();
-        expect(await store.read.run(waits)).toMatchObject({ status: "failed", reason: "approval_expired" });
+        expect(await store.read.run(waitingRun)).toMatchObject({ status: "failed", reason: "approval_expired" });
       });
     });
 

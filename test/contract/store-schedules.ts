@@ -44,8 +44,8 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
 
     it("stores a schedule unchanged, and finds it by its next slot", async () => {
       expect(await put(scheduled())).toEqual({ ok: true, op: "put_schedule" });
-      const found = await store.read.schedule("s");
-      expect(found).toMatchObject({ ...scheduled(), enabled: true, rev: 1, last_run_id: null, last: null });
+      const stored = await store.read.schedule("s");
+      expect(stored).toMatchObject({ ...scheduled(), enabled: true, rev: 1, last_run_id: null, last: null });
       expect(await store.read.due_schedules(minute(0), 10)).toEqual({ due: [], next: minute(1) });
       expect((await store.read.due_schedules(minute(1), 10)).due).toMatchObject([{ schedule_id: "s" }]);
       expect(await store.read.schedules({ created_by: "bob" }, { limit: 10 })).toEqual([]);
@@ -87,8 +87,8 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
       await put(scheduled("s", { overlap: "allow" }));
       const run_id = await fired(1);
       await put(scheduled("s", { overlap: "allow", timezone: "Etc/UTC" }), 1);
-      const again = { rev: 2, at: minute(1), next: minute(2) };
-      expect(await fire(1, { due: again })).toMatchObject({ ok: true, run_id: null, decided: 0 });
+      const oldDefinition = { rev: 2, at: minute(1), next: minute(2) };
+      expect(await fire(1, { due: oldDefinition })).toMatchObject({ ok: true, run_id: null, decided: 0 });
       await store.apply([{ op: "delete_schedule", schedule_id: "s" }]);
       await put(scheduled("s", { overlap: "allow" }));
       expect(await fire(1)).toMatchObject({ ok: true, run_id: null, decided: 0 });
@@ -122,7 +122,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
         (_, index) => ({ slot: minute(index + 1), why: "missed", detail: "x" }) as const,
       );
       const due = { rev: 1, at: minute(1), next: minute(252) };
-      const [done] = await store.apply([
+      const [fireResult] = await store.apply([
         {
           op: "fire_schedule",
           schedule_id: "s",
@@ -132,7 +132,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
           run: { ...newRun(), slot: minute(251) },
         },
       ]);
-      expect(done).toMatchObject({ ok: true, decided: 251 });
+      expect(fireResult).toMatchObject({ ok: true, decided: 251 });
       const page = await store.read.slots("s", { limit: 2, before: minute(251) });
       expect(page).toMatchObject([
         { slot: minute(250), outcome: "skipped", why: "missed", run_id: null },
@@ -240,7 +240,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
     });
 
     describe("schedules of agents", () => {
-      const ofFile = (name: string, changes: Partial<ScheduleDefinition> = {}, agent_name = "echo"): NewSchedule => ({
+      const fromFile = (name: string, changes: Partial<ScheduleDefinition> = {}, agent_name = "echo"): NewSchedule => ({
         ...scheduled(`${agent_name}/${name}`, { ...changes, name }),
         agent_name,
         source: "file",
@@ -251,28 +251,28 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
 
       it("follow their agents: added, changed, removed", async () => {
         await put(scheduled());
-        expect(await sync(["echo"], ofFile("a"), ofFile("b"))).toMatchObject({ changed: 2 });
-        expect(await sync(["echo"], ofFile("a"), ofFile("b"))).toMatchObject({ changed: 0 });
-        expect(await sync(["other"], ofFile("a", {}, "other"))).toMatchObject({ changed: 1 });
-        expect(await sync(["echo"], ofFile("b", { prompt: "x" }))).toMatchObject({ changed: 2 });
+        expect(await sync(["echo"], fromFile("a"), fromFile("b"))).toMatchObject({ changed: 2 });
+        expect(await sync(["echo"], fromFile("a"), fromFile("b"))).toMatchObject({ changed: 0 });
+        expect(await sync(["other"], fromFile("a", {}, "other"))).toMatchObject({ changed: 1 });
+        expect(await sync(["echo"], fromFile("b", { prompt: "x" }))).toMatchObject({ changed: 2 });
         expect(await ids()).toEqual(["echo/b", "other/a", "s"]);
-        expect(await sync(null, ofFile("b", { prompt: "x" }))).toMatchObject({ changed: 1 });
+        expect(await sync(null, fromFile("b", { prompt: "x" }))).toMatchObject({ changed: 1 });
         expect(await ids()).toEqual(["echo/b", "s"]);
       });
 
       it("keep their timing and what people changed, unless the definition says otherwise", async () => {
-        await sync(["echo"], ofFile("a"));
-        const before = await store.read.schedule("echo/a");
-        await put({ ...ofFile("a") }, before?.rev, false);
-        await sync(["echo"], { ...ofFile("a", { prompt: "x" }), due_at: minute(5), anchor: minute(4) });
+        await sync(["echo"], fromFile("a"));
+        const scheduleBefore = await store.read.schedule("echo/a");
+        await put({ ...fromFile("a") }, scheduleBefore?.rev, false);
+        await sync(["echo"], { ...fromFile("a", { prompt: "x" }), due_at: minute(5), anchor: minute(4) });
         expect(await store.read.schedule("echo/a")).toMatchObject({
           enabled: false,
           due_at: minute(1),
           anchor: minute(0),
         });
-        await sync(["echo"], { ...ofFile("a", { cron: "5 * * * *", enabled: false }), due_at: minute(5) });
+        await sync(["echo"], { ...fromFile("a", { cron: "5 * * * *", enabled: false }), due_at: minute(5) });
         expect(await store.read.schedule("echo/a")).toMatchObject({ enabled: false, due_at: minute(5) });
-        await sync(["echo"], ofFile("a", { cron: "5 * * * *", enabled: true }));
+        await sync(["echo"], fromFile("a", { cron: "5 * * * *", enabled: true }));
         expect(await store.read.schedule("echo/a")).toMatchObject({ enabled: true });
       });
     });

@@ -12,27 +12,27 @@ const toolUse = (input: unknown, name = "shell"): RunEvent => ({ type: "tool_use
 export function storeSearchContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
   describe(`${engine} keeps the search contract`, () => {
     const { store, d } = eachWithStore(open);
-    const keep = async (
+    const storeRun = async (
       run: Partial<Run>,
       result: Partial<FinishRun["result"]> | null = {},
       ...events: RunEvent[]
     ): Promise<string> => {
-      const made = sampleRun(run);
-      await store.apply([{ op: "create_run", run: made, events: numbered(made.run_id, 1, ...events) }]);
-      if (result !== null) await store.apply([buildFinish(made.run_id, [], result)]);
-      return made.run_id;
+      const newRun = sampleRun(run);
+      await store.apply([{ op: "create_run", run: newRun, events: numbered(newRun.run_id, 1, ...events) }]);
+      if (result !== null) await store.apply([buildFinish(newRun.run_id, [], result)]);
+      return newRun.run_id;
     };
     const find = async (text: string, filter = {}) => (await store.read.search(text, filter, { limit: 50 })).items;
     const ids = async (text: string, filter = {}) => (await find(text, filter)).map(({ run_id }) => run_id);
     const matches = async (text: string) => (await find(text)).map(({ match }) => match);
 
     it("finds prompts, parameters, results, errors and tool input, and says where", async () => {
-      await keep({ prompt: "deploy the aardvark" });
-      await keep({ parameters: { city: "Bergen", list: ["line\nfjord"] } });
-      await keep({}, { result_text: "all cormorants counted" });
-      await keep({}, { result_data: { answer: "dromedary" } });
-      await keep({}, { status: "failed", reason: "internal", error: "the elephant fell" });
-      await keep({}, {}, { type: "assistant", text: "hm" }, toolUse({ command: "rm -rf flamingo" }));
+      await storeRun({ prompt: "deploy the aardvark" });
+      await storeRun({ parameters: { city: "Bergen", list: ["line\nfjord"] } });
+      await storeRun({}, { result_text: "all cormorants counted" });
+      await storeRun({}, { result_data: { answer: "dromedary" } });
+      await storeRun({}, { status: "failed", reason: "internal", error: "the elephant fell" });
+      await storeRun({}, {}, { type: "assistant", text: "hm" }, toolUse({ command: "rm -rf flamingo" }));
       expect(await matches("aardvark")).toEqual([{ where: "prompt", seq: null, excerpt: "deploy the aardvark" }]);
       expect(await matches("bergen")).toMatchObject([{ where: "prompt", seq: null }]);
       expect(await matches("fjord")).toMatchObject([{ where: "prompt" }]);
@@ -57,8 +57,8 @@ export function storeSearchContract(engine: string, open: () => Promise<OpenedFo
     });
 
     it("requires every word, each as a prefix, and phrases exactly", async () => {
-      const first = await keep({ prompt: "migrate the old database to staging" });
-      const second = await keep({ prompt: "database staging old_style" });
+      const first = await storeRun({ prompt: "migrate the old database to staging" });
+      const second = await storeRun({ prompt: "database staging old_style" });
       expect(await ids("DATA stag")).toEqual([second, first]);
       expect(await ids("database missing")).toEqual([]);
       expect(await ids("base")).toEqual([]);
@@ -70,9 +70,9 @@ export function storeSearchContract(engine: string, open: () => Promise<OpenedFo
     });
 
     it("ignores case and accents, and finds words of scripts without spaces", async () => {
-      const cafe = await keep({ prompt: "Café ÅRSRAPPORT naïve" });
-      const han = await keep({ prompt: "请检查数据库连接" });
-      const emoji = await keep({ prompt: "ship 🚢 it\0 now" });
+      const cafe = await storeRun({ prompt: "Café ÅRSRAPPORT naïve" });
+      const han = await storeRun({ prompt: "请检查数据库连接" });
+      const emoji = await storeRun({ prompt: "ship 🚢 it\0 now" });
       expect(await ids("cafe arsrap")).toEqual([cafe]);
       expect(await ids("CAFÉ")).toEqual([cafe]);
       expect(await ids("数据库")).toEqual([han]);
@@ -88,7 +88,7 @@ export function storeSearchContract(engine: string, open: () => Promise<OpenedFo
         ["ann", "b"],
         ["ann", "a"],
       ] as const)
-        runs.push(await keep({ prompt: "common words", created_by, agent_name }));
+        runs.push(await storeRun({ prompt: "common words", created_by, agent_name }));
       expect(await ids("common")).toEqual(runs.toReversed());
       expect(await ids("common", { created_by: "ann", agent_name: "a" })).toEqual([runs[3], runs[0]]);
       expect(await ids("common", { status: ["failed"] })).toEqual([]);
@@ -99,19 +99,19 @@ export function storeSearchContract(engine: string, open: () => Promise<OpenedFo
     });
 
     it("lists a run once, however many of its tool inputs match", async () => {
-      const run_id = await keep({}, {}, toolUse("penguin one"), toolUse("penguin two"));
+      const run_id = await storeRun({}, {}, toolUse("penguin one"), toolUse("penguin two"));
       expect(await find("penguin")).toMatchObject([{ run_id, match: { where: "tool_input", seq: 1 } }]);
     });
 
     it("cuts the excerpt around the match, as short plain text", async () => {
-      await keep({ prompt: `${"before ".repeat(300)}\u001b[31mneedle\u001b[0m\n\t${"after ".repeat(300)}` });
+      await storeRun({ prompt: `${"before ".repeat(300)}\u001b[31mneedle\u001b[0m\n\t${"after ".repeat(300)}` });
       const [match] = await matches("needle");
       expect(match?.excerpt).toMatch(/^….*before needle after .*…$/);
       expect(match?.excerpt.length).toBeLessThanOrEqual(200);
     });
 
     it("accepts any query", async () => {
-      await keep({ prompt: "ordinary text" });
+      await storeRun({ prompt: "ordinary text" });
       const queries = [
         ['"', '""', "*", "a*", "NEAR(a b)", "a AND", "OR", "NOT x", "words:ordinary", "^ordinary", "-ordinary"],
         ["'", "' | !a", "a:*", "\\", "(((", "a & b <-> c", "\0", "ordinary\0", "\ud800", "%", "{}", "🚢"],

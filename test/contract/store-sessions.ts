@@ -33,9 +33,9 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       ]);
       await d.append(runner, fork, 1, 1, init("forked"));
       await d.finish(runner, fork, 1, { last_n: 1 });
-      const again = await d.submit({ session_id: "f", mode: "resume" }, chat);
+      const resumedRun = await d.submit({ session_id: "f", mode: "resume" }, chat);
       expect((await d.poll(runner, 5)).claims[0]?.invocation).toMatchObject({
-        run_id: again,
+        run_id: resumedRun,
         forked_from: null,
         executor_session_id: "forked",
       });
@@ -46,7 +46,7 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       });
       expect(await store.read.session("s")).toMatchObject({ forked_from: null, executor_session_id: "theirs" });
       expect(await store.read.versions("f")).toEqual([
-        { run_id: again, mode: "resume", status: "claimed", parent: fork, executor_session_id: null },
+        { run_id: resumedRun, mode: "resume", status: "claimed", parent: fork, executor_session_id: null },
         { run_id: fork, mode: "fork", status: "completed", parent: first, executor_session_id: "forked" },
       ]);
     });
@@ -94,22 +94,22 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       const resume = (session_id = "s") => d.submit({ session_id, mode: "resume" }, chat);
       const first = await d.submit({ session_id: "s" }, chat);
       await d.claim(runner);
-      const before = [await fork("f1"), await fork("f2"), await resume()];
-      const after = [await fork("f3"), await resume()];
+      const requestedBefore = [await fork("f1"), await fork("f2"), await resume()];
+      const requestedAfter = [await fork("f3"), await resume()];
       const ofFork = await resume("f1");
-      const announced: number[] = [];
-      const quit = store.changes(({ claimable }) => announced.push(claimable.length));
+      const announcements: number[] = [];
+      const unsubscribe = store.changes(({ claimable }) => announcements.push(claimable.length));
       await d.finish(runner, first, 1, { give_back: "at_no_cost" });
       expect(await d.claim(runner, 5)).toEqual([first]);
       await d.finish(runner, first, 2);
-      expect(announced.at(-1)).toBe(3);
-      quit();
-      expect(await d.claim(runner, 5)).toEqual(before);
-      await d.finish(runner, before[1]!, 1);
+      expect(announcements.at(-1)).toBe(3);
+      unsubscribe();
+      expect(await d.claim(runner, 5)).toEqual(requestedBefore);
+      await d.finish(runner, requestedBefore[1]!, 1);
       expect(await d.claim(runner, 5)).toEqual([]);
-      await d.finish(runner, before[2]!, 1);
-      expect(await d.claim(runner, 5)).toEqual(after);
-      await d.finish(runner, before[0]!, 1);
+      await d.finish(runner, requestedBefore[2]!, 1);
+      expect(await d.claim(runner, 5)).toEqual(requestedAfter);
+      await d.finish(runner, requestedBefore[0]!, 1);
       expect(await d.claim(runner, 5)).toEqual([ofFork]);
     });
 
@@ -119,13 +119,13 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       await d.submit({ session_id: "s" }, chat);
       await d.claim(runner);
       const fork = await d.submit({ session_id: "f", forked_from: "s", mode: "fork" }, chat);
-      const behind = [];
-      for (const _ of "ab") behind.push(await d.submit({ session_id: "f", mode: "resume" }, chat));
+      const blockedRuns = [];
+      for (const _ of "ab") blockedRuns.push(await d.submit({ session_id: "f", mode: "resume" }, chat));
       const further = await d.submit({ session_id: "s", mode: "resume" }, chat);
-      await stop(behind[0]!);
+      await stop(blockedRuns[0]!);
       expect(await d.claim(runner, 5)).toEqual([]);
       await stop(fork);
-      expect(await d.claim(runner, 5)).toEqual([behind[1]]);
+      expect(await d.claim(runner, 5)).toEqual([blockedRuns[1]]);
       expect(await d.statuses(further)).toEqual(["pending"]);
     });
 
@@ -143,8 +143,8 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       await d.submit({ session_id: "s" }, inPlace);
       const next = await d.submit({ session_id: "s", mode: "resume" }, inPlace);
       const first = await d.register("first", { place_id, project_dir: "/begun/here" });
-      const [begun = ""] = await d.claim(first);
-      await d.finish(first, begun, 1);
+      const [firstRun = ""] = await d.claim(first);
+      await d.finish(first, firstRun, 1);
       expect(await store.read.session("s")).toMatchObject({ place_id, runner_id: "first", project_dir: "/begun/here" });
       await store.apply([{ op: "leave_runner", ...first }]);
       for (const [name, changes] of Object.entries({
@@ -161,8 +161,8 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       await d.submit();
       await d.submit({ demands: { hostname: "host" } });
       const pinned = await d.submit({ demands: { runner_id: "own" } });
-      const own = await d.register("own", { only_pinned: true });
-      expect(await d.claim(own, 5)).toEqual([pinned]);
+      const pinnedRunner = await d.register("own", { only_pinned: true });
+      expect(await d.claim(pinnedRunner, 5)).toEqual([pinned]);
       expect(await d.claim(await d.register("other"), 5)).toHaveLength(2);
     });
 
@@ -210,10 +210,10 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       expect(await listFiles(fork)).toEqual({ state: null, files: [], more: false });
       for (const run_id of [next, fork]) await d.finish(runner, run_id, 1, { last_n: 1 });
       await store.apply([{ op: "delete_session", session_id: "s" }]);
-      const again = await d.submit({ session_id: "s" }, chat);
+      const resumedRun = await d.submit({ session_id: "s" }, chat);
       await d.claim(runner);
-      expect(await d.load(runner, again, 1)).toBeNull();
-      expect(await listFiles(again)).toEqual({ state: null, files: [], more: false });
+      expect(await d.load(runner, resumedRun, 1)).toBeNull();
+      expect(await listFiles(resumedRun)).toEqual({ state: null, files: [], more: false });
     });
 
     it("continues a run that lost its runner from its state, three times at no cost, and informs its next runner", async () => {
@@ -225,10 +225,10 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
         expect(await d.load(runner, run, attempt)).toBe(attempt === 1 ? null : `state ${attempt - 1}`);
         await d.save(runner, run, attempt, 1, `state ${attempt}`);
         await loseRunners();
-        const failed = attempt === 4;
+        const isLastLoss = attempt === 4;
         expect(await store.read.run(run)).toMatchObject({
-          status: failed ? "failed" : "pending",
-          failures: failed ? 1 : 0,
+          status: isLastLoss ? "failed" : "pending",
+          failures: isLastLoss ? 1 : 0,
         });
       }
     });
@@ -254,11 +254,11 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       await rescue();
       expect(await d.claim(other)).toEqual([]);
       advance(5000);
-      const announced: number[] = [];
-      const quit = store.changes(({ claimable }) => announced.push(claimable.length));
+      const announcements: number[] = [];
+      const unsubscribe = store.changes(({ claimable }) => announcements.push(claimable.length));
       await rescue();
-      quit();
-      expect(announced).toContain(1);
+      unsubscribe();
+      expect(announcements).toContain(1);
       expect(await d.claim(await d.register("stranger", { executor_profile: "another" }))).toEqual([]);
       expect(await d.claim(other)).toEqual([next]);
     });
@@ -278,14 +278,14 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
 
     it("fails a resume of a session that exists only on a lost runner as session_not_found, and says what to do", async () => {
       const first = await d.register("first", { place_id: "the place" });
-      const begun = await d.submit({ session_id: "s" }, chat);
+      const firstRun = await d.submit({ session_id: "s" }, chat);
       await d.claim(first);
-      await d.finish(first, begun, 1);
+      await d.finish(first, firstRun, 1);
       await loseRunners();
       await d.register("other", { place_id: "another" });
       const demands = { place_id: "the place" };
       const run = await d.submit({ session_id: "s", mode: "resume", demands }, chat);
-      const elsewhere = await d.submit({ session_id: "t", demands }, chat);
+      const runElsewhere = await d.submit({ session_id: "t", demands }, chat);
       expect(await store.read.why(run)).toMatchObject([{ demand: "place_id" }, { demand: "session" }]);
       advance(60_000);
       await rescue(50_000);
@@ -294,17 +294,17 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
         reason: "session_not_found",
         error: expect.stringContaining("Start its runner there again, or start a new session."),
       });
-      expect(await store.read.run(elsewhere)).toMatchObject({ status: "failed", reason: "no_matching_runner" });
+      expect(await store.read.run(runElsewhere)).toMatchObject({ status: "failed", reason: "no_matching_runner" });
     });
 
     it("releases the next run of a session even if the previous one was stopped while it waited for a directory", async () => {
       const runner = await d.register("r", { slots: 9 });
       const holder = await d.submit({ session_id: "h", project_dir: "/p" }, chat);
-      const waits = await d.submit({ session_id: "s", project_dir: "/p" }, chat);
-      const behind = await d.submit({ session_id: "s", mode: "resume" }, chat);
+      const waitingRun = await d.submit({ session_id: "s", project_dir: "/p" }, chat);
+      const blockedRuns = await d.submit({ session_id: "s", mode: "resume" }, chat);
       expect(await d.claim(runner, 5)).toEqual([holder]);
-      await store.apply([{ op: "stop_runs", run_ids: [waits], reason: "user", by: "ann" }]);
-      expect(await d.claim(runner, 5)).toEqual([behind]);
+      await store.apply([{ op: "stop_runs", run_ids: [waitingRun], reason: "user", by: "ann" }]);
+      expect(await d.claim(runner, 5)).toEqual([blockedRuns]);
     });
   });
 }

@@ -47,13 +47,13 @@ export function storeSpendingContract(engine: string, open: () => Promise<Opened
 
       it("is added up by agent, by UTC day and by session, and filtered by owner", async () => {
         const runner = await d.register("r", { slots: 9 });
-        const mine = await begin(runner, chat, "s");
-        const theirs = await begin(runner, createAgent("other", thinker), "t", "bob");
-        await d.append(runner, mine, 1, 1, turn(1, 1));
-        await d.append(runner, theirs, 1, 1, turn(2, 2, 1));
+        const runOfAnn = await begin(runner, chat, "s");
+        const runOfBob = await begin(runner, createAgent("other", thinker), "t", "bob");
+        await d.append(runner, runOfAnn, 1, 1, turn(1, 1));
+        await d.append(runner, runOfBob, 1, 1, turn(2, 2, 1));
         const [today, tomorrow] = [now().toISOString().slice(0, 10), midnight().slice(0, 10)];
         advance(86_400_000);
-        await d.append(runner, mine, 1, 2, turn(4, 4));
+        await d.append(runner, runOfAnn, 1, 2, turn(4, 4));
         const by = async (filter: Parameters<typeof store.read.usage>[0]) =>
           (await store.read.usage(filter, 10)).map(({ agent_name, day, session_id, runs, input_tokens, cost_usd }) => [
             agent_name ?? day ?? session_id,
@@ -80,11 +80,11 @@ export function storeSpendingContract(engine: string, open: () => Promise<Opened
     });
 
     describe("the budget of a day", () => {
-      const thrifty = createAgent("thrifty", { ...thinker, budget: { per_day: { tokens: 10 } } });
+      const limitedAgent = createAgent("thrifty", { ...thinker, budget: { per_day: { tokens: 10 } } });
 
       it("is reported as spent with each save and report, and parks runs until the next UTC day", async () => {
         const runner = await d.register("r", { slots: 9 });
-        const run_id = await begin(runner, thrifty);
+        const run_id = await begin(runner, limitedAgent);
         expect(await d.save(runner, run_id, 1, 1, "state")).not.toHaveProperty("budget");
         await d.append(runner, run_id, 1, 2, turn(6, 3));
         expect(await d.beat(runner, [[run_id, 1]], null)).not.toHaveProperty("over_budget");
@@ -94,9 +94,9 @@ export function storeSpendingContract(engine: string, open: () => Promise<Opened
         await d.finish(runner, run_id, 1, { last_n: 4, parked: { why: "budget" } });
         expect(await store.read.run(run_id)).toMatchObject({ parked_why: "budget", parked_until: midnight() });
 
-        const next = await d.submit({ session_id: "t" }, thrifty);
-        const free = await d.submit({ session_id: "u" }, chat);
-        expect(await d.claim(runner, 9)).toEqual([free]);
+        const next = await d.submit({ session_id: "t" }, limitedAgent);
+        const unlimitedRun = await d.submit({ session_id: "u" }, chat);
+        expect(await d.claim(runner, 9)).toEqual([unlimitedRun]);
         expect(await store.read.run(next)).toMatchObject({ status: "parked", parked_why: "budget", attempt: 0 });
         expect(await store.read.why(next)).toMatchObject([{ demand: "budget" }]);
         advance(Date.parse(midnight()) - now().getTime());
@@ -112,18 +112,21 @@ export function storeSpendingContract(engine: string, open: () => Promise<Opened
       });
 
       it("fails a run if its agent is configured so, and lets a resumed run continue", async () => {
-        const strict = createAgent("strict", { ...thinker, budget: { per_day: { cost_usd: 1 }, when_spent: "fail" } });
+        const failingAgent = createAgent("strict", {
+          ...thinker,
+          budget: { per_day: { cost_usd: 1 }, when_spent: "fail" },
+        });
         const runner = await d.register("r", { slots: 9 });
         for (const [agent, session_id] of [
-          [strict, "a"],
-          [thrifty, "b"],
+          [failingAgent, "a"],
+          [limitedAgent, "b"],
         ] as const) {
           const run_id = await begin(runner, agent, session_id);
           await d.append(runner, run_id, 1, 1, turn(100, 100, 1));
           await d.finish(runner, run_id, 1, { last_n: 1 });
         }
-        const failed = await d.submit({ session_id: "c" }, strict);
-        const resumed = await d.submit({ session_id: "d" }, thrifty);
+        const failed = await d.submit({ session_id: "c" }, failingAgent);
+        const resumed = await d.submit({ session_id: "d" }, limitedAgent);
         expect(await d.claim(runner, 9)).toEqual([]);
         expect(await store.read.run(failed)).toMatchObject({ status: "failed", reason: "budget_exceeded" });
         await store.apply([{ op: "resume_run", run_id: resumed, by: "ann" }]);
@@ -136,7 +139,7 @@ export function storeSpendingContract(engine: string, open: () => Promise<Opened
       const model = { executor: { type: "model", config: { provider: "acme" } }, slots: 9 };
 
       it("parks all runs of its provider and place until it ends, and then they continue", async () => {
-        const [runner, twin, elsewhere] = [
+        const [runner, runnerOfSamePlace, runnerElsewhere] = [
           await d.register("r", { ...model, place_id: "here" }),
           await d.register("twin", { ...model, place_id: "here", executor_profile: "twin" }),
           await d.register("elsewhere", { ...model, place_id: "there", hostname: "there" }),
@@ -144,13 +147,19 @@ export function storeSpendingContract(engine: string, open: () => Promise<Opened
         const run_id = await begin(runner);
         const until = new Date(now().getTime() + 60_000).toISOString();
         await d.finish(runner, run_id, 1, { parked: { why: "usage_limit", until } });
-        const there = await d.submit({ session_id: "there", demands: { hostname: "there" } }, chat);
-        expect(await d.claim(elsewhere)).toEqual([there]);
+        const runElsewhere = await d.submit({ session_id: "there", demands: { hostname: "there" } }, chat);
+        expect(await d.claim(runnerElsewhere)).toEqual([runElsewhere]);
         const shared = [];
         for (const session_id of ["a", "b", "c"]) shared.push(await d.submit({ session_id }, chat));
-        const unlike = await d.submit({ session_id: "d" }, createAgent("unlike", { ...thinker, provider: "other" }));
-        const brave = await d.submit({ session_id: "e" }, createAgent("brave", { ...thinker, on_usage_limit: "fail" }));
-        expect(await d.claim(twin, 9)).toEqual([unlike, brave]);
+        const runOfOtherProvider = await d.submit(
+          { session_id: "d" },
+          createAgent("unlike", { ...thinker, provider: "other" }),
+        );
+        const runThatFails = await d.submit(
+          { session_id: "e" },
+          createAgent("brave", { ...thinker, on_usage_limit: "fail" }),
+        );
+        expect(await d.claim(runnerOfSamePlace, 9)).toEqual([runOfOtherProvider, runThatFails]);
         for (const one of shared)
           expect(await store.read.run(one)).toMatchObject({
             status: "parked",

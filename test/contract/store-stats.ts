@@ -41,12 +41,14 @@ export function storeStatsContract(engine: string, open: () => Promise<OpenedFor
       });
       expect(throughput[0]?.at).toBe(since);
       expect(throughput.length).toBeGreaterThanOrEqual(96);
-      const busy = throughput.filter(({ completed, failed, cancelled }) => completed + failed + cancelled > 0);
-      expect(busy).toMatchObject([
+      const nonEmptyBuckets = throughput.filter(
+        ({ completed, failed, cancelled }) => completed + failed + cancelled > 0,
+      );
+      expect(nonEmptyBuckets).toMatchObject([
         { completed: 1, failed: 0, cancelled: 0 },
         { completed: 0, failed: 3, cancelled: 1 },
       ]);
-      expect(Date.parse(busy[1]!.at) - Date.parse(busy[0]!.at)).toBe(3_600_000);
+      expect(Date.parse(nonEmptyBuckets[1]!.at) - Date.parse(nonEmptyBuckets[0]!.at)).toBe(3_600_000);
       expect(await stats("ann")).toMatchObject({
         runs_finished: 2,
         failures: [{ reason: "exit_nonzero", count: 1 }],
@@ -105,9 +107,9 @@ export function storeStatsContract(engine: string, open: () => Promise<OpenedFor
       await d.submit({}, capped);
       await d.submit({ session_id: "s" }, chat);
       await d.claim(runner, 2);
-      const behind = await d.submit({}, capped);
+      const blockedByCap = await d.submit({}, capped);
       const blocked = await d.submit({ session_id: "s", mode: "resume" }, chat);
-      expect((await store.read.why(behind))?.[0]?.demand).toBe("max_concurrent");
+      expect((await store.read.why(blockedByCap))?.[0]?.demand).toBe("max_concurrent");
       expect((await store.read.why(blocked))?.[0]?.demand).toBe("session");
       const parked = await d.submit({ session_id: "t" }, chat);
       await d.claim(runner, 1);

@@ -10,14 +10,14 @@ const rescue = { op: "rescue", unmatched_ms: 300_000, limit: 100 } as const;
 export function describeSubmits({ store, d, now, advance }: EachWithStore): void {
   describe("stopping", () => {
     it("cancels pending runs, orders running ones to stop, and leaves the rest", async () => {
-      const [first, second, done] = [await d.submit(), await d.submit(), await d.submit({ priority: 1 })];
+      const [first, second, finishedRun] = [await d.submit(), await d.submit(), await d.submit({ priority: 1 })];
       const runner = await d.register("r");
       await d.claim(runner);
-      await d.finish(runner, done, 1);
+      await d.finish(runner, finishedRun, 1);
       await d.claim(runner);
       const stop = {
         op: "stop_runs",
-        run_ids: [first, second, done, "none"],
+        run_ids: [first, second, finishedRun, "none"],
         reason: "user",
         by: "ann",
       } satisfies Op;
@@ -27,7 +27,7 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
           op: "stop_runs",
           cancelled: [second],
           stopping: [first],
-          untouched: [done, "none"],
+          untouched: [finishedRun, "none"],
           runners: ["r"],
         },
       ]);
@@ -51,9 +51,9 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
     });
 
     it("ends a stopping run whose runner is lost, instead of requeueing it", async () => {
-      const often = createAgent("often", { max_attempts: 5 });
+      const retriedAgent = createAgent("often", { max_attempts: 5 });
       const runs = [];
-      for (let i = 0; i < 3; i += 1) runs.push(await d.submit({}, often));
+      for (let i = 0; i < 3; i += 1) runs.push(await d.submit({}, retriedAgent));
       const [a, b, c] = [await d.register("a"), await d.register("b"), await d.register("c")];
       for (const runner of [a, b, c]) await d.claim(runner);
       await store.apply([{ op: "stop_runs", run_ids: runs, reason: "user", by: "ann" }]);
@@ -78,10 +78,10 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
     it("recognizes a repeated idempotency key, and refuses it for another request", async () => {
       const key = { subject: "ann", key: "k", fingerprint: "f" };
       const run = await d.submit({}, createAgent("echo"), { idempotency: key });
-      const again = (idempotency: typeof key) => d.submit({}, createAgent("echo"), { idempotency });
-      await again(key);
-      await expect(again({ ...key, fingerprint: "other" })).rejects.toThrow("idempotency");
-      await again({ ...key, subject: "bob" });
+      const submitAgain = (idempotency: typeof key) => d.submit({}, createAgent("echo"), { idempotency });
+      await submitAgain(key);
+      await expect(submitAgain({ ...key, fingerprint: "other" })).rejects.toThrow("idempotency");
+      await submitAgain({ ...key, subject: "bob" });
       expect((await store.read.runs({}, { limit: 10 })).length).toBe(2);
       const [repeated] = await store.apply([
         {
@@ -97,8 +97,20 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
 
     it("stores many different runs that are submitted at once, each unchanged", async () => {
       const agents = [createAgent("echo"), createAgent("chat", { type: "autonomous", command: null })];
-      const odd = ["", "null", '"', "\\", '{"a",b}', "a,b", "a\0b", "\ud800", "😀", "\n\r\t", "'; drop table runs"];
-      const made = odd.flatMap((text, index) =>
+      const oddTexts = [
+        "",
+        "null",
+        '"',
+        "\\",
+        '{"a",b}',
+        "a,b",
+        "a\0b",
+        "\ud800",
+        "😀",
+        "\n\r\t",
+        "'; drop table runs",
+      ];
+      const newRuns = oddTexts.flatMap((text, index) =>
         agents.map((agent, kind) => {
           const more = { idempotency: { subject: text, key: `${text} ${kind}`, fingerprint: text } };
           const run = sampleRun({
@@ -117,9 +129,9 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
           return { agent, run, more };
         }),
       );
-      const submitAll = () => Promise.all(made.map(({ agent, run, more }) => d.submit(run, agent, more)));
+      const submitAll = () => Promise.all(newRuns.map(({ agent, run, more }) => d.submit(run, agent, more)));
       await submitAll();
-      for (const { run, agent } of made) {
+      for (const { run, agent } of newRuns) {
         expect(await store.read.run(run.run_id)).toEqual(run);
         expect(await d.event(run.run_id, -1)).toEqual({ type: "status", status: "pending" });
         if (run.session_id === null) continue;
@@ -132,19 +144,19 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
         });
       }
       await submitAll();
-      expect(await store.read.runs({}, { limit: 100 })).toHaveLength(made.length);
+      expect(await store.read.runs({}, { limit: 100 })).toHaveLength(newRuns.length);
     });
 
     it("keeps the agent a run was submitted with", async () => {
-      const before = createAgent("echo", { description: "before" });
-      const run = await d.submit({}, before, { timeout_seconds: 7 });
+      const firstAgent = createAgent("echo", { description: "before" });
+      const run = await d.submit({}, firstAgent, { timeout_seconds: 7 });
       await store.apply([{ op: "put_agent", agent: createAgent("echo", { description: "after" }), by: "ann" }]);
       const { claims } = await d.poll(await d.register("r"), 1);
       expect(claims[0]).toMatchObject({
         timeout_seconds: 7,
         invocation: { agent: { description: "before", timeout_seconds: 7 } },
       });
-      expect(await store.read.submitted_agent(run)).toMatchObject({ agent: before, timeout_seconds: 7 });
+      expect(await store.read.submitted_agent(run)).toMatchObject({ agent: firstAgent, timeout_seconds: 7 });
     });
 
     it("creates a session with each start, which a procedural run binds to itself", async () => {

@@ -53,8 +53,8 @@ export function describeTokens({ store, now }: EachWithStore): void {
       const old = { ...token, label: "laptop", expires_at: "2026-09-01" };
       await store.apply([{ op: "put_token", token: old, hash: "h1" }]);
       const rotate = async (token_id: string, at: string, ends_at: string, made = token_id) => {
-        const wanted = { ...token, token_id: `${made} next`, role: "admin", subject: "eve", label: null } as const;
-        const next = { token: wanted, token_hash: `hash of ${made} next` };
+        const newToken = { ...token, token_id: `${made} next`, role: "admin", subject: "eve", label: null } as const;
+        const next = { token: newToken, token_hash: `hash of ${made} next` };
         return (await store.apply([{ op: "rotate_token", token_id, at, ends_at, ...next }]))[0];
       };
       expect(await rotate("t1", "2026-02-01", "2026-02-03")).toEqual({
@@ -109,10 +109,10 @@ export function describeTokens({ store, now }: EachWithStore): void {
       expect(await store.apply([{ op: "revoke_subject", subject: "ann", roles: ["user", "viewer"], at }])).toEqual([
         { ok: true, op: "revoke_subject", token_ids: ["a", "b", "g"] },
       ]);
-      const ended = (await store.read.tokens({ limit: 9 })).filter(({ revoked_at }) => revoked_at === ends);
-      expect(ended.map(({ token_id }) => token_id).sort()).toEqual(["a", "b", "e", "g"]);
-      const all = { subject: "ann", roles: ["admin", "user", "viewer", "runner"] } as const;
-      expect(await store.apply([{ op: "revoke_subject", ...all, at }])).toEqual([
+      const endedTokens = (await store.read.tokens({ limit: 9 })).filter(({ revoked_at }) => revoked_at === ends);
+      expect(endedTokens.map(({ token_id }) => token_id).sort()).toEqual(["a", "b", "e", "g"]);
+      const currentTokens = { subject: "ann", roles: ["admin", "user", "viewer", "runner"] } as const;
+      expect(await store.apply([{ op: "revoke_subject", ...currentTokens, at }])).toEqual([
         { ok: true, op: "revoke_subject", token_ids: ["c"] },
       ]);
       expect(await store.read.token("hash of d")).toMatchObject({ revoked_at: null });
@@ -124,14 +124,14 @@ export function describeTokens({ store, now }: EachWithStore): void {
         { op: "put_token", token, hash: "h1" },
         { op: "put_token", token: enrolment, hash: "e" },
       ]);
-      const slow = { at: "2025-12-24T00:00:00.000Z", ends_at: "2025-12-25T00:00:00.000Z" };
-      const made = (token_id: string) => ({ token: { ...token, token_id }, token_hash: `hash of ${token_id}` });
+      const lateClock = { at: "2025-12-24T00:00:00.000Z", ends_at: "2025-12-25T00:00:00.000Z" };
+      const createToken = (token_id: string) => ({ token: { ...token, token_id }, token_hash: `hash of ${token_id}` });
       const fast = "2026-02-01T00:00:00.000Z";
       const [rotated, revoked, again, exchanged] = await store.apply([
-        { op: "rotate_token", token_id: "t1", ...slow, ends_at: fast, ...made("n1") },
+        { op: "rotate_token", token_id: "t1", ...lateClock, ends_at: fast, ...createToken("n1") },
         { op: "revoke_subject", subject: "ann", roles: ["user", "runner"], at: fast },
-        { op: "rotate_token", token_id: "n1", ...slow, ...made("n2") },
-        { op: "use_enrolment", hash: "e", at: slow.at, ...made("n3") },
+        { op: "rotate_token", token_id: "n1", ...lateClock, ...createToken("n2") },
+        { op: "use_enrolment", hash: "e", at: lateClock.at, ...createToken("n3") },
       ]);
       expect(rotated.ok).toBe(true);
       expect(revoked).toMatchObject({ token_ids: ["e", "n1", "t1"] });

@@ -90,10 +90,10 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(await append(run_id, 1, [output("1"), output("2")])).toEqual([{ ok: true, last_n: 2, repeated: true }]);
         expect(await append(run_id, 2, [output("2"), output("3")])).toEqual([{ ok: true, last_n: 3 }]);
         expect(await append(run_id, 5, [output("5")])).toEqual([{ ok: false, conflict: "gap", last_n: 3 }]);
-        const torn = numbered(run_id, 4, output("4"), output("5")).map((event) =>
+        const incomplete = numbered(run_id, 4, output("4"), output("5")).map((event) =>
           event.n === 5 ? { ...event, n: 6 } : event,
         );
-        expect(await store.apply([{ op: "append_events", run_id, attempt: 1, events: torn }])).toEqual([
+        expect(await store.apply([{ op: "append_events", run_id, attempt: 1, events: incomplete }])).toEqual([
           { ok: false, conflict: "gap", last_n: 3 },
         ]);
         expect(await seqs(run_id)).toEqual([
@@ -256,7 +256,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     });
 
     it("returns every text unchanged", async () => {
-      const odd = [
+      const oddTexts = [
         "",
         "a\0b",
         "\ud800",
@@ -268,7 +268,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         "\\u0000",
         "'; drop table runs",
       ];
-      for (const text of odd) {
+      for (const text of oddTexts) {
         const run = sampleRun({
           agent_name: text,
           parameters: { [text]: text },

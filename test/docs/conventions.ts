@@ -6,14 +6,14 @@ import type { Block, Page } from "./page.ts";
 const languages = ["sh", "output", "yaml", "json", "md", "ts", "js", "text", "ini", "sql", "nginx", "dockerfile"];
 
 /** What is wrong with how a page writes its blocks, as `path:line: problem`. */
-export function conventionFailures(page: Page): string[] {
+export function findConventionFailures(page: Page): string[] {
   return page.blocks.flatMap((block, index) => {
-    const problem = block.isHidden ? hiddenProblem(block) : visibleProblem(block, page.blocks[index - 1]);
+    const problem = block.isHidden ? findHiddenProblem(block) : findVisibleProblem(block, page.blocks[index - 1]);
     return problem === null ? [] : [`${page.path}:${block.line}: ${problem}`];
   });
 }
 
-function visibleProblem(block: Block, before: Block | undefined): string | null {
+function findVisibleProblem(block: Block, before: Block | undefined): string | null {
   const { language, text, norun, unknownWords, file } = block;
   if (!languages.includes(language))
     return `unknown language ${JSON.stringify(language)}; use one of ${languages.join(", ")}`;
@@ -22,23 +22,23 @@ function visibleProblem(block: Block, before: Block | undefined): string | null 
   if (language === "output" && before?.language !== "sh")
     return "an output block must follow the sh block that prints it";
   if (language === "text" && /^\s*(?:\$ |(?:npx )?drover [a-z])/m.test(text)) return "commands belong into an sh block";
-  if (language === "sh") return shellProblem(text);
-  if (language === "json" || (language === "yaml" && file === null)) return syntaxProblem(text, language);
+  if (language === "sh") return findShellProblem(text);
+  if (language === "json" || (language === "yaml" && file === null)) return findSyntaxProblem(text, language);
   return null;
 }
 
-const hiddenProblem = ({ language, text, file }: Block): string | null => {
-  if (language === "sh") return shellProblem(text);
-  if (language === "model") return syntaxProblem(text, "yaml");
+const findHiddenProblem = ({ language, text, file }: Block): string | null => {
+  if (language === "sh") return findShellProblem(text);
+  if (language === "model") return findSyntaxProblem(text, "yaml");
   return language === "file" && file === "" ? "name the file" : null;
 };
 
-function shellProblem(text: string): string | null {
+function findShellProblem(text: string): string | null {
   const { status, stderr } = spawnSync("bash", ["-n", "-c", text], { encoding: "utf8" });
   return status === 0 ? null : `bash cannot parse it: ${stderr}`;
 }
 
-function syntaxProblem(text: string, language: "json" | "yaml"): string | null {
+function findSyntaxProblem(text: string, language: "json" | "yaml"): string | null {
   try {
     if (language === "json") JSON.parse(text);
     else parse(text);

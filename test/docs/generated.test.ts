@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { commands } from "../../src/cli/commands.ts";
 import type { OpenApiDocument } from "../../src/serve/openapi-document.ts";
-import { folder } from "../e2e/drover.ts";
+import { createDirectory } from "../e2e/drover.ts";
 import { startCoordinator } from "../e2e/coordinator-process.ts";
 import { root } from "./page.ts";
 import { renderCommands } from "./render-commands.ts";
@@ -16,7 +16,7 @@ it("lists every command and option in docs/all-commands.md", async () => {
 });
 
 it("lists every route of a running coordinator in docs/routes.md", async () => {
-  const { url } = await startCoordinator(folder());
+  const { url } = await startCoordinator(createDirectory());
   const document = (await (await fetch(`${url}/openapi.json`)).json()) as OpenApiDocument;
   await expect(renderRoutes(document)).toMatchFileSnapshot(join(root, "docs", "routes.md"));
 });

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { conventionFailures } from "./conventions.ts";
+import { findConventionFailures } from "./conventions.ts";
 import { compareOutput } from "./match-output.ts";
 import { type Page, parseBlocks } from "./page.ts";
 import { runPage } from "./run-page.ts";
@@ -33,7 +33,7 @@ const answer: number = 42;
 console.log(answer);
 ${fence}
 `);
-  expect(conventionFailures(page)).toEqual([]);
+  expect(findConventionFailures(page)).toEqual([]);
   expect(await runPage(page)).toEqual([]);
 });
 
@@ -76,7 +76,7 @@ it("takes ... for any text, and a line of it for any lines", () => {
 });
 
 it("rejects blocks that nothing would check", () => {
-  const failures = (text: string): string => conventionFailures(parsePage(text)).join();
+  const failures = (text: string): string => findConventionFailures(parsePage(text)).join();
   expect(failures(`${fence}\ndrover up\n${fence}`)).toContain("unknown language");
   expect(failures(`${fence}text\n$ drover up\n${fence}`)).toContain("commands belong into an sh block");
   expect(failures(`${fence}sh skip\ntrue\n${fence}`)).toContain("unknown words in the info string: skip");

@@ -4,8 +4,8 @@ import { agentSchema } from "../../src/model/agent.ts";
 import { configSchema } from "../../src/model/config-schema.ts";
 import { profileSchema } from "../../src/model/profile.ts";
 import { readPage } from "./page.ts";
-import { type DocumentedKey, schemaKeys } from "./schema-keys.ts";
-import { tableRows } from "./tables.ts";
+import { type DocumentedKey, listSchemaKeys } from "./schema-keys.ts";
+import { readTableRows } from "./tables.ts";
 
 const references: [string, string, z.ZodType][] = [
   ["drover.yaml", "docs/configuration.md", configSchema],
@@ -16,11 +16,11 @@ const references: [string, string, z.ZodType][] = [
 
 for (const [name, path, schema] of references)
   it(`lists every key of ${name} in ${path}, with its shape and default`, () => {
-    const rows = tableRows(readPage(path).text, ["key", "shape", "default", "meaning"]);
+    const rows = readTableRows(readPage(path).text, ["key", "shape", "default", "meaning"]);
     const documented = rows.map(([key = "", shape = "", byDefault = ""]): DocumentedKey => {
       return { key: key.replaceAll("`", ""), shape, default: byDefault };
     });
-    expect(sortByKey(documented)).toEqual(sortByKey(schemaKeys(schema)));
+    expect(sortByKey(documented)).toEqual(sortByKey(listSchemaKeys(schema)));
     for (const [key, , , meaning] of rows)
       expect([key, meaning]).toEqual([key, expect.stringMatching(/^[A-Z`[].*\.$/)]);
   });

@@ -7,8 +7,8 @@ const pages = new Map(readPages().map(({ path, text }) => [path, text]));
 
 it("has no dead link and no dead anchor on any page", () => {
   const dead = [...pages].flatMap(([path, text]) =>
-    linksIn(text).flatMap((link) => {
-      const problem = linkProblem(path, link);
+    listLinks(text).flatMap((link) => {
+      const problem = findLinkProblem(path, link);
       return problem === null ? [] : [`${path}: ${link}: ${problem}`];
     }),
   );
@@ -21,20 +21,22 @@ it("names only pages that exist in messages and comments of the source", () => {
       .filter((file) => /\.(?:ts|mjs|md|json|yaml)$/.test(file))
       .flatMap((file) => {
         const text = readFileSync(join(root, directory, file), "utf8");
-        const named = text.match(/\bdocs\/[\w/-]+\.md\b/g) ?? [];
-        return named.filter((page) => !existsSync(join(root, page))).map((page) => `${directory}/${file}: ${page}`);
+        const namedPages = text.match(/\bdocs\/[\w/-]+\.md\b/g) ?? [];
+        return namedPages
+          .filter((page) => !existsSync(join(root, page)))
+          .map((page) => `${directory}/${file}: ${page}`);
       }),
   );
   expect(dead).toEqual([]);
 });
 
 /** Markdown links outside of code. */
-function linksIn(text: string): string[] {
+function listLinks(text: string): string[] {
   const prose = text.replaceAll(/^( *)(`{3,})[^]*?^\1\2$/gm, "").replaceAll(/`[^`\n]*`/g, "code");
   return [...prose.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = ""]) => link);
 }
 
-function linkProblem(from: string, link: string): string | null {
+function findLinkProblem(from: string, link: string): string | null {
   if (/^https?:|^mailto:/.test(link)) return null;
   const [file = "", anchor] = link.split("#");
   const target = file === "" ? from : normalize(join(dirname(from), file));

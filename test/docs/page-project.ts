@@ -50,8 +50,8 @@ export async function createPageProject(page: Page): Promise<PageProject> {
   }
   const database = page.blocks.some(({ language }) => language === "postgres") ? await freshDatabase() : null;
   const replacements: [string, string][] = database ? [[pageDatabase, database.url]] : [];
-  for (const used of new Set(page.text.match(pagePorts)))
-    replacements.push([used, String(used === defaultPort ? port : await reservePort())]);
+  for (const pagePort of new Set(page.text.match(pagePorts)))
+    replacements.push([pagePort, String(pagePort === defaultPort ? port : await reservePort())]);
   const shownPaths: [string, string][] = [
     [directory, "/home/you/project"],
     [home, "/home/you"],

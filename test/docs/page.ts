@@ -44,15 +44,15 @@ export function readPage(path: string): Page {
   return { path, text, blocks: parseBlocks(text) };
 }
 
-const startOfFence = /^( *)(`{3,})(.*)$/;
-const startOfComment = /^<!-- (sh|file|model|postgres)\b(.*)$/;
+const fenceStart = /^( *)(`{3,})(.*)$/;
+const commentStart = /^<!-- (sh|file|model|postgres)\b(.*)$/;
 
 export function parseBlocks(text: string): Block[] {
   const blocks: Block[] = [];
   const lines = text.split("\n");
   for (let index = 0; index < lines.length; index += 1) {
-    const fence = startOfFence.exec(lines[index]!);
-    const comment = fence ? null : startOfComment.exec(lines[index]!);
+    const fence = fenceStart.exec(lines[index]!);
+    const comment = fence ? null : commentStart.exec(lines[index]!);
     if (!fence && !comment) continue;
     const line = index + 1;
     if (comment) {
@@ -74,9 +74,9 @@ export function parseBlocks(text: string): Block[] {
 function parseInfo(info: string): Omit<Block, "text" | "line" | "isHidden"> {
   let rest = info.trim();
   const take = (pattern: RegExp): string | null => {
-    const found = pattern.exec(rest);
-    if (found) rest = rest.replace(pattern, " ");
-    return found ? (found[1] ?? found[0]) : null;
+    const match = pattern.exec(rest);
+    if (match) rest = rest.replace(pattern, " ");
+    return match ? (match[1] ?? match[0]) : null;
   };
   const norun = take(/ norun="([^"]*)"/);
   const file = take(/ \[([^\]]+)\]/);

@@ -26,7 +26,7 @@ const firstWord = ({ name }: CommandSpec): string => name.split(" ")[0]!;
 
 function renderCommand({ name, summary, placeholders, options }: CommandSpec, level: string): string {
   const usage = `drover ${name} ${placeholders}`.trim();
-  const heading = `${level} ${name}\n\n${sentence(summary)}\n\nUsage: \`${usage}\`\n`;
+  const heading = `${level} ${name}\n\n${toSentence(summary)}\n\nUsage: \`${usage}\`\n`;
   return Object.keys(options).length === 0 ? heading : `${heading}\n${renderOptions(options)}`;
 }
 
@@ -38,7 +38,7 @@ function renderOptions(options: Record<string, OptionSpec>): string {
   return `| option | meaning |\n|---|---|\n${rows.join("\n")}\n`;
 }
 
-function sentence(text: string): string {
+function toSentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 

@@ -16,7 +16,7 @@ export function renderRoutes({ paths }: OpenApiDocument): string {
   const groups = new Map<string, string[]>();
   for (const [path, operations] of Object.entries(paths))
     for (const [method, { summary, description }] of Object.entries(operations)) {
-      const group = groupOf(path);
+      const group = getGroup(path);
       const row = `| \`${method.toUpperCase()} ${path}\` | ${escape(`${summary}.`)} | ${escape(access(description))} |`;
       groups.set(group, [...(groups.get(group) ?? []), row]);
     }
@@ -46,7 +46,7 @@ const titles: Record<string, string> = {
   docs: "System",
 };
 
-function groupOf(path: string): string {
+function getGroup(path: string): string {
   const first = path.split("/")[1] ?? "";
   return titles[first] ?? `${first.charAt(0).toUpperCase()}${first.slice(1)}`;
 }

@@ -14,10 +14,10 @@ export async function runPage(page: Page): Promise<string[]> {
   try {
     const script: string[] = [prelude];
     for (const [index, block] of page.blocks.entries()) script.push(await writeStep(steps, index, block, project));
-    const { code, output } = await bash(script.join("\n"), steps, project);
+    const { code, output } = await runBash(script.join("\n"), steps, project);
     return [
       ...(code === 0 ? [] : [describeFailure(page, steps, code, output)]),
-      ...page.blocks.flatMap((block, index) => outputFailure(page, steps, index, block, project)),
+      ...page.blocks.flatMap((block, index) => findOutputFailure(page, steps, index, block, project)),
     ];
   } finally {
     await project.remove();
@@ -57,10 +57,10 @@ async function writeStep(steps: string, index: number, block: Block, project: Pa
     writeFileSync(stepFile("sh"), `${text}\n`);
     const source = `source ${quote(stepFile("sh"))} ${redirect}`;
     if (block.serves)
-      return `${begin}\n: >${quote(stepFile("out"))}\nset -m\n( ${source} ) &\nset +m\nserve_until ${quote(stepFile("out"))} ${quote(readyLine(block))}`;
+      return `${begin}\n: >${quote(stepFile("out"))}\nset -m\n( ${source} ) &\nset +m\nserve_until ${quote(stepFile("out"))} ${quote(getReadyLine(block))}`;
     if (block.exit === 0) return `${begin}\n${source}`;
-    const announced = `[ $code -eq ${block.exit} ] || { echo "exit code $code" >>${quote(stepFile("out"))}; exit 1; }`;
-    return `${begin}\ncode=0\n( ${source} ) || code=$?\n${announced}`;
+    const exitCheck = `[ $code -eq ${block.exit} ] || { echo "exit code $code" >>${quote(stepFile("out"))}; exit 1; }`;
+    return `${begin}\ncode=0\n( ${source} ) || code=$?\n${exitCheck}`;
   }
   if (["ts", "js"].includes(block.language) && block.norun === null) {
     const file = join(project.directory, `snippet-${index}.mjs`);
@@ -71,12 +71,16 @@ async function writeStep(steps: string, index: number, block: Block, project: Pa
 }
 
 /** The last line that a Drover prints when it is ready. */
-function readyLine({ text }: Block): string {
+function getReadyLine({ text }: Block): string {
   if (/\bdrover up\b/.test(text)) return "^Dashboard: ";
   return /\bdrover runner\b/.test(text) ? "^Offers " : "^Serving ";
 }
 
-function bash(script: string, steps: string, project: PageProject): Promise<{ code: number | null; output: string }> {
+function runBash(
+  script: string,
+  steps: string,
+  project: PageProject,
+): Promise<{ code: number | null; output: string }> {
   writeFileSync(join(steps, "page.sh"), script);
   const child = spawn("bash", [join(steps, "page.sh")], { cwd: project.directory, env: project.env });
   child.stdin.end();
@@ -95,14 +99,14 @@ function describeFailure(page: Page, steps: string, code: number | null, output:
   return `${page.path}:${line} failed with ${code}:\n\n${text}\n\nIt printed:\n\n${readOutput(steps, index)}${output}`;
 }
 
-function outputFailure(page: Page, steps: string, index: number, block: Block, project: PageProject): string[] {
-  const shown = page.blocks[index + 1];
-  if (shown?.language !== "output" || !existsSync(join(steps, `${index}.out`))) return [];
+function findOutputFailure(page: Page, steps: string, index: number, block: Block, project: PageProject): string[] {
+  const expectedOutput = page.blocks[index + 1];
+  if (expectedOutput?.language !== "output" || !existsSync(join(steps, `${index}.out`))) return [];
   const problem = compareOutput(
-    block.serves ? `${shown.text}\n...` : shown.text,
+    block.serves ? `${expectedOutput.text}\n...` : expectedOutput.text,
     project.generalize(readOutput(steps, index)),
   );
-  return problem === null ? [] : [`${page.path}:${shown.line}: ${problem}`];
+  return problem === null ? [] : [`${page.path}:${expectedOutput.line}: ${problem}`];
 }
 
 function readOutput(steps: string, index: number): string {

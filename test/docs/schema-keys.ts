@@ -23,19 +23,19 @@ interface JsonSchema {
 }
 
 /** Lists the keys of a schema in their order, with the shape that a reference page must give for each. */
-export function schemaKeys(schema: z.ZodType): DocumentedKey[] {
+export function listSchemaKeys(schema: z.ZodType): DocumentedKey[] {
   const json = z.toJSONSchema(schema, { io: "input", unrepresentable: "any", reused: "inline" }) as JsonSchema;
-  return keysOf(json, "");
+  return listKeys(json, "");
 }
 
-function keysOf(schema: JsonSchema, prefix: string): DocumentedKey[] {
+function listKeys(schema: JsonSchema, prefix: string): DocumentedKey[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, value]) => {
     const key = `${prefix}${name}`;
     const isRequired = schema.required?.includes(name) === true;
     const inner = alternatives(value).flatMap((one) =>
-      one.properties ? keysOf(one, `${key}.`) : one.items?.properties ? keysOf(one.items, `${key}[].`) : [],
+      one.properties ? listKeys(one, `${key}.`) : one.items?.properties ? listKeys(one.items, `${key}[].`) : [],
     );
-    const shape = shapeOf(value);
+    const shape = describeShape(value);
     // An object that only groups keys has no shape of its own.
     const own = { key, shape, default: isRequired ? "required" : shape === "map" ? "" : showDefault(value.default) };
     return [own, ...inner];
@@ -44,15 +44,15 @@ function keysOf(schema: JsonSchema, prefix: string): DocumentedKey[] {
 
 const alternatives = (schema: JsonSchema): JsonSchema[] => schema.anyOf ?? [schema];
 
-function shapeOf(schema: JsonSchema): string {
-  return joinWithOr([...new Set(shapesOf(schema))]);
+function describeShape(schema: JsonSchema): string {
+  return joinWithOr([...new Set(listShapes(schema))]);
 }
 
-function shapesOf(schema: JsonSchema): string[] {
-  if (schema.anyOf) return schema.anyOf.flatMap(shapesOf);
+function listShapes(schema: JsonSchema): string[] {
+  if (schema.anyOf) return schema.anyOf.flatMap(listShapes);
   if (schema.enum) return schema.enum.map((value) => `\`${String(value)}\``);
   if (schema.const !== undefined) return [`\`${String(schema.const)}\``];
-  if (Array.isArray(schema.type)) return schema.type.flatMap((type) => shapesOf({ ...schema, type }));
+  if (Array.isArray(schema.type)) return schema.type.flatMap((type) => listShapes({ ...schema, type }));
   switch (schema.type) {
     case "boolean":
       return ["`true`", "`false`"];
@@ -60,9 +60,9 @@ function shapesOf(schema: JsonSchema): string[] {
       return ["`null`"];
     case "integer":
     case "number":
-      return [numberShape(schema)];
+      return [describeNumber(schema)];
     case "array":
-      return [`list of ${plural(shapeOf(schema.items ?? {}))}`];
+      return [`list of ${toPlural(describeShape(schema.items ?? {}))}`];
     case "object":
       return ["map"];
     case "string":
@@ -72,15 +72,15 @@ function shapesOf(schema: JsonSchema): string[] {
   }
 }
 
-function numberShape({ type, minimum, exclusiveMinimum, maximum }: JsonSchema): string {
-  const bounded = maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER;
+function describeNumber({ type, minimum, exclusiveMinimum, maximum }: JsonSchema): string {
+  const describeBounds = maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER;
   const least = minimum ?? (type === "integer" && exclusiveMinimum !== undefined ? exclusiveMinimum + 1 : undefined);
   if (least !== undefined && least > Number.MIN_SAFE_INTEGER)
-    return bounded ? `${String(type)} from ${least} to ${maximum}` : `${String(type)} of at least ${least}`;
+    return describeBounds ? `${String(type)} from ${least} to ${maximum}` : `${String(type)} of at least ${least}`;
   return exclusiveMinimum === undefined ? String(type) : `${String(type)} above ${exclusiveMinimum}`;
 }
 
-const plural = (shape: string): string =>
+const toPlural = (shape: string): string =>
   ["string", "integer", "number", "map"].includes(shape) ? `${shape}s` : shape;
 
 function joinWithOr(shapes: readonly string[]): string {

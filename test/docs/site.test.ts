@@ -36,10 +36,10 @@ it("leads to every page from the sidebar", () => {
 it("loads nothing from other hosts", () => {
   const loads =
     /(?:<(?:script|img|iframe|source)\b[^>]*\bsrc|<link\b[^>]*\bhref)="(?:https?:)?\/\/[^"]*"|url\(["']?(?:https?:)?\/\//g;
-  const found = files
+  const externalUrls = files
     .filter((file) => /\.(?:html|css)$/.test(file))
     .flatMap((file) => [...readFileSync(join(out, file), "utf8").matchAll(loads)].map(([load]) => `${file}: ${load}`));
-  expect(found).toEqual([]);
+  expect(externalUrls).toEqual([]);
 });
 
 it("has an index for local search", () => {

@@ -6,16 +6,16 @@ import { expect, it } from "vitest";
 import { type Page, parseBlocks, readPages, root } from "./page.ts";
 
 it("type-checks every TypeScript snippet of every page against the library's own types", () => {
-  expect(typeErrors(readPages())).toBe("");
+  expect(findTypeErrors(readPages())).toBe("");
 });
 
 it("reports a snippet that does not type-check, with its page and line", () => {
   const text = '# Page\n\n```ts\nimport { runAgent } from "drover";\nawait runAgent({ agent: 1 });\n```\n';
-  expect(typeErrors([{ path: "page.md", text, blocks: parseBlocks(text) }])).toContain("page.md-3.ts");
+  expect(findTypeErrors([{ path: "page.md", text, blocks: parseBlocks(text) }])).toContain("page.md-3.ts");
 });
 
 /** Each snippet is a module of its own, in a project with the settings that `npm init` and `tsc --init` suggest. */
-function typeErrors(pages: readonly Page[]): string {
+function findTypeErrors(pages: readonly Page[]): string {
   const directory = mkdtempSync(join(tmpdir(), "drover-snippets-"));
   try {
     let count = 0;

@@ -1,5 +1,5 @@
 /** The cells of all tables on a page that have this header. A `\\|` in a cell is part of its text. */
-export function tableRows(text: string, header: readonly string[]): string[][] {
+export function readTableRows(text: string, header: readonly string[]): string[][] {
   const rows: string[][] = [];
   let isInside = false;
   for (const line of text.split("\n")) {

@@ -2,9 +2,9 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { startModelServer } from "../model-server/server.ts";
-import { drover, exists, folder, root } from "./drover.ts";
+import { drover, exists, createDirectory, root } from "./drover.ts";
 
-const spec = `---
+const agentFile = `---
 script: ../turns.yaml
 ---
 # Developer
@@ -22,9 +22,9 @@ Read the task, then do it.
 
 /** A project with the agent `developer` and an empty workspace. */
 function project() {
-  const cwd = folder();
+  const cwd = createDirectory();
   for (const path of ["agents", "ws"]) mkdirSync(join(cwd, path));
-  writeFileSync(join(cwd, "agents", "developer.md"), spec);
+  writeFileSync(join(cwd, "agents", "developer.md"), agentFile);
   writeFileSync(
     join(cwd, "turns.yaml"),
     "turns:\n  - tools: [{ name: file.write, input: { path: done.txt, content: done } }]\n  - text: It is done.\n",
@@ -46,9 +46,9 @@ it("runs the script named in the spec without a key or a coordinator, and writes
   expect(readFileSync(join(cwd, "ws", "done.txt"), "utf8")).toBe("done");
   const first = session();
 
-  const again = await execute(["--provider", "scripted", "--new", "--json"]);
-  expect(JSON.parse(again.stdout)).toMatchObject({ status: "completed", agent_name: "developer", mode: "start" });
-  expect(session()).toBe(JSON.parse(again.stdout).session_id);
+  const newSession = await execute(["--provider", "scripted", "--new", "--json"]);
+  expect(JSON.parse(newSession.stdout)).toMatchObject({ status: "completed", agent_name: "developer", mode: "start" });
+  expect(session()).toBe(JSON.parse(newSession.stdout).session_id);
   expect(session()).not.toBe(first);
 });
 
@@ -61,15 +61,15 @@ it("resumes the session named in .session or on the command line, with its whole
   try {
     expect(await execute(["--provider", "anthropic"], { env })).toMatchObject({ code: 0, stdout: "one\n" });
     const first = session();
-    const hinted = await execute(["--provider", "anthropic"], { env, input: '{"TASK_FILE": "u.md"}' });
-    expect(hinted).toMatchObject({
+    const withHint = await execute(["--provider", "anthropic"], { env, input: '{"TASK_FILE": "u.md"}' });
+    expect(withHint).toMatchObject({
       code: 0,
       stdout: "two\n",
       stderr: expect.stringContaining(`resuming session ${first}`),
     });
     writeFileSync(join(cwd, "ws", ".session"), "changed by the agent");
-    const named = await execute(["--provider", "anthropic", first], { env });
-    expect([named.code, named.stdout], named.stderr).toEqual([0, "three\n"]);
+    const resumedByName = await execute(["--provider", "anthropic", first], { env });
+    expect([resumedByName.code, resumedByName.stdout], resumedByName.stderr).toEqual([0, "three\n"]);
     expect(session()).toBe(first);
     const texts = server.requests.map(({ messages }) => messages.map(({ text }) => text));
     expect(texts.at(-1)).toEqual([
@@ -113,8 +113,8 @@ it("on claude-code: writes, reads two files at once, answers, and continues in a
     expect(readFileSync(join(cwd, "ws", "a.txt"), "utf8")).toBe("from a");
     const { run_id } = JSON.parse(ran.stdout);
     const state = { DROVER_STATE_DIR: join(cwd, "state") };
-    const shown = await drover(["runs", "events", run_id, "--json"], { cwd, env: state });
-    const types = [...shown.stdout.matchAll(/"type":"(execution_started|tool_use|tool_result)"/g)].map(
+    const eventsOutput = await drover(["runs", "events", run_id, "--json"], { cwd, env: state });
+    const types = [...eventsOutput.stdout.matchAll(/"type":"(execution_started|tool_use|tool_result)"/g)].map(
       ([, type]) => type,
     );
     // one process for all answers; the model requests both reads before it gets the result of either
@@ -124,9 +124,9 @@ it("on claude-code: writes, reads two files at once, answers, and continues in a
     const resumed = await execute(["--provider", "claude-code"], { env, input: '{"TASK_FILE": "u.md"}' });
     expect([resumed.code, resumed.stdout], resumed.stderr).toEqual([0, "I remember.\n"]);
     expect(server.requests).toHaveLength(4);
-    const seen = JSON.stringify(server.requests.at(-1)?.messages);
+    const modelInput = JSON.stringify(server.requests.at(-1)?.messages);
     for (const text of ["TASK_FILE: t.md", "I write.", "from a", "the task", "Both are read.", "TASK_FILE: u.md"])
-      expect(seen).toContain(text);
+      expect(modelInput).toContain(text);
   } finally {
     await server.stop();
   }
@@ -153,6 +153,6 @@ it("refuses what it cannot do, with a code and exit code 2, and leaves no run an
     expect(stderr).toContain(says);
   }
   expect(exists(join(cwd, "ws", ".session"))).toBe(false);
-  const listed = await drover(["runs", "list"], { cwd, env: { DROVER_STATE_DIR: join(cwd, "state") } });
-  expect([listed.code, listed.stdout]).toEqual([0, ""]);
+  const runsList = await drover(["runs", "list"], { cwd, env: { DROVER_STATE_DIR: join(cwd, "state") } });
+  expect([runsList.code, runsList.stdout]).toEqual([0, ""]);
 });

@@ -1,14 +1,14 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { drover, folder, type CommandResult } from "./drover.ts";
+import { drover, createDirectory, type CommandResult } from "./drover.ts";
 import { startCoordinator, type CoordinatorProcess } from "./coordinator-process.ts";
 
 describe("agents put and agents delete", () => {
   let coordinator: CoordinatorProcess;
   let cwd: string;
   beforeAll(async () => {
-    cwd = folder(undefined, "file");
+    cwd = createDirectory(undefined, "file");
     coordinator = await startCoordinator(cwd, {}, "file");
   });
   const run = (args: string[], input?: string): Promise<CommandResult> =>
@@ -71,21 +71,21 @@ describe("agents put and agents delete", () => {
 
   it("deletes agents, all of the named ones or none", async () => {
     await run(["put", "-"], '{"name": "old", "command": "true"}');
-    const wrong = await run(["delete", "old", "odl"]);
-    expect(wrong).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("Did you mean old?") });
+    const partlyUnknown = await run(["delete", "old", "odl"]);
+    expect(partlyUnknown).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("Did you mean old?") });
     expect(await stored("old")).toMatchObject({ source: "api" });
     expect(await run(["delete", "old"])).toMatchObject({ code: 0, stdout: "deleted old\n" });
     expect((await coordinator.call("GET", "/agents/old")).status).toBe(404);
   });
 
   it("refuses to delete an agent of a file, and names the reason", async () => {
-    const directory = folder();
+    const directory = createDirectory();
     const agents = join(directory, "agents");
     writeFileSync(join(directory, "drover.yaml"), `agents: ${agents}\n`);
     mkdirSync(agents);
     writeFileSync(join(agents, "filed.yaml"), "name: filed\ncommand: 'true'\n");
-    const other = await startCoordinator(directory);
-    const env = { DROVER_API_URL: other.url, DROVER_API_KEY: other.token };
+    const otherCoordinator = await startCoordinator(directory);
+    const env = { DROVER_API_URL: otherCoordinator.url, DROVER_API_KEY: otherCoordinator.token };
     const { code, stderr } = await drover(["agents", "delete", "filed"], { cwd: directory, env });
     expect(code).toBe(2);
     expect(stderr).toContain("filed cannot be deleted here: a file of the coordinator defines it.");

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { it, onTestFinished } from "vitest";
-import { bin, folder, homeFolder, trusted } from "./drover.ts";
+import { bin, createDirectory, getTestHome, trusted } from "./drover.ts";
 
 /** Runs a test only where util-linux's `script` can provide a real terminal. */
 export const terminalTest = it.runIf(process.platform === "linux" && spawnSync("script", ["--version"]).status === 0);
@@ -30,15 +30,15 @@ interface Options {
 /** Starts the command line in its own terminal. */
 export function openTerminal(
   args: readonly string[],
-  { cwd = folder(), env = {}, columns = 100 }: Options = {},
+  { cwd = createDirectory(), env = {}, columns = 100 }: Options = {},
 ): Terminal {
-  const pidFile = join(folder(), "pid");
+  const pidFile = join(createDirectory(), "pid");
   const line = `stty cols ${columns} rows 40; echo $$ >"$PID_FILE"; exec "$NODE" "$BIN" ${args.map(quote).join(" ")}`;
   const child: ChildProcess = spawn("script", ["-qec", line, "/dev/null"], {
     cwd,
     env: {
       PATH: process.env["PATH"] ?? "",
-      HOME: homeFolder(),
+      HOME: getTestHome(),
       DROVER_TRUST: trusted,
       TERM: "xterm-256color",
       SHELL: "/bin/sh",
@@ -52,7 +52,7 @@ export function openTerminal(
   // the process may have exited before a key is pressed
   child.stdin?.on("error", () => undefined);
   let text = "";
-  let seen = 0;
+  let seenLength = 0;
   child.stdout?.on("data", (chunk: Buffer) => (text += chunk.toString("utf8")));
   const pid = (): number => (existsSync(pidFile) ? Number(readFileSync(pidFile, "utf8")) : 0);
   onTestFinished(() => {
@@ -74,10 +74,10 @@ export function openTerminal(
     press: (pressed) => void child.stdin?.write(pressed),
     shown: () => text,
     async waitForText(...words) {
-      await waitUntil(() => words.every((word) => toPlainText(text.slice(seen)).includes(word)));
-      const found = toPlainText(text.slice(seen));
-      seen = text.length;
-      return found;
+      await waitUntil(() => words.every((word) => toPlainText(text.slice(seenLength)).includes(word)));
+      const output = toPlainText(text.slice(seenLength));
+      seenLength = text.length;
+      return output;
     },
     exitCode: new Promise((resolve) => child.once("close", (code) => resolve(code))),
   };

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { drover, exists, folder } from "./drover.ts";
+import { drover, exists, createDirectory } from "./drover.ts";
 import { createProject } from "./create-project.ts";
 
 describe("bad input on the command line", () => {
@@ -115,7 +115,7 @@ describe("help on the command line", () => {
   });
 
   it("agents check counts the files it read and names the directories it skipped", async () => {
-    const cwd = folder();
+    const cwd = createDirectory();
     mkdirSync(join(cwd, "agents", "below"), { recursive: true });
     writeFileSync(join(cwd, "agents", "a.yaml"), "name: a\ncommand: ls\n");
     writeFileSync(join(cwd, "agents", "below", "b.yaml"), "nonsense: true\n");
@@ -126,7 +126,7 @@ describe("help on the command line", () => {
   });
 
   it("agents check warns about programs that cannot be run", async () => {
-    const cwd = folder();
+    const cwd = createDirectory();
     mkdirSync(join(cwd, "agents"));
     mkdirSync(join(cwd, "scripts"));
     writeFileSync(join(cwd, "scripts", "price.py"), "");
@@ -171,7 +171,7 @@ describe("help on the command line", () => {
 });
 
 describe("output that cannot be written", () => {
-  const full = (redirect: string) => ["sh", "-c", `exec "$@" ${redirect}`, "sh"];
+  const fullDevice = (redirect: string) => ["sh", "-c", `exec "$@" ${redirect}`, "sh"];
   const cases: [what: string, args: string[], redirect: string, code: number, says: string][] = [
     ["a result", ["doctor", "--json"], ">/dev/full", 125, "ENOSPC"],
     ["the result of a command", ["exec", "true", "--json"], ">/dev/full", 125, "ENOSPC"],
@@ -185,11 +185,11 @@ describe("output that cannot be written", () => {
   ];
 
   it.each(cases)("%s", async (_what, args, redirect, code, expected) => {
-    const cwd = folder();
+    const cwd = createDirectory();
     const ran = await drover(args, {
       cwd,
       env: { DROVER_STATE_DIR: join(cwd, "state") },
-      commandPrefix: full(redirect),
+      commandPrefix: fullDevice(redirect),
     });
     expect(ran.code).toBe(code);
     expect(ran.stderr).toContain(expected);
@@ -199,12 +199,12 @@ describe("output that cannot be written", () => {
 
 describe("a working directory that no longer exists", () => {
   it.each([[["exec", "true"]], [["runs", "list"]]])("%j", async (args) => {
-    const cwd = folder();
-    const gone = join(cwd, "gone");
-    mkdirSync(gone);
+    const cwd = createDirectory();
+    const removedDirectory = join(cwd, "gone");
+    mkdirSync(removedDirectory);
     const commandPrefix = ["sh", "-c", 'rmdir "$PWD" && exec "$@"', "sh"];
     const { code, stderr } = await drover(args, {
-      cwd: gone,
+      cwd: removedDirectory,
       env: { DROVER_STATE_DIR: join(cwd, "state") },
       commandPrefix,
     });

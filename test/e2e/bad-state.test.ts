@@ -12,12 +12,12 @@ import {
   tokenFile,
 } from "../../src/model/state-layout.ts";
 import { projectStateDirectory } from "../../src/define/user-state.ts";
-import { drover, exists, folder, isRoot, nobody } from "./drover.ts";
+import { drover, exists, createDirectory, isRoot, nobodyUid } from "./drover.ts";
 import { createProject } from "./create-project.ts";
 
 describe("an announcement left behind by a coordinator", () => {
   /** Another program that now listens on a port, and the Authorization headers it received. */
-  async function startStranger() {
+  async function startOtherProgram() {
     const authorizations: (string | undefined)[] = [];
     const server = createServer((request, response) => {
       authorizations.push(request.headers.authorization);
@@ -35,14 +35,14 @@ describe("an announcement left behind by a coordinator", () => {
   ])("sends no token to the announced address if the process is %s", async (_what, pid, calls) => {
     const { state, run } = createProject();
     await run("exec", "echo kept");
-    const other = await startStranger();
-    writeFileSync(announcementFile(recordDirectory(state)), JSON.stringify({ url: other.url, pid: pid() }));
+    const otherProgram = await startOtherProgram();
+    writeFileSync(announcementFile(recordDirectory(state)), JSON.stringify({ url: otherProgram.url, pid: pid() }));
     writeFileSync(tokenFile(recordDirectory(state), "token"), "drv_secret\n");
     const { code, stdout } = await run("runs", "list");
-    await other.stop();
+    await otherProgram.stop();
     expect(code).toBe(0);
     expect(stdout).toContain("echo kept");
-    expect(other.authorizations).toEqual(Array.from({ length: calls }, () => undefined));
+    expect(otherProgram.authorizations).toEqual(Array.from({ length: calls }, () => undefined));
   });
 
   it.each([
@@ -64,7 +64,7 @@ describe("an announcement left behind by a coordinator", () => {
   });
 });
 
-function aliasBomb(): string {
+function createAliasBomb(): string {
   const levels = Array.from({ length: 12 }, (_, n) => `a${n + 1}: &a${n + 1} [${`*a${n},`.repeat(9)}]\n`);
   return `a0: &a0 [x]\n${levels.join("")}`;
 }
@@ -87,7 +87,7 @@ describe("bad configuration", () => {
     ["a wrong choice", "isolation: total\n", "DROVER-CFG-004", ["drover.yaml:1", "isolation"]],
     ["not YAML", "execution: [\n", "DROVER-CFG-002", ["drover.yaml:"]],
     ["a list instead of a map", "- a\n- b\n", "DROVER-CFG-004", ["drover.yaml:1"]],
-    ["aliases that multiply", aliasBomb(), "DROVER-CFG-005", ["drover.yaml:1"]],
+    ["aliases that multiply", createAliasBomb(), "DROVER-CFG-005", ["drover.yaml:1"]],
     ["too deep", "[".repeat(20_000), "DROVER-CFG-005", ["drover.yaml:1"]],
     ["more output than is kept", "execution:\n  max_output_kb: 65537\n", "DROVER-CFG-004", ["drover.yaml:2", "65536"]],
   ];
@@ -102,14 +102,14 @@ describe("bad configuration", () => {
     expect(exists(state)).toBe(false);
   });
 
-  const noFiles: [what: string, make: (path: string) => unknown][] = [
+  const irregularFiles: [what: string, make: (path: string) => unknown][] = [
     ["a directory", (path) => mkdirSync(path)],
     ["a pipe", (path) => spawnSync("mkfifo", [path])],
     ["a link to nothing", (path) => symlinkSync("nowhere", path)],
     ["a link to itself", (path) => symlinkSync("drover.yaml", path)],
   ];
 
-  it.each(noFiles)("%s in place of drover.yaml is refused", async (_what, make) => {
+  it.each(irregularFiles)("%s in place of drover.yaml is refused", async (_what, make) => {
     const { cwd, run } = createProject();
     make(join(cwd, "drover.yaml"));
     const { code, stderr } = await run("exec", "touch made");
@@ -122,18 +122,18 @@ describe("bad configuration", () => {
   it.runIf(isRoot)("a drover.yaml of another user is ignored, even by root", async () => {
     const { cwd, run } = createProject();
     writeFileSync(join(cwd, "drover.yaml"), "not: known\n");
-    chownSync(join(cwd, "drover.yaml"), nobody, nobody);
+    chownSync(join(cwd, "drover.yaml"), nobodyUid, nobodyUid);
     expect(await run("exec", "echo made")).toMatchObject({ code: 0, stdout: "made\n" });
   });
 
   it.runIf(isRoot)("a drover.yaml of root applies to a user who can read it", async () => {
-    const cwd = folder(nobody);
+    const cwd = createDirectory(nobodyUid);
     mkdirSync(join(cwd, ".git"));
     writeFileSync(join(cwd, "drover.yaml"), "", { mode: 0o600 });
     const places = async () => {
       const { stdout } = await drover(["doctor", "--json"], {
         cwd,
-        uid: nobody,
+        uid: nobodyUid,
         env: { XDG_STATE_HOME: "/elsewhere" },
       });
       // doctor prints an object with these keys
@@ -148,10 +148,10 @@ describe("bad configuration", () => {
 
   it("an unreadable drover.yaml is refused", async () => {
     // root can read everything, so an ordinary user runs the command
-    const { cwd, run } = createProject(isRoot ? nobody : undefined);
+    const { cwd, run } = createProject(isRoot ? nobodyUid : undefined);
     writeFileSync(join(cwd, "drover.yaml"), "execution: {}\n");
     chmodSync(join(cwd, "drover.yaml"), 0o000);
-    if (isRoot) chownSync(join(cwd, "drover.yaml"), nobody, nobody);
+    if (isRoot) chownSync(join(cwd, "drover.yaml"), nobodyUid, nobodyUid);
     const { code, stderr } = await run("exec", "touch made");
     expect(code).toBe(125);
     expect(stderr).toContain("DROVER-CFG-001");
@@ -161,7 +161,7 @@ describe("bad configuration", () => {
 
 describe("a command is refused if the state directory", () => {
   it("is read-only", async () => {
-    const { cwd, state, run } = createProject(isRoot ? nobody : undefined);
+    const { cwd, state, run } = createProject(isRoot ? nobodyUid : undefined);
     mkdirSync(state);
     chmodSync(state, 0o555);
     const { code, stderr } = await run("exec", "touch made");

@@ -8,7 +8,7 @@ import { drover } from "./drover.ts";
 import { scriptedProject, waitFor } from "./scripted-project.ts";
 import { startDrover } from "./start-drover.ts";
 
-const all = { permissions: { mode: "bypassPermissions" } };
+const fullAccess = { permissions: { mode: "bypassPermissions" } };
 
 /** Starts a chat and waits for its prompt, because earlier input would be read by the terminal itself. */
 async function openChat(project: ReturnType<typeof scriptedProject>): Promise<Terminal> {
@@ -18,7 +18,7 @@ async function openChat(project: ReturnType<typeof scriptedProject>): Promise<Te
 }
 
 /** Returns the runs of a project, oldest first. */
-async function runsOf(project: ReturnType<typeof scriptedProject>): Promise<Run[]> {
+async function listRuns(project: ReturnType<typeof scriptedProject>): Promise<Run[]> {
   const { stdout } = await drover(["runs", "list", "--json"], project);
   const rows = stdout.trim().split("\n").filter(Boolean).toReversed();
   // the format in which the command line prints runs
@@ -32,7 +32,7 @@ terminalTest("each message is a run of one session, with its tools and its answe
       { text: "It is written." },
       { text: "You are welcome." },
     ],
-    all,
+    fullAccess,
   );
   const chat = await openChat(project);
   chat.press("write a file\r");
@@ -42,7 +42,7 @@ terminalTest("each message is a run of one session, with its tools and its answe
   chat.press(keys.ctrlD);
   expect(await chat.exitCode).toBe(0);
   expect(chat.shown()).toContain("Continue: drover chat talker --session");
-  const runs = await runsOf(project);
+  const runs = await listRuns(project);
   expect(runs.map(({ mode, trigger_type, status }) => [mode, trigger_type, status])).toEqual([
     ["start", "chat", "completed"],
     ["resume", "chat", "completed"],
@@ -51,7 +51,7 @@ terminalTest("each message is a run of one session, with its tools and its answe
 });
 
 terminalTest("Ctrl-C stops the turn, and the conversation continues", async () => {
-  const project = scriptedProject([{ text: "I wait.", tools: waitFor("never") }, { text: "Here I am." }], all);
+  const project = scriptedProject([{ text: "I wait.", tools: waitFor("never") }, { text: "Here I am." }], fullAccess);
   const chat = await openChat(project);
   chat.press("wait\r");
   await chat.waitForText("I wait.", "command.run while", "Ctrl-C to stop");
@@ -62,11 +62,11 @@ terminalTest("Ctrl-C stops the turn, and the conversation continues", async () =
   await chat.waitForText("Here I am.", "tokens in");
   chat.press("/quit\r");
   expect(await chat.exitCode).toBe(0);
-  expect((await runsOf(project)).map(({ status }) => status)).toEqual(["cancelled", "completed"]);
+  expect((await listRuns(project)).map(({ status }) => status)).toEqual(["cancelled", "completed"]);
 });
 
 terminalTest("a second Ctrl-C leaves the chat, also at an empty prompt", async () => {
-  const project = scriptedProject([{ text: "Hello." }], all);
+  const project = scriptedProject([{ text: "Hello." }], fullAccess);
   const chat = await openChat(project);
   chat.press("hi\r");
   await chat.waitForText("Hello.", "tokens in");
@@ -83,7 +83,7 @@ terminalTest("a message typed while the agent works reaches the run", async () =
   const go = join(scriptedProject([]).cwd, "go");
   const project = scriptedProject(
     [{ text: "I wait.", tools: waitFor(go) }, { text: "Done waiting." }, { text: "And the second." }],
-    all,
+    fullAccess,
   );
   const chat = await openChat(project);
   chat.press("first\r");
@@ -95,14 +95,14 @@ terminalTest("a message typed while the agent works reaches the run", async () =
   await chat.waitForText("Done waiting.", "tokens in");
   chat.press(keys.ctrlD);
   expect(await chat.exitCode).toBe(0);
-  const [run] = await runsOf(project);
+  const [run] = await listRuns(project);
   const { stdout } = await drover(["runs", "events", run!.run_id, "--json"], project);
   expect(stdout).toContain('"user_input"');
   expect(stdout).toContain('"second"');
 });
 
 terminalTest("the arrow keys recall earlier input, even in the next chat", async () => {
-  const project = scriptedProject([{ text: "Yes." }], all);
+  const project = scriptedProject([{ text: "Yes." }], fullAccess);
   const first = await openChat(project);
   first.press("remember me\r");
   await first.waitForText("Yes.", "tokens in");
@@ -118,23 +118,23 @@ terminalTest("the arrow keys recall earlier input, even in the next chat", async
   await second.waitForText("Yes.", "tokens in");
   second.press(keys.ctrlD);
   expect(await second.exitCode).toBe(0);
-  expect((await runsOf(project)).map(({ mode }) => mode)).toEqual(["start", "start"]);
+  expect((await listRuns(project)).map(({ mode }) => mode)).toEqual(["start", "start"]);
 });
 
 terminalTest("a paste of several lines is one message", async () => {
-  const project = scriptedProject([{ text: "Read." }], all);
+  const project = scriptedProject([{ text: "Read." }], fullAccess);
   const chat = await openChat(project);
   chat.press("\u001b[200~one\ntwo\u001b[201~\r");
   await chat.waitForText("Read.", "tokens in");
   chat.press(keys.ctrlD);
   await chat.exitCode;
-  const [run] = await runsOf(project);
+  const [run] = await listRuns(project);
   const { stdout } = await drover(["runs", "show", run!.run_id, "--json"], project);
   expect(stdout).toContain("one\\ntwo");
 });
 
 terminalTest("/resume continues a session, /new starts one, /fork leaves the original unchanged", async () => {
-  const project = scriptedProject([{ text: "One." }, { text: "Two." }, { text: "Three." }], all);
+  const project = scriptedProject([{ text: "One." }, { text: "Two." }, { text: "Three." }], fullAccess);
   const chat = await openChat(project);
   chat.press("a\r");
   await chat.waitForText("One.", "tokens in");
@@ -159,7 +159,7 @@ terminalTest("/resume continues a session, /new starts one, /fork leaves the ori
   await chat.waitForText("response.txt");
   chat.press(keys.ctrlD);
   expect(await chat.exitCode).toBe(0);
-  const runs = await runsOf(project);
+  const runs = await listRuns(project);
   expect(runs.map(({ mode }) => mode)).toEqual(["start", "start", "resume", "fork"]);
   expect(runs[2]!.session_id).toBe(runs[0]!.session_id);
   const { stdout } = await drover(["sessions", "show", runs[3]!.session_id!, "--json"], project);
@@ -167,7 +167,7 @@ terminalTest("/resume continues a session, /new starts one, /fork leaves the ori
 });
 
 terminalTest("a chat works the same through a coordinator", async () => {
-  const project = scriptedProject([{ text: "I wait.", tools: waitFor("never") }, { text: "Served." }], all);
+  const project = scriptedProject([{ text: "I wait.", tools: waitFor("never") }, { text: "Served." }], fullAccess);
   await startDrover(["up", "--port", "0"], { ...project, ready: /Drover is up at/ });
   const chat = await openChat(project);
   chat.press("hi\r");
@@ -187,18 +187,18 @@ it("without a terminal each line is a turn, and the answers are the output", asy
       { text: "Two." },
       { text: "Three." },
     ],
-    all,
+    fullAccess,
   );
   const { code, stdout, stderr } = await drover(["chat", "talker"], { ...project, input: "first\n\nsecond\n" });
   expect(stdout).toBe("One.\nTwo.\nThree.\n");
   expect(stderr).toContain("✓ file.write a");
   expect(stdout + stderr).not.toContain("\u001b");
   expect(code).toBe(0);
-  expect((await runsOf(project)).map(({ mode }) => mode)).toEqual(["start", "resume"]);
+  expect((await listRuns(project)).map(({ mode }) => mode)).toEqual(["start", "resume"]);
 });
 
 it("with --json prints every event, and the run at the end of each turn, as one line", async () => {
-  const project = scriptedProject([{ text: "One." }], all);
+  const project = scriptedProject([{ text: "One." }], fullAccess);
   const { stdout } = await drover(["chat", "talker", "--json"], { ...project, input: "first\nsecond\n" });
   // the formats in which the command line prints events and runs
   const lines = stdout
@@ -210,24 +210,24 @@ it("with --json prints every event, and the run at the end of each turn, as one 
 });
 
 it("--session continues a session, and refuses one of another agent", async () => {
-  const project = scriptedProject([{ text: "One." }, { text: "Two." }], all);
+  const project = scriptedProject([{ text: "One." }, { text: "Two." }], fullAccess);
   await drover(["chat", "talker"], { ...project, input: "first\n" });
-  const [run] = await runsOf(project);
-  const again = await drover(["chat", "talker", "--session", run!.session_id!], { ...project, input: "second\n" });
-  expect(again.stdout).toBe("Two.\n");
-  const other = await drover(["chat", "echo", "--session", run!.session_id!], { ...project, input: "x\n" });
-  expect(other.code).toBe(2);
+  const [run] = await listRuns(project);
+  const continued = await drover(["chat", "talker", "--session", run!.session_id!], { ...project, input: "second\n" });
+  expect(continued.stdout).toBe("Two.\n");
+  const ofOtherAgent = await drover(["chat", "echo", "--session", run!.session_id!], { ...project, input: "x\n" });
+  expect(ofOtherAgent.code).toBe(2);
 });
 
 it("stops at the first turn that does not complete", async () => {
   const project = scriptedProject([{ tools: [{ name: "file.read", input: { path: "missing" } }] }], {
-    ...all,
+    ...fullAccess,
     max_turns: 1,
   });
   const { code, stderr } = await drover(["chat", "talker"], { ...project, input: "first\nsecond\n" });
   expect(code).toBe(1);
   expect(stderr).toContain("max_turns");
-  expect((await runsOf(project)).length).toBe(1);
+  expect((await listRuns(project)).length).toBe(1);
 });
 
 it("refuses a procedural agent with the command that runs it, and an unknown agent with a suggestion", async () => {

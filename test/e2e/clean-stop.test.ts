@@ -3,12 +3,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
 import { announcementFile, recordDirectory } from "../../src/model/state-layout.ts";
-import { bin, folder, homeFolder } from "./drover.ts";
+import { bin, createDirectory, getTestHome } from "./drover.ts";
 import { startCoordinator, type CoordinatorProcess } from "./coordinator-process.ts";
 
-const kills: (() => void)[] = [];
+const runningChildren: (() => void)[] = [];
 afterEach(() => {
-  for (const kill of kills.splice(0)) kill();
+  for (const kill of runningChildren.splice(0)) kill();
 });
 
 /** Starts `drover runner` and waits until it has printed what it offers. */
@@ -17,14 +17,14 @@ async function startRunner(coordinator: CoordinatorProcess, cwd: string) {
     cwd,
     env: {
       PATH: process.env["PATH"],
-      HOME: homeFolder(),
+      HOME: getTestHome(),
       DROVER_STATE_DIR: join(cwd, "runner"),
       DROVER_API_URL: coordinator.url,
       DROVER_API_KEY: coordinator.token,
     },
     stdio: ["ignore", "ignore", "pipe"],
   });
-  kills.push(() => void child.kill("SIGKILL"));
+  runningChildren.push(() => void child.kill("SIGKILL"));
   let output = "";
   child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString("utf8")));
   const closed = new Promise<number | null>((resolve) => child.once("close", resolve));
@@ -41,7 +41,7 @@ const readMetrics = async ({ url, token }: CoordinatorProcess): Promise<string> 
   (await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } })).text();
 
 it("prints only that it has stopped if no run is active, right after its start and during a long poll", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const coordinator = await startCoordinator(cwd);
   for (const signal of ["SIGTERM", "SIGINT", "SIGTERM", "SIGINT"] as const) {
     expect(await (await startRunner(coordinator, cwd)).stop(signal)).toEqual([0, "Stopped.\n"]);
@@ -56,7 +56,7 @@ it("prints only that it has stopped if no run is active, right after its start a
 it.each(["SIGKILL", "SIGSTOP"] as const)(
   "exits without trying to register after the coordinator received %s",
   async (gone) => {
-    const cwd = folder();
+    const cwd = createDirectory();
     const coordinator = await startCoordinator(cwd);
     const runner = await startRunner(coordinator, cwd);
     await expect.poll(() => readMetrics(coordinator)).toMatch(/^drover_held_polls 1$/m);

@@ -3,7 +3,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { bin, drover, exists, folder, homeFolder, trusted } from "./drover.ts";
+import { bin, drover, exists, createDirectory, getTestHome, trusted } from "./drover.ts";
 import { runToEnd, startRunner, startCoordinator, type CoordinatorProcess } from "./coordinator-process.ts";
 
 /** A time limit long enough for a slow machine. By default a completion gives up after a second. */
@@ -13,13 +13,13 @@ const hasShell = (shell: string): boolean => spawnSync(shell, ["-c", "exit 0"]).
 
 /** Runs a shell script with `drover` on its PATH. */
 function runShell(shell: string, args: string[], cwd: string, env: Record<string, string> = {}): Promise<string> {
-  const path = folder();
+  const path = createDirectory();
   symlinkSync(bin, join(path, "drover"));
   const child = spawn(shell, args, {
     cwd,
     env: {
       PATH: `${path}:${process.env["PATH"]}`,
-      HOME: homeFolder(),
+      HOME: getTestHome(),
       DROVER_TRUST: trusted,
       TERM: "dumb",
       ...patientEnv,
@@ -37,7 +37,7 @@ function runShell(shell: string, args: string[], cwd: string, env: Record<string
 }
 
 /** Prints what bash would offer for a line. `words` is the line as bash splits it. */
-const bashProbe = (line: string, words: readonly string[]): string =>
+const createBashProbe = (line: string, words: readonly string[]): string =>
   [
     "source <(drover completions bash)",
     `COMP_LINE='${line}' COMP_POINT=${line.length} COMP_CWORD=${words.length - 1}`,
@@ -46,8 +46,8 @@ const bashProbe = (line: string, words: readonly string[]): string =>
     `printf '%s\\n' "\${COMPREPLY[@]}"`,
   ].join("\n");
 
-const inBash = async (line: string, words: string[], cwd: string, env: Record<string, string>) =>
-  (await runShell("bash", ["--norc", "-c", bashProbe(line, words)], cwd, env)).trimEnd().split("\n");
+const completeInBash = async (line: string, words: string[], cwd: string, env: Record<string, string>) =>
+  (await runShell("bash", ["--norc", "-c", createBashProbe(line, words)], cwd, env)).trimEnd().split("\n");
 
 describe("drover completions", () => {
   it("prints a script for each shell, which asks drover __complete", async () => {
@@ -72,7 +72,7 @@ describe("drover completions", () => {
     let env: Record<string, string>;
     let runId: string;
     beforeAll(async () => {
-      cwd = folder(undefined, "file");
+      cwd = createDirectory(undefined, "file");
       mkdirSync(join(cwd, "agents"));
       const paint = {
         name: "paint",
@@ -120,7 +120,7 @@ describe("drover completions", () => {
       expect(await complete("runs", "list", "--status=failed,fa")).toEqual([]);
       expect(await complete("runs", "list", "--status=failed,run")).toEqual(["--status=failed,running"]);
       const words = ["drover", "runs", "list", "--status", "=", "failed,st"];
-      expect(await inBash("drover runs list --status=failed,st", words, cwd, env)).toEqual(["failed,stopping"]);
+      expect(await completeInBash("drover runs list --status=failed,st", words, cwd, env)).toEqual(["failed,stopping"]);
     });
 
     it("completes agents, their parameters and the values of an enum", async () => {
@@ -151,15 +151,20 @@ describe("drover completions", () => {
     });
 
     it("works in bash, also for words that bash splits", async () => {
-      expect(await inBash("drover sessions f", ["drover", "sessions", "f"], cwd, env)).toEqual(["fork"]);
-      expect(await inBash("drover usage --by=", ["drover", "usage", "--by", "="], cwd, env)).toEqual([
+      expect(await completeInBash("drover sessions f", ["drover", "sessions", "f"], cwd, env)).toEqual(["fork"]);
+      expect(await completeInBash("drover usage --by=", ["drover", "usage", "--by", "="], cwd, env)).toEqual([
         "agent",
         "day",
         "session",
       ]);
-      expect(await inBash("drover usage --by=d", ["drover", "usage", "--by", "=", "d"], cwd, env)).toEqual(["day"]);
+      expect(await completeInBash("drover usage --by=d", ["drover", "usage", "--by", "=", "d"], cwd, env)).toEqual([
+        "day",
+      ]);
       const line = "drover run paint --colour ";
-      expect(await inBash(line, ["drover", "run", "paint", "--colour", ""], cwd, env)).toEqual(["red", "two\\ tone"]);
+      expect(await completeInBash(line, ["drover", "run", "paint", "--colour", ""], cwd, env)).toEqual([
+        "red",
+        "two\\ tone",
+      ]);
     });
 
     it("works in the other shells of this machine", async () => {
@@ -174,7 +179,7 @@ describe("drover completions", () => {
   });
 
   it("reads the local record without a coordinator, and starts or creates nothing", async () => {
-    const cwd = folder();
+    const cwd = createDirectory();
     const state = join(cwd, "state");
     const env = { DROVER_STATE_DIR: state, ...patientEnv };
     expect(await drover(["__complete", "runs", "show", ""], { cwd, env })).toMatchObject({ code: 0, stdout: "" });
@@ -188,18 +193,18 @@ describe("drover completions", () => {
   });
 
   it("is silent and ends if the coordinator accepts the connection and never answers", async () => {
-    const silent = createServer(() => undefined).listen(0, "127.0.0.1");
-    await new Promise((resolve) => silent.once("listening", resolve));
-    const address = silent.address();
+    const silentServer = createServer(() => undefined).listen(0, "127.0.0.1");
+    await new Promise((resolve) => silentServer.once("listening", resolve));
+    const address = silentServer.address();
     const port = typeof address === "object" && address !== null ? address.port : 0;
     const env = { DROVER_API_URL: `http://127.0.0.1:${port}`, DROVER_API_KEY: "drv_x", DROVER_COMPLETE_MS: "100" };
-    const result = await drover(["__complete", "runs", "show", ""], { cwd: folder(), env });
+    const result = await drover(["__complete", "runs", "show", ""], { cwd: createDirectory(), env });
     expect(result).toMatchObject({ code: 0, stdout: "", stderr: "" });
-    silent.close();
+    silentServer.close();
   });
 
   it("is silent if the configuration is broken or the command is unknown", async () => {
-    const cwd = folder();
+    const cwd = createDirectory();
     writeFileSync(join(cwd, "drover.yaml"), "nonsense: [");
     const broken = await drover(["__complete", "runs", "show", ""], { cwd, env: patientEnv });
     expect(broken).toMatchObject({ code: 0, stdout: "", stderr: "" });

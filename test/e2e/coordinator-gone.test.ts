@@ -4,14 +4,14 @@ import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
 import { recordDirectory, runnerTokenFile } from "../../src/model/state-layout.ts";
 import type { Run } from "../../src/model/run.ts";
-import { drover, folder, type CommandResult, type RunOptions } from "./drover.ts";
+import { drover, createDirectory, type CommandResult, type RunOptions } from "./drover.ts";
 import { startFaultyProxy } from "./faulty-proxy.ts";
 import { startCommand, startRunner, startCoordinator, type CoordinatorProcess } from "./coordinator-process.ts";
 
 let cwd: string;
 let coordinator: CoordinatorProcess;
 beforeEach(async () => {
-  cwd = folder();
+  cwd = createDirectory();
   coordinator = await startCoordinator(cwd);
 });
 
@@ -31,39 +31,39 @@ test("a run whose responses get lost is submitted once and reports its real resu
     if (method === "GET" && /^\/runs\/[0-9a-f-]+$/.test(path)) return (polls += 1) < 3 ? "cut" : "pass";
     return "pass";
   });
-  const ran = await runThrough(url, ["run", "echo", "--message", "hello"]);
-  expect(ran, ran.stderr).toMatchObject({ code: 0, stdout: expect.stringContaining("hello") });
+  const result = await runThrough(url, ["run", "echo", "--message", "hello"]);
+  expect(result, result.stderr).toMatchObject({ code: 0, stdout: expect.stringContaining("hello") });
   expect([submits, polls]).toEqual([2, 3]);
   expect(await runs()).toHaveLength(1);
 });
 
 test("a repeated request for a finished run prints its output", async () => {
   await startRunner(coordinator, cwd, "one", ["--examples", "-x", "echo"]);
-  const words = ["run", "echo", "--message", "hello", "--idempotency-key", "k"];
-  const first = await runThrough(coordinator.url, words);
+  const args = ["run", "echo", "--message", "hello", "--idempotency-key", "k"];
+  const first = await runThrough(coordinator.url, args);
   expect(first).toMatchObject({ code: 0, stdout: expect.stringContaining("hello") });
-  expect(await runThrough(coordinator.url, words)).toEqual(first);
+  expect(await runThrough(coordinator.url, args)).toEqual(first);
   expect(await runs()).toHaveLength(1);
 });
 
 test("a failed hint does not change the exit code of a run", async () => {
   await startRunner(coordinator, cwd, "one", ["--examples", "-x", "word-count"]);
   const url = await startFaultyProxy(coordinator, (_, path) => (path.endsWith("/files") ? "cut" : "pass"));
-  const ran = await runThrough(url, ["run", "word-count", "--prompt", "Ship it"]);
-  expect(ran, ran.stderr).toMatchObject({ code: 0, stderr: expect.stringContaining("could not list the files") });
+  const result = await runThrough(url, ["run", "word-count", "--prompt", "Ship it"]);
+  expect(result, result.stderr).toMatchObject({ code: 0, stderr: expect.stringContaining("could not list the files") });
 });
 
 test("reports a missing coordinator immediately", async () => {
-  const ran = await runThrough("http://127.0.0.1:9", ["run", "echo", "--message", "hello"]);
-  expect(ran).toMatchObject({ code: 125, stderr: expect.stringContaining("DROVER-API-023") });
+  const result = await runThrough("http://127.0.0.1:9", ["run", "echo", "--message", "hello"]);
+  expect(result).toMatchObject({ code: 125, stderr: expect.stringContaining("DROVER-API-023") });
 });
 
 test("reports an interrupted backup and removes the partial file", async () => {
   const url = await startFaultyProxy(coordinator, (_, path) =>
     path === "/backup" ? { bytes: 5000, end: "cut" } : "pass",
   );
-  const ran = await runThrough(url, ["backup", "copy"]);
-  expect(ran).toMatchObject({ code: 125, stderr: expect.stringContaining("[DROVER-API-023]") });
+  const result = await runThrough(url, ["backup", "copy"]);
+  expect(result).toMatchObject({ code: 125, stderr: expect.stringContaining("[DROVER-API-023]") });
   expect(readdirSync(cwd)).toEqual(["state"]);
 });
 
@@ -102,11 +102,11 @@ test("does not use up an enrolment if the token cannot be stored", async () => {
   const { stdout } = await drover(["tokens", "enrol", "host"], { cwd, env: { DROVER_STATE_DIR: coordinator.state } });
   const env = { DROVER_API_URL: coordinator.url, DROVER_ENROLMENT: stdout.trim() };
   writeFileSync(join(cwd, "file"), "in the way");
-  const words = ["runner", "--examples", "-x", "echo"];
-  const refused = await drover(words, { cwd, env: { ...env, DROVER_STATE_DIR: join(cwd, "file/state") } });
-  expect(refused).toMatchObject({ code: 125, stderr: expect.stringContaining("[DROVER-STA-00") });
+  const args = ["runner", "--examples", "-x", "echo"];
+  const withUnwritableState = await drover(args, { cwd, env: { ...env, DROVER_STATE_DIR: join(cwd, "file/state") } });
+  expect(withUnwritableState).toMatchObject({ code: 125, stderr: expect.stringContaining("[DROVER-STA-00") });
   const state = join(cwd, "runner");
-  await startCommand(words, { cwd, env: { ...env, DROVER_STATE_DIR: state }, ready: /^Offers /m });
+  await startCommand(args, { cwd, env: { ...env, DROVER_STATE_DIR: state }, ready: /^Offers /m });
   expect(readFileSync(runnerTokenFile(recordDirectory(state)), "utf8")).toMatch(/^drv_[0-9A-Za-z]{32}\n$/);
   expect(readdirSync(recordDirectory(state)).filter((name) => name.startsWith("runner-token"))).toEqual([
     "runner-token",
@@ -114,9 +114,9 @@ test("does not use up an enrolment if the token cannot be stored", async () => {
 });
 
 test("revokes one's own token last, and reports each revoked token", async () => {
-  const make = async (subject: string): Promise<{ token: string; token_id: string }> =>
+  const createToken = async (subject: string): Promise<{ token: string; token_id: string }> =>
     (await coordinator.call<{ token: string; token_id: string }>("POST", "/tokens", { role: "user", subject })).json;
-  const [own, other] = [await make("ada"), await make("ada")];
+  const [ownToken, other] = [await createToken("ada"), await createToken("ada")];
   const revoke = (token: string, ...words: string[]): Promise<CommandResult> =>
     drover(["tokens", "revoke", ...words], {
       cwd,
@@ -124,16 +124,16 @@ test("revokes one's own token last, and reports each revoked token", async () =>
     });
   const status = async (token: string): Promise<number> =>
     (await coordinator.call("GET", "/runs", undefined, token)).status;
-  const ran = await revoke(own.token, "self", other.token_id);
-  expect(ran, ran.stderr).toMatchObject({ code: 0, stdout: `${other.token_id}\nself\n` });
-  expect([await status(own.token), await status(other.token)]).toEqual([401, 401]);
+  const result = await revoke(ownToken.token, "self", other.token_id);
+  expect(result, result.stderr).toMatchObject({ code: 0, stdout: `${other.token_id}\nself\n` });
+  expect([await status(ownToken.token), await status(other.token)]).toEqual([401, 401]);
 
-  const [mine, theirs] = [await make("bob"), await make("bob")];
-  const all = await revoke(mine.token, "self", "--subject", "bob");
-  expect(all, all.stderr).toMatchObject({ code: 0 });
-  expect([await status(mine.token), await status(theirs.token)]).toEqual([401, 401]);
+  const [bobsFirst, bobsSecond] = [await createToken("bob"), await createToken("bob")];
+  const revokedAll = await revoke(bobsFirst.token, "self", "--subject", "bob");
+  expect(revokedAll, revokedAll.stderr).toMatchObject({ code: 0 });
+  expect([await status(bobsFirst.token), await status(bobsSecond.token)]).toEqual([401, 401]);
 
-  const [first, second] = [await make("eve"), await make("eve")];
+  const [first, second] = [await createToken("eve"), await createToken("eve")];
   const partial = await revoke(first.token, first.token_id, second.token_id);
   expect(partial).toMatchObject({ code: 125, stdout: `${first.token_id}\n` });
   expect(partial.stderr).toContain(`Not revoked: ${second.token_id}`);

@@ -6,7 +6,7 @@ import { recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import type { Run } from "../../src/model/run.ts";
 import { hasEnded } from "../../src/model/states.ts";
 import { reservePort } from "../reserve-port.ts";
-import { bin, type Lifetime, homeFolder, trusted } from "./drover.ts";
+import { bin, type Lifetime, getTestHome, trusted } from "./drover.ts";
 
 /** A coordinator in its own process. */
 export interface CoordinatorProcess {
@@ -39,7 +39,7 @@ export async function startCommand(
 ): Promise<string> {
   const child = spawn(process.execPath, [bin, ...args], {
     cwd: options.cwd,
-    env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), DROVER_TRUST: trusted, ...options.env },
+    env: { PATH: process.env["PATH"] ?? "", HOME: getTestHome(), DROVER_TRUST: trusted, ...options.env },
     stdio: ["ignore", "ignore", "pipe"],
   });
   const closed = new Promise<number | null>((resolve) => child.once("close", resolve));

@@ -2,10 +2,10 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { listFiles } from "../fixtures/e2e/canaries.ts";
-import { drover, folder } from "./drover.ts";
+import { drover, createDirectory } from "./drover.ts";
 
 const createProject = () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const state = join(cwd, "state");
   const run = (words: string[], at = state) => drover(words, { cwd, env: { DROVER_STATE_DIR: at } });
   return { cwd, state, run };
@@ -26,28 +26,28 @@ it("exec reports that its command deleted the record, and writes what it still h
   expect({ code, stdout }).toEqual({ code: 125, stdout: "gone\n" });
   expect(stderr).toContain("DROVER-STA-012");
   const file = /The record up to this moment is in (\S+\.backup)\./.exec(stderr)?.[1] ?? "none";
-  const again = join(cwd, "again");
-  expect(await run(["restore", "--keep-tokens", file], again)).toMatchObject({ code: 0 });
-  const { stdout: exported } = await run(["audit", "export"], again);
+  const restoredState = join(cwd, "again");
+  expect(await run(["restore", "--keep-tokens", file], restoredState)).toMatchObject({ code: 0 });
+  const { stdout: exported } = await run(["audit", "export"], restoredState);
   expect(exported).toContain("first");
   expect(exported).toContain("echo gone");
-  expect(await run(["audit", "verify"], again)).toMatchObject({ code: 0 });
+  expect(await run(["audit", "verify"], restoredState)).toMatchObject({ code: 0 });
 });
 
 it("restore revokes the backup's tokens, and says where the new one is and what to do next", async () => {
   const { cwd, run } = createProject();
   expect((await run(["exec", "true"])).code).toBe(0);
   expect((await run(["backup", "copy"])).code).toBe(0);
-  const again = join(cwd, "again");
-  const { code, stdout, stderr } = await run(["restore", "--json", "copy"], again);
+  const restoredState = join(cwd, "again");
+  const { code, stdout, stderr } = await run(["restore", "--json", "copy"], restoredState);
   expect(code).toBe(0);
-  const printed = JSON.parse(stdout);
-  expect(printed).toMatchObject({ revoked_tokens: 0, token_file: expect.stringMatching(/token$/) });
-  expect(readFileSync(printed.token_file, "utf8")).toMatch(/^drv_\w{32}\n$/);
+  const parsed = JSON.parse(stdout);
+  expect(parsed).toMatchObject({ revoked_tokens: 0, token_file: expect.stringMatching(/token$/) });
+  expect(readFileSync(parsed.token_file, "utf8")).toMatch(/^drv_\w{32}\n$/);
   expect(stderr).toContain("drover tokens enrol");
   writeFileSync(join(cwd, "longer"), Buffer.concat([readFileSync(join(cwd, "copy")), Buffer.from("junk")]));
-  const refused = await run(["restore", "longer"], join(cwd, "third"));
-  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining("4 bytes were appended") });
+  const repeatedRestore = await run(["restore", "longer"], join(cwd, "third"));
+  expect(repeatedRestore).toMatchObject({ code: 2, stderr: expect.stringContaining("4 bytes were appended") });
 });
 
 it("run without a coordinator passes a secret parameter to its command and writes it nowhere", async () => {

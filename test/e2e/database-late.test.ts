@@ -3,7 +3,7 @@ import { join } from "node:path";
 import pg from "pg";
 import { afterEach, expect, test } from "vitest";
 import { type PostgresServer, startPostgres } from "../postgres/server.ts";
-import { bin, folder } from "./drover.ts";
+import { bin, createDirectory } from "./drover.ts";
 
 let server: PostgresServer | null = null;
 let kill = (): void => undefined;
@@ -20,7 +20,7 @@ test("a coordinator started before its database waits for it and reports that on
     .poll(() => new pg.Client({ connectionString: url }).connect().then(() => "there", String))
     .not.toBe("there");
 
-  const cwd = folder();
+  const cwd = createDirectory();
   const child = spawn(process.execPath, [bin, "coordinator", "--port", "0"], {
     cwd,
     env: {

@@ -6,7 +6,7 @@ import { parse } from "yaml";
 import { coordinatorCommand } from "../../src/cli/coordinator.ts";
 import { parseOptions } from "../../src/cli/options.ts";
 import { runnerCommand } from "../../src/cli/runner.ts";
-import { folder, root } from "./drover.ts";
+import { createDirectory, root } from "./drover.ts";
 
 const deploy = join(root, "deploy");
 const read = (file: string): string => readFileSync(join(deploy, file), "utf8");
@@ -20,7 +20,7 @@ function checkCommandLine([command = "", ...args]: readonly string[]): void {
 }
 
 /** Returns the names of all variables that the source mentions. */
-function variablesInSource(): Set<string> {
+function listSourceVariables(): Set<string> {
   const files = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" });
   const texts = files
     .filter((name) => name.endsWith(".ts"))
@@ -31,8 +31,8 @@ function variablesInSource(): Set<string> {
 const foreignVariables = ["HOME", "POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD_FILE"];
 
 function checkVariables(names: readonly string[]): void {
-  const known = new Set([...variablesInSource(), ...foreignVariables]);
-  expect(names.filter((name) => !known.has(name))).toEqual([]);
+  const knownVariables = new Set([...listSourceVariables(), ...foreignVariables]);
+  expect(names.filter((name) => !knownVariables.has(name))).toEqual([]);
 }
 
 describe("deploy/compose.yaml", () => {
@@ -96,7 +96,7 @@ describe("deploy/compose.yaml", () => {
 
   it("uses a database URL that the shell builds from the password file", () => {
     const script = compose.services["coordinator"]!.command![0]!.replaceAll("$$", "$");
-    const directory = folder(undefined, "file");
+    const directory = createDirectory(undefined, "file");
     writeFileSync(join(directory, "password"), "c0ffee\n");
     const printing = script
       .replace("/run/secrets/postgres_password", join(directory, "password"))
@@ -121,7 +121,7 @@ describe("deploy/systemd", () => {
   });
 
   it("passes the checks of systemd, where it is installed", () => {
-    const directory = folder(undefined, "file");
+    const directory = createDirectory(undefined, "file");
     const files = units.map((unit) => {
       const file = join(directory, unit.replace("@.", "@procedural."));
       writeFileSync(file, read(join("systemd", unit)).replaceAll("/usr/bin/drover", join(root, "bin", "drover.js")));
@@ -162,7 +162,7 @@ describe("deploy/Dockerfile", () => {
   });
 
   it("builds from a clone in which nothing is installed, and serves", async () => {
-    const directory = folder(undefined, "file");
+    const directory = createDirectory(undefined, "file");
     const [source, packed, installed] = ["src", "packed", "opt"].map((name) => join(directory, name));
     mkdirSync(packed!);
     copyContext(source!);
@@ -186,18 +186,18 @@ describe("deploy/Dockerfile", () => {
       cwd: directory,
       stdio: ["ignore", "ignore", "pipe"],
     });
-    const ended = new Promise((resolve) => child.once("close", resolve));
-    let printed = "";
-    child.stderr.on("data", (chunk: Buffer) => (printed += String(chunk)));
+    const closed = new Promise((resolve) => child.once("close", resolve));
+    let output = "";
+    child.stderr.on("data", (chunk: Buffer) => (output += String(chunk)));
     try {
-      await expect.poll(() => printed).toMatch(/^Serving \S+/m);
-      const port = /:(\d+) /.exec(printed)![1]!;
+      await expect.poll(() => output).toMatch(/^Serving \S+/m);
+      const port = /:(\d+) /.exec(output)![1]!;
       const check = (at: string) => spawnSync(process.execPath, [health, at], { encoding: "utf8" });
       expect(check(port)).toMatchObject({ status: 0, stdout: "The coordinator answered with status 200.\n" });
       expect(check("1")).toMatchObject({ status: 1, stdout: expect.stringContaining("does not answer on port 1") });
     } finally {
       child.kill("SIGTERM");
-      expect(await ended).toBe(0);
+      expect(await closed).toBe(0);
     }
   }, 1_800_000);
 });

@@ -9,7 +9,7 @@ export const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 export const bin = join(root, "bin", "drover.js");
 
 /** An ordinary user, for tests that run as root. */
-export const nobody = 65534;
+export const nobodyUid = 65534;
 export const isRoot = process.getuid?.() === 0;
 
 export interface CommandResult {
@@ -40,7 +40,7 @@ export function drover(args: readonly string[], options: RunOptions = {}): Promi
   const [file, ...words] = [...(options.commandPrefix ?? []), process.execPath, bin, ...args];
   const child = spawn(file!, words, {
     cwd: options.cwd ?? tmpdir(),
-    env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), DROVER_TRUST: trusted, ...options.env },
+    env: { PATH: process.env["PATH"] ?? "", HOME: getTestHome(), DROVER_TRUST: trusted, ...options.env },
     stdio: ["pipe", "pipe", "pipe"],
     ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }),
   });
@@ -68,17 +68,17 @@ export function drover(args: readonly string[], options: RunOptions = {}): Promi
 /** A fixture is removed at the end of the test or of the test file. */
 export type Lifetime = "test" | "file";
 
-const folders: Record<Lifetime, string[]> = { test: [], file: [] };
-const removeFolders = (lifetime: Lifetime): void => {
-  for (const path of folders[lifetime].splice(0)) rmSync(path, { recursive: true, force: true });
+const directories: Record<Lifetime, string[]> = { test: [], file: [] };
+const removeDirectories = (lifetime: Lifetime): void => {
+  for (const path of directories[lifetime].splice(0)) rmSync(path, { recursive: true, force: true });
 };
-afterEach(() => removeFolders("test"));
-afterAll(() => removeFolders("file"));
+afterEach(() => removeDirectories("test"));
+afterAll(() => removeDirectories("file"));
 
 /** Creates a directory and removes it at the end of its lifetime. It belongs to `uid` if given. */
-export function folder(uid?: number, lifetime: Lifetime = "test"): string {
+export function createDirectory(uid?: number, lifetime: Lifetime = "test"): string {
   const path = mkdtempSync(join(tmpdir(), "drover-test-"));
-  folders[lifetime].push(path);
+  directories[lifetime].push(path);
   if (uid !== undefined) {
     chownSync(path, uid, uid);
     chmodSync(path, 0o755);
@@ -89,9 +89,9 @@ export function folder(uid?: number, lifetime: Lifetime = "test"): string {
 let home: string | null = null;
 
 /** The HOME of every Drover in this test file, writable by any user. Other test files do not see it. */
-export function homeFolder(): string {
+export function getTestHome(): string {
   if (home === null || !existsSync(home)) {
-    home = folder(undefined, "file");
+    home = createDirectory(undefined, "file");
     chmodSync(home, 0o777);
   }
   return home;
@@ -100,9 +100,9 @@ export function homeFolder(): string {
 /** Returns the words that run a command as on a host without namespaces, or null if this host cannot do that. */
 export function withoutNamespaces(): string[] | null {
   const forbid = 'echo 0 >/proc/sys/user/max_pid_namespaces && echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"';
-  const words = ["unshare", "-Ur", "sh", "-c", forbid, "sh"];
-  const probe = spawnSync(words[0]!, [...words.slice(1), "sh", "-c", "! unshare -p -f true 2>/dev/null"]);
-  return probe.status === 0 ? words : null;
+  const prefix = ["unshare", "-Ur", "sh", "-c", forbid, "sh"];
+  const probe = spawnSync(prefix[0]!, [...prefix.slice(1), "sh", "-c", "! unshare -p -f true 2>/dev/null"]);
+  return probe.status === 0 ? prefix : null;
 }
 
 export function exists(path: string): boolean {

@@ -3,13 +3,13 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { logsDirectory, recordDirectory } from "../../src/model/state-layout.ts";
-import { drover, folder, isRoot, nobody, withoutNamespaces, type RunOptions } from "./drover.ts";
+import { drover, createDirectory, isRoot, nobodyUid, withoutNamespaces, type RunOptions } from "./drover.ts";
 
 const noNamespaces = withoutNamespaces();
 const hosts: [string, RunOptions, string[]][] = [
   ["as this user", {}, ["pid", "group"]],
   ...(isRoot
-    ? [["as an ordinary user", { uid: nobody }, ["pid", "group"]] satisfies [string, RunOptions, string[]]]
+    ? [["as an ordinary user", { uid: nobodyUid }, ["pid", "group"]] satisfies [string, RunOptions, string[]]]
     : []),
   ...(noNamespaces
     ? [
@@ -24,7 +24,7 @@ const hosts: [string, RunOptions, string[]][] = [
 
 describe.each(hosts)("exec %s", (_name, how, levels) => {
   const createProject = () => {
-    const state = folder(how.uid);
+    const state = createDirectory(how.uid);
     const run = (...args: string[]) =>
       drover(args, { ...how, cwd: state, env: { DROVER_STATE_DIR: join(state, "state") } });
     return { state, run };
@@ -39,8 +39,18 @@ describe.each(hosts)("exec %s", (_name, how, levels) => {
   it("stops a command that exceeds its disk limit with 124, without counting Drover's own record", async () => {
     const { run } = createProject();
     const limits = ["--limit", "disk=2m", "--limit", "files=50"];
-    const filled = await run("exec", ...limits, "--", "sh", "-c", "while :; do head -c 100000 /dev/zero >> f; done");
-    expect(filled).toMatchObject({ code: 124, stderr: expect.stringContaining("limit on disk space (2097152 bytes)") });
+    const filledDisk = await run(
+      "exec",
+      ...limits,
+      "--",
+      "sh",
+      "-c",
+      "while :; do head -c 100000 /dev/zero >> f; done",
+    );
+    expect(filledDisk).toMatchObject({
+      code: 124,
+      stderr: expect.stringContaining("limit on disk space (2097152 bytes)"),
+    });
     const many = await run("exec", ...limits, "--", "sh", "-c", "while :; do i=$((i+1)); : > $i; done");
     expect(many).toMatchObject({ code: 124, stderr: expect.stringContaining("limit on files (50)") });
     const print = ["sh", "-c", "head -c 3000000 /dev/zero"];
@@ -49,11 +59,11 @@ describe.each(hosts)("exec %s", (_name, how, levels) => {
 
   it("stops a command at its timeout with 124", async () => {
     const { run } = createProject();
-    const began = Date.now();
+    const startedAt = Date.now();
     const { code, stderr } = await run("exec", "sleep 60", "--timeout", "2");
     expect(code).toBe(124);
     expect(stderr).toContain("DROVER-EXE-002");
-    expect(Date.now() - began).toBeGreaterThanOrEqual(2000);
+    expect(Date.now() - startedAt).toBeGreaterThanOrEqual(2000);
   });
 
   it("reports an unknown command with 127", async () => {
@@ -104,7 +114,7 @@ describe.each(hosts)("exec %s", (_name, how, levels) => {
 
 describe("exec", () => {
   const createProject = () => {
-    const cwd = folder();
+    const cwd = createDirectory();
     const run = (args: string[], more: RunOptions = {}) =>
       drover(args, { cwd, ...more, env: { DROVER_STATE_DIR: join(cwd, "state"), ...more.env } });
     return { cwd, run };
@@ -209,8 +219,8 @@ describe("exec", () => {
   it("withholds secrets and loader hooks from the command, reports that, and records names and limits", async () => {
     const { run } = createProject();
     const env = { GITHUB_TOKEN: "ghp_0123456789abcdefghij0123456789abcdef", LD_PRELOAD: "", PLAIN: "kept" };
-    const given = ["--env", "ONE=1", "--env", "MY_KEY=hidden-value", "--limit", "cpu=60", "--limit", "files=1000"];
-    const { stdout, stderr } = await run(["exec", "env", ...given], { env });
+    const options = ["--env", "ONE=1", "--env", "MY_KEY=hidden-value", "--limit", "cpu=60", "--limit", "files=1000"];
+    const { stdout, stderr } = await run(["exec", "env", ...options], { env });
     expect(stdout).toContain("PLAIN=kept");
     expect(stdout).not.toContain("GITHUB_TOKEN");
     expect(stderr).toContain("GITHUB_TOKEN");

@@ -27,7 +27,7 @@ export async function startFaultyProxy(
     const disconnect = (): void => void incoming.socket.destroy();
     if (delivery === "cut") return disconnect();
     const { host: _host, ...headers } = incoming.headers;
-    const forwarded = request(`${url}${path}`, { method, headers }, (answer) => {
+    const upstreamRequest = request(`${url}${path}`, { method, headers }, (answer) => {
       if (delivery === "lost") return void answer.resume().once("end", disconnect);
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
       if (delivery === "pass") return void answer.on("error", disconnect).pipe(outgoing);
@@ -40,9 +40,9 @@ export async function startFaultyProxy(
         if (remaining <= 0 && delivery.end === "cut") setTimeout(disconnect, 50);
       });
     });
-    forwarded.on("error", disconnect);
-    outgoing.on("close", () => forwarded.destroy());
-    incoming.pipe(forwarded);
+    upstreamRequest.on("error", disconnect);
+    outgoing.on("close", () => upstreamRequest.destroy());
+    incoming.pipe(upstreamRequest);
   });
   proxies.push(server);
   await new Promise<void>((resolve) => server.listen(proxyPort, "127.0.0.1", resolve));

@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { bin, drover, folder } from "./drover.ts";
+import { bin, drover, createDirectory } from "./drover.ts";
 import { encodeFiles, writeScribe } from "./scribe.ts";
 import { startRunner, startCoordinator } from "./coordinator-process.ts";
 
@@ -22,20 +22,20 @@ const hash = (bytes: string | Uint8Array): string => createHash("sha256").update
 
 /** Creates a run with files, without a permanent coordinator. */
 async function createRunWithFiles(files: Record<string, string | Uint8Array> = sampleFiles) {
-  const cwd = folder();
+  const cwd = createDirectory();
   writeScribe(cwd);
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
   const run = (...args: string[]) => drover(args, { cwd, env });
-  const made = await run("run", "scribe", "--prompt", JSON.stringify({ files: encodeFiles(files), text: "done" }));
-  expect(made, made.stderr).toMatchObject({ code: 0, stdout: "done\n" });
+  const runResult = await run("run", "scribe", "--prompt", JSON.stringify({ files: encodeFiles(files), text: "done" }));
+  expect(runResult, runResult.stderr).toMatchObject({ code: 0, stdout: "done\n" });
   const id = JSON.parse((await run("runs", "list", "--json")).stdout).run_id as string; // the output is one line of JSON with the run
-  return { cwd, env, run, id, made };
+  return { cwd, env, run, id, made: runResult };
 }
 
 describe("runs files", () => {
   it("lists the files of a run, and prints each unchanged", async () => {
-    const { run, id, made } = await createRunWithFiles();
-    expect(made.stderr).toContain(`3 files: drover runs files ${id}\n`);
+    const { run, id, made: runResult } = await createRunWithFiles();
+    expect(runResult.stderr).toContain(`3 files: drover runs files ${id}\n`);
     const listed = await run("runs", "files", id);
     expect(
       listed.stdout
@@ -63,7 +63,7 @@ describe("runs files", () => {
   });
 
   it("uses the coordinator if there is one", async () => {
-    const cwd = folder();
+    const cwd = createDirectory();
     writeScribe(cwd);
     const coordinator = await startCoordinator(cwd);
     await startRunner(coordinator, cwd, "one", ["-x", "./profiles/scribe.json"]);
@@ -74,24 +74,24 @@ describe("runs files", () => {
     };
     const run = (...args: string[]) => drover(args, { cwd, env });
     const prompt = JSON.stringify({ files: encodeFiles({ "a b.txt": "x" }), big: 3_000_000, text: "ok" });
-    const made = JSON.parse((await run("run", "scribe", "--prompt", prompt, "--json")).stdout);
-    expect(made).toMatchObject({ status: "completed", result_text: "ok" });
-    expect((await run("runs", "files", made.run_id, "a b.txt")).stdout).toBe("x");
-    const big = (await run("runs", "files", made.run_id, "big.txt")).stdout;
-    expect(hash(big)).toBe(hash(Buffer.alloc(3_000_000, "0123456789abcdef\n")));
-    expect((await run("runs", "files", made.run_id, "-o", "x")).stderr).toContain("--output needs the path");
+    const runResult = JSON.parse((await run("run", "scribe", "--prompt", prompt, "--json")).stdout);
+    expect(runResult).toMatchObject({ status: "completed", result_text: "ok" });
+    expect((await run("runs", "files", runResult.run_id, "a b.txt")).stdout).toBe("x");
+    const largeFile = (await run("runs", "files", runResult.run_id, "big.txt")).stdout;
+    expect(hash(largeFile)).toBe(hash(Buffer.alloc(3_000_000, "0123456789abcdef\n")));
+    expect((await run("runs", "files", runResult.run_id, "-o", "x")).stderr).toContain("--output needs the path");
 
-    const without = await run("run", "scribe", "--prompt", JSON.stringify({ text: "none" }), "--json");
-    const none = await run("runs", "files", JSON.parse(without.stdout).run_id);
+    const runWithoutFiles = await run("run", "scribe", "--prompt", JSON.stringify({ text: "none" }), "--json");
+    const none = await run("runs", "files", JSON.parse(runWithoutFiles.stdout).run_id);
     expect(none).toMatchObject({ code: 0, stdout: "", stderr: "The run has no files.\n" });
   });
 
   it("suggests similar paths for an unknown one", async () => {
     const { run, id } = await createRunWithFiles();
-    const slip = await run("runs", "files", id, "helo.txt");
-    expect(slip).toMatchObject({ code: 2, stdout: "" });
-    expect(slip.stderr).toContain("Did you mean hello.txt?");
-    expect(slip.stderr).toContain(`drover runs files ${id}`);
+    const withTypo = await run("runs", "files", id, "helo.txt");
+    expect(withTypo).toMatchObject({ code: 2, stdout: "" });
+    expect(withTypo.stderr).toContain("Did you mean hello.txt?");
+    expect(withTypo.stderr).toContain(`drover runs files ${id}`);
     expect((await run("runs", "files", id, "chart.png")).stderr).toContain("Did you mean out/chart.png?");
     expect((await run("runs", "files", id, "../../etc/passwd")).stderr).toContain("DROVER-USE-008");
     expect((await run("runs", "files", "ffff", "x")).stderr).toContain("Unknown run: ffff");
@@ -101,9 +101,9 @@ describe("runs files", () => {
 describe("runs files -o", () => {
   it("writes a new file, and overwrites one only with --force", async () => {
     const { cwd, run, id } = await createRunWithFiles();
-    const good = await run("runs", "files", id, "out/chart.png", "-o", "chart.png");
-    expect(good, good.stderr).toMatchObject({ code: 0, stdout: "" });
-    expect(good.stderr).toContain(`Wrote ${join(cwd, "chart.png")} (10 B).`);
+    const saved = await run("runs", "files", id, "out/chart.png", "-o", "chart.png");
+    expect(saved, saved.stderr).toMatchObject({ code: 0, stdout: "" });
+    expect(saved.stderr).toContain(`Wrote ${join(cwd, "chart.png")} (10 B).`);
     expect(readFileSync(join(cwd, "chart.png"))).toEqual(binary);
     expect(statSync(join(cwd, "chart.png")).mode & 0o777).toBe(0o644 & ~process.umask());
 

@@ -1,10 +1,10 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { drover, folder } from "./drover.ts";
+import { drover, createDirectory } from "./drover.ts";
 
 it("checks, lists and runs the agents of the fleet file that drover.yaml names", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
   mkdirSync(join(cwd, "defs"));
   writeFileSync(join(cwd, "drover.yaml"), "agents: defs/fleet.yaml\n");
@@ -21,8 +21,8 @@ agents:
   expect([checked.code, checked.stdout], checked.stderr).toEqual([0, "ok hello\nok bye\n"]);
   const shown = await drover(["agents", "show", "hello"], { cwd, env });
   expect(JSON.parse(shown.stdout)).toMatchObject({ name: "hello", timeout_seconds: 60, source: "file" });
-  const ran = await drover(["run", "bye"], { cwd, env });
-  expect([ran.code, ran.stdout], ran.stderr).toEqual([0, "bye\n"]);
+  const result = await drover(["run", "bye"], { cwd, env });
+  expect([result.code, result.stdout], result.stderr).toEqual([0, "bye\n"]);
 
   writeFileSync(fleet, "include: [fleet.yaml]\nagents:\n  - { name: hello, comand: echo }\n");
   const refused = await drover(["agents", "check"], { cwd, env });

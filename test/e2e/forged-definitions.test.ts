@@ -2,9 +2,9 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, symlinkSync,
 import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
 import { hostHas } from "../fixtures/process/host.ts";
-import { bin, drover, folder } from "./drover.ts";
+import { bin, drover, createDirectory } from "./drover.ts";
 
-const me = `${process.execPath} ${bin}`;
+const droverCommand = `${process.execPath} ${bin}`;
 
 /** Writes a profile without isolation, its agent and its script, as a command inside a run could. */
 const forge = (proof: string): string => `mkdir -p profiles x/agents
@@ -15,7 +15,7 @@ chmod 755 x/thief
 `;
 
 function createProject() {
-  const top = folder();
+  const top = createDirectory();
   const [home, cwd] = [join(top, "home"), join(top, "project")];
   for (const one of [home, cwd]) mkdirSync(one);
   const run = (words: string[], trust = "") => drover(words, { cwd, env: { HOME: home, DROVER_TRUST: trust } });
@@ -24,7 +24,7 @@ function createProject() {
 
 it.each(["exec", "run"])("a command cannot make %s use definitions that it has just written", async (kind) => {
   const { cwd, proof, run } = createProject();
-  writeFileSync(join(cwd, "forge.sh"), `${forge(proof)}${me} run thief\n`);
+  writeFileSync(join(cwd, "forge.sh"), `${forge(proof)}${droverCommand} run thief\n`);
   mkdirSync(join(cwd, "agents"));
   writeFileSync(
     join(cwd, "agents", "outer.json"),
@@ -37,7 +37,7 @@ it.each(["exec", "run"])("a command cannot make %s use definitions that it has j
 
 it("a command cannot make its own folder trusted while it runs", async () => {
   const { cwd, home, proof, run } = createProject();
-  writeFileSync(join(cwd, "forge.sh"), `${forge(proof)}${me} trust ${cwd}\n${me} run thief\n`);
+  writeFileSync(join(cwd, "forge.sh"), `${forge(proof)}${droverCommand} trust ${cwd}\n${droverCommand} run thief\n`);
   // where Drover's configuration is writable for the command
   expect((await run(["exec", "--isolation", "group", "sh forge.sh"])).code).not.toBe(0);
   // the folder is trusted, so that is not why the definitions are ignored
@@ -48,7 +48,7 @@ it("a command cannot make its own folder trusted while it runs", async () => {
 it.runIf(hostHas("pid"))("a command at pid cannot trust a folder at all", async () => {
   const { cwd, home, run } = createProject();
   const config = join(home, ".config", "drover");
-  const attempts = `${me} trust ${cwd}; echo {} > ${config}/trusted.json; mv ${config} ${config}.old; mv ${home}/.config ${home}/old`;
+  const attempts = `${droverCommand} trust ${cwd}; echo {} > ${config}/trusted.json; mv ${config} ${config}.old; mv ${home}/.config ${home}/old`;
   const { stderr } = await run(["exec", "--isolation", "pid", "--shell", attempts]);
   expect(stderr).toContain("DROVER-TRU-001");
   expect(readdirSync(config)).toEqual([]);
@@ -63,7 +63,7 @@ it("a command cannot change a linked profile and have it used while it runs", as
   mkdirSync(join(cwd, "shared"));
   renameSync(join(cwd, "profiles", "forged.json"), join(cwd, "shared", "forged.json"));
   symlinkSync("../shared/forged.json", join(cwd, "profiles", "forged.json"));
-  const { code } = await run(["exec", `sh -c 'echo >> shared/forged.json; ${me} run thief'`], cwd);
+  const { code } = await run(["exec", `sh -c 'echo >> shared/forged.json; ${droverCommand} run thief'`], cwd);
   expect(code).not.toBe(0);
   expect(existsSync(proof)).toBe(false);
 });
@@ -81,9 +81,9 @@ it("a command cannot change an executor's module and have it loaded while it run
     } };`;
   put("x/own.mjs", module(""));
   // the command itself could have written such a recent file
-  await expect.poll(async () => (await run(["exec", `${me} run mine --prompt x`], cwd)).code).toBe(0);
+  await expect.poll(async () => (await run(["exec", `${droverCommand} run mine --prompt x`], cwd)).code).toBe(0);
   put("changed.mjs", module(`writeFileSync(${JSON.stringify(proof)}, "");`));
-  await run(["exec", `sh -c 'cat changed.mjs > x/own.mjs; ${me} run mine --prompt x'`], cwd);
+  await run(["exec", `sh -c 'cat changed.mjs > x/own.mjs; ${droverCommand} run mine --prompt x'`], cwd);
   expect(existsSync(proof)).toBe(false);
 });
 
@@ -91,7 +91,7 @@ it("commands inside a run can use definitions that existed before it", async () 
   const { cwd, proof, run } = createProject();
   writeFileSync(join(cwd, "forge.sh"), forge(proof));
   await run(["exec", "sh forge.sh"], cwd);
-  expect((await run(["exec", `${me} run thief`], cwd)).code).toBe(0);
+  expect((await run(["exec", `${droverCommand} run thief`], cwd)).code).toBe(0);
   expect(existsSync(proof)).toBe(true);
 });
 

@@ -1,13 +1,13 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { drover, folder, type CommandResult } from "./drover.ts";
+import { drover, createDirectory, type CommandResult } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
 /** A project served by `drover up`, with an agent that writes whatever its prompt says. */
 async function startProject(...words: string[]) {
-  const cwd = folder();
-  const env = { DROVER_STATE_DIR: join(folder(), "state") };
+  const cwd = createDirectory();
+  const env = { DROVER_STATE_DIR: join(createDirectory(), "state") };
   for (const name of ["profiles", "offers", "agents"]) mkdirSync(join(cwd, name));
   writeFileSync(join(cwd, "profiles", "mine.json"), JSON.stringify({ type: "procedural", agents_dir: "./offers" }));
   const write = `node -e 'fs.writeFileSync(process.argv[2], process.argv[4])' --`;
@@ -57,14 +57,14 @@ it("a run cannot change other agents, and a restart accepts nothing", async () =
   await evil("offers/more.json", "more");
   await expect.poll(() => process.output).toMatch(/more is held/);
   await process.end("SIGKILL");
-  const again = await up();
-  expect(again.output).toMatch(/more is held/);
+  const restarted = await up();
+  expect(restarted.output).toMatch(/more is held/);
   expect((await run("agents", "list")).stdout).not.toContain("more\t");
 });
 
 it("does not warn about schedules that the coordinator's copy of an agent keeps", async () => {
-  const cwd = folder();
-  const env = { DROVER_STATE_DIR: join(folder(), "state") };
+  const cwd = createDirectory();
+  const env = { DROVER_STATE_DIR: join(createDirectory(), "state") };
   for (const name of ["profiles", "agents"]) mkdirSync(join(cwd, name));
   const schedules = [{ name: "yearly", cron: "0 0 1 1 *" }];
   writeFileSync(join(cwd, "agents", "beat.json"), JSON.stringify({ name: "beat", command: "true", schedules }));
@@ -76,8 +76,8 @@ it("does not warn about schedules that the coordinator's copy of an agent keeps"
 });
 
 it("lists an agent once that the project's directory and a profile share, and says nothing untrue about it", async () => {
-  const cwd = folder();
-  const env = { DROVER_STATE_DIR: join(folder(), "state") };
+  const cwd = createDirectory();
+  const env = { DROVER_STATE_DIR: join(createDirectory(), "state") };
   for (const name of ["profiles", "agents"]) mkdirSync(join(cwd, name));
   const schedules = [{ name: "yearly", cron: "0 0 1 1 *" }];
   const writeAgent = (name: string): void =>
@@ -95,7 +95,7 @@ it("lists an agent once that the project's directory and a profile share, and sa
 });
 
 it("`agents check` warns about a schedule that is ignored because only a runner offers its agent", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   for (const name of ["profiles", "offers"]) mkdirSync(join(cwd, name));
   const schedules = [{ name: "yearly", cron: "0 0 1 1 *" }];
   writeFileSync(join(cwd, "offers", "beat.json"), JSON.stringify({ name: "beat", command: "true", schedules }));

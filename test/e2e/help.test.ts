@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { commands } from "../../src/cli/commands.ts";
-import { drover, exists, folder } from "./drover.ts";
+import { drover, exists, createDirectory } from "./drover.ts";
 
 describe("drover help", () => {
   it("prints the overview, with every command exactly once", async () => {
@@ -36,7 +36,7 @@ describe("drover help", () => {
   });
 
   it("never runs the command it explains", async () => {
-    const cwd = folder();
+    const cwd = createDirectory();
     const marker = join(cwd, "marker");
     const { code, stdout } = await drover(["help", "exec", "--", "touch", marker], {
       cwd,

@@ -3,19 +3,19 @@ import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { nestedDirectory, recordDirectory, runsDirectory } from "../../src/model/state-layout.ts";
 import { hostHas } from "../fixtures/process/host.ts";
-import { bin, drover, folder, isRoot, nobody, type CommandResult } from "./drover.ts";
+import { bin, drover, createDirectory, isRoot, nobodyUid, type CommandResult } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
 const secret = "only-the-operator-knows";
 const levels = (["pid", "sandbox"] as const).filter((level) => hostHas(level));
-const users = isRoot ? [undefined, nobody] : [undefined];
+const users = isRoot ? [undefined, nobodyUid] : [undefined];
 const subjects = levels.flatMap((isolation) =>
   users.map((uid) => ({ isolation, uid, who: isRoot && uid === undefined ? "root" : "a user" })),
 );
 
 /** A project whose record is in `state/record` and contains a secret besides Drover's own files. */
 function project(uid: number | undefined, isolation: string) {
-  const cwd = folder(uid);
+  const cwd = createDirectory(uid);
   const env = { DROVER_STATE_DIR: join(cwd, "state"), DROVER_TRUST: cwd };
   const record = recordDirectory(env.DROVER_STATE_DIR);
   const write = (path: string, text: string): void => {
@@ -107,7 +107,7 @@ describe.each(subjects)("at $isolation as $who", ({ isolation, uid }) => {
 
 /** A user's HOME, with projects whose state is in it. */
 function createHome(uid: number | undefined) {
-  const top = folder(uid);
+  const top = createDirectory(uid);
   const home = join(top, "home");
   const state = join(home, ".local", "state", "drover");
   for (const one of ["home", "one", "two"]) mkdirSync(join(top, one));
@@ -226,7 +226,7 @@ describe.each(subjects)(
 );
 
 it.runIf(hostHas("pid"))("protects a folder from the next command although an earlier one closed it", async () => {
-  const { home, run } = createHome(isRoot ? nobody : undefined);
+  const { home, run } = createHome(isRoot ? nobodyUid : undefined);
   const exec = (script: string) => run("one", "exec", "--isolation", "pid", "--shell", script);
   expect((await exec('chmod 0 "$HOME/.config"')).code).toBe(0);
   await exec('chmod 700 "$HOME/.config"; echo x > "$HOME/.config/drover/trusted.json"');

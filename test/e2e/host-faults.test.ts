@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { announcementFile, databaseFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import { bundle } from "./bundle.ts";
-import { bin, drover, exists, folder } from "./drover.ts";
+import { bin, drover, exists, createDirectory } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
 it("exec exits with 125 and runs nothing if the database stays locked", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const state = join(cwd, "state");
   const run = (...args: string[]) => drover(args, { cwd, env: { DROVER_STATE_DIR: state } });
   await run("exec", "true");
@@ -33,7 +33,7 @@ it("exec exits with 125 and runs nothing if the database stays locked", async ()
 it.each(["events", "claims"])(
   "fails a run at once if the record has no table %s, and reports the damage",
   async (table) => {
-    const cwd = folder();
+    const cwd = createDirectory();
     const state = join(cwd, "state");
     const run = (...args: string[]) => drover(args, { cwd, env: { DROVER_STATE_DIR: state } });
     await run("exec", "true");
@@ -47,7 +47,7 @@ it.each(["events", "claims"])(
 );
 
 it("exec exits with 125 and runs nothing if the disk is full before the start is recorded", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const state = join(cwd, "state");
   const small = [
     "unshare",
@@ -68,7 +68,7 @@ it("exec exits with 125 and runs nothing if the disk is full before the start is
 });
 
 it("never reports success if the disk fills up while the command runs", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const state = join(cwd, "state");
   // the command itself fills the disk, so that its end cannot be recorded
   const fill = `dd if=/dev/zero of='${state}/filler' bs=4k 2>/dev/null; touch '${cwd}/made'; true`;
@@ -91,7 +91,7 @@ it("never reports success if the disk fills up while the command runs", async ()
 });
 
 it("runs the next command although a killed one left a corrupt audit row", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const state = join(cwd, "state");
   const run = (...args: string[]) => drover(args, { cwd, env: { DROVER_STATE_DIR: state } });
   let pid = 0;
@@ -113,7 +113,7 @@ it("runs the next command although a killed one left a corrupt audit row", async
 });
 
 it("a full disk behind stdout ends the command, is reported and is recorded", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const line = `exec '${process.execPath}' '${bin}' exec 'echo hi; sleep 60' >/dev/full`;
   const { code, stderr } = await drover([], {
     cwd,
@@ -133,7 +133,7 @@ it("a full disk behind stdout ends the command, is reported and is recorded", as
 const limitDescriptors = (limit: number): string[] => ["sh", "-c", `ulimit -n ${limit}; exec "$@"`, "sh"];
 
 it("a runner without descriptors claims nothing and says so; one with enough for a single run takes one at a time", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const run = (limit: number) =>
     drover(["run", "echo", "--message", "hi"], { cwd, commandPrefix: limitDescriptors(limit) });
   const refused = await run(40);
@@ -143,7 +143,7 @@ it("a runner without descriptors claims nothing and says so; one with enough for
 });
 
 it("a run fails with advice if its runner runs out of descriptors, and every recorded start has an end", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
   for (const name of ["profiles", "agents"]) mkdirSync(join(cwd, name));
   writeFileSync(join(cwd, "profiles", "many.json"), '{ "type": "many", "module": "many.mjs" }');
@@ -177,7 +177,7 @@ it("a run fails with advice if its runner runs out of descriptors, and every rec
 });
 
 it("says why a run waits for a runner that has too few descriptors for its slots", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const state = join(cwd, "state");
   const env = { DROVER_STATE_DIR: state };
   mkdirSync(join(cwd, "agents"));

@@ -2,13 +2,13 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import type { Run } from "../../src/model/run.ts";
 import { openTerminal, terminalTest } from "./at-terminal.ts";
-import { drover, folder } from "./drover.ts";
+import { drover, createDirectory } from "./drover.ts";
 import { createProject } from "./create-project.ts";
 import { startCoordinator } from "./coordinator-process.ts";
 
 /** A coordinator without a runner: its runs stay pending. */
 async function serveWithoutRunner() {
-  const cwd = folder();
+  const cwd = createDirectory();
   const coordinator = await startCoordinator(cwd);
   await coordinator.call("PUT", "/agents/build", { command: "make" });
   const submit = async (token?: string): Promise<string> =>

@@ -3,7 +3,7 @@ import type { RegistrationResult, Registration } from "../../src/model/runner-po
 import type { Run } from "../../src/model/run.ts";
 import { createHttpPort } from "../../src/wire/http-port.ts";
 import { registration } from "../coordinator.ts";
-import { folder } from "./drover.ts";
+import { createDirectory } from "./drover.ts";
 import { startCoordinator, type CoordinatorProcess } from "./coordinator-process.ts";
 
 const never = new AbortController().signal;
@@ -41,7 +41,7 @@ function register(
 }
 
 test("an enrolment works once and gives no other access", async () => {
-  const coordinator = await startCoordinator(folder());
+  const coordinator = await startCoordinator(createDirectory());
   const { enrolment, token } = await enrol(coordinator, "ann");
   const again = await coordinator.call<{ code: string }>("POST", "/runner/enroll", {}, enrolment);
   expect(again.status).toBeGreaterThanOrEqual(401);
@@ -66,7 +66,7 @@ test("an enrolment works once and gives no other access", async () => {
 });
 
 test("refuses to replace, report for, drain or write to another owner's runner", async () => {
-  const coordinator = await startCoordinator(folder());
+  const coordinator = await startCoordinator(createDirectory());
   const ann = await enrol(coordinator, "ann");
   const eve = await enrol(coordinator, "eve");
   const hers = await register(coordinator, ann.token, { name: "box-1" });
@@ -139,7 +139,7 @@ test("refuses to replace, report for, drain or write to another owner's runner",
 });
 
 test("refuses an agent name that two runners offer and lists the candidates, each of which can be named", async () => {
-  const coordinator = await startCoordinator(folder());
+  const coordinator = await startCoordinator(createDirectory());
   const ann = await enrol(coordinator, "ann");
   const eve = await enrol(coordinator, "eve");
   const first = await register(coordinator, ann.token, { name: "good", agents: [agent("good")] });

@@ -2,11 +2,11 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
-import { drover, folder } from "./drover.ts";
+import { drover, createDirectory } from "./drover.ts";
 
 /** Creates a project with these herdctl files and returns a function that runs `drover import herdctl` in it. */
 function project(files: Record<string, string>) {
-  const cwd = folder();
+  const cwd = createDirectory();
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(cwd, path)), { recursive: true });
     writeFileSync(join(cwd, path), text);
@@ -229,7 +229,7 @@ it("exits with 1 if a file cannot be read, and imports the others", async () => 
   const nothing = await bring("nowhere");
   expect(nothing.code).toBe(1);
   expect(nothing.stderr).toContain("nowhere: cannot be read (ENOENT)");
-  const empty = await bring(folder());
+  const empty = await bring(createDirectory());
   expect([empty.code, empty.stderr]).toEqual([2, expect.stringContaining("has no herdctl.yaml")]);
   expect(existsSync(join(cwd, "drover-agents", "good.yaml"))).toBe(true);
 });

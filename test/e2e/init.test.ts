@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { drover, folder } from "./drover.ts";
+import { drover, createDirectory } from "./drover.ts";
 
 test("init creates a project that works immediately, and overwrites nothing", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const run = (...args: string[]) => drover(args, { cwd });
   expect((await run("init", "my agents")).stdout).toMatch(
     /^Try:\n {2}cd 'my agents'\n {2}# a command with typed parameters\n {2}drover run greet/,

@@ -6,12 +6,12 @@ import { createInterface } from "node:readline";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { expect, test } from "vitest";
-import { bin, drover, folder, homeFolder, trusted } from "./drover.ts";
+import { bin, drover, createDirectory, getTestHome, trusted } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
 /** A project with an agent that works until a file appears. */
 function createProject() {
-  const cwd = folder();
+  const cwd = createDirectory();
   for (const path of ["agents", "scripts"]) mkdirSync(join(cwd, path));
   writeFileSync(
     join(cwd, "agents", "slow.yaml"),
@@ -31,7 +31,7 @@ async function connect({ cwd, env }: ReturnType<typeof createProject>, more: Rec
     command: process.execPath,
     args: [bin, "mcp"],
     cwd,
-    env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), DROVER_TRUST: trusted, ...env, ...more },
+    env: { PATH: process.env["PATH"] ?? "", HOME: getTestHome(), DROVER_TRUST: trusted, ...env, ...more },
     stderr: "inherit",
   });
   const client = new Client({ name: "drover-tests", version: "1" });
@@ -111,7 +111,7 @@ test("inside a run, drover mcp starts child runs of that run", async () => {
 async function startRun({ cwd, env }: ReturnType<typeof createProject>) {
   const child = spawn(process.execPath, [bin, "mcp"], {
     cwd,
-    env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), DROVER_TRUST: trusted, ...env },
+    env: { PATH: process.env["PATH"] ?? "", HOME: getTestHome(), DROVER_TRUST: trusted, ...env },
     stdio: ["pipe", "pipe", "inherit"],
   });
   const closed = once(child, "close");

@@ -3,13 +3,13 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { auditKeyFile, recordDirectory } from "../../src/model/state-layout.ts";
 import { type FreshDatabase, freshDatabase } from "../postgres/fresh-database.ts";
-import { drover, folder, type CommandResult } from "./drover.ts";
+import { drover, createDirectory, type CommandResult } from "./drover.ts";
 import { startCoordinator } from "./coordinator-process.ts";
 
 let cwd: string;
 let databases: FreshDatabase[];
 beforeEach(() => {
-  cwd = folder();
+  cwd = createDirectory();
   databases = [];
 });
 afterEach(async () => {

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { hostHas } from "../fixtures/process/host.ts";
-import { isRoot, nobody } from "./drover.ts";
+import { isRoot, nobodyUid } from "./drover.ts";
 import { droverCommand, listNestedCommands, type Project, createProject, readRecord } from "./nested-project.ts";
 import { startDrover } from "./start-drover.ts";
 
@@ -31,7 +31,7 @@ true
 
 const levels = (["pid", "sandbox"] as const).filter((level) => hostHas(level));
 const subjects = levels.flatMap((isolation) =>
-  (isRoot ? [undefined, nobody] : [undefined]).map((uid) => ({
+  (isRoot ? [undefined, nobodyUid] : [undefined]).map((uid) => ({
     isolation,
     uid,
     who: isRoot && uid === undefined ? "root" : "an ordinary user",

@@ -3,7 +3,7 @@ import { request } from "node:http";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { findBwrap } from "../../src/process/sandbox.ts";
-import { drover, folder } from "./drover.ts";
+import { drover, createDirectory } from "./drover.ts";
 import { droverCommand, listNestedCommands, createProject, readRecord } from "./nested-project.ts";
 import { startRunner, runToEnd, startCoordinator } from "./coordinator-process.ts";
 import { startDrover } from "./start-drover.ts";
@@ -33,7 +33,7 @@ it.each([
 it("nested commands of a remote runner, also in a sandbox, are recorded by its coordinator", async () => {
   for (const isolation of hasBwrap ? ["pid", "sandbox"] : ["pid"]) {
     const project = createProject(both, undefined, { isolation });
-    const coordinator = await startCoordinator(folder());
+    const coordinator = await startCoordinator(createDirectory());
     await startRunner(coordinator, project.cwd, "far", ["-x", "./profiles/here.json", "-x", "echo"]);
     const outer = await runToEnd(coordinator, { agent_name: "script" });
     expect(outer).toMatchObject({ status: "completed" });
@@ -100,7 +100,7 @@ it("everything reported before the outer Drover was killed is recorded, even if 
 it("a run's token gives access only to that run and its children, and ends with the run", async () => {
   const lines = `printf '%s' "$DROVER_API_KEY" > key; echo begun >&2\nwhile ! test -e go; do sleep 0.1; done\n`;
   const project = createProject(lines, undefined);
-  const coordinator = await startCoordinator(folder());
+  const coordinator = await startCoordinator(createDirectory());
   await startRunner(coordinator, project.cwd, "far", ["-x", "./profiles/here.json"]);
   const { json: run } = await coordinator.call<{ run_id: string }>("POST", "/runs", { agent_name: "script" });
   await expect.poll(() => existsSync(join(project.cwd, "key")), { timeout: 60_000 }).toBe(true);

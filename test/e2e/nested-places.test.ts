@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
 import { findBwrap } from "../../src/process/sandbox.ts";
-import { drover, folder, isRoot, nobody, root } from "./drover.ts";
+import { drover, createDirectory, isRoot, nobodyUid, root } from "./drover.ts";
 import { droverCommand, listNestedCommands, type Project, createProject, readRecord } from "./nested-project.ts";
 import { startRunner, runToEnd, startCoordinator } from "./coordinator-process.ts";
 import { startDrover } from "./start-drover.ts";
@@ -22,7 +22,7 @@ async function expectBothRecorded(project: Project): Promise<void> {
 // skipped without bwrap, which is in the Debian package bubblewrap
 describe.skipIf(findBwrap() === null).each([
   ["root", undefined],
-  ["an ordinary user", nobody],
+  ["an ordinary user", nobodyUid],
 ] as const)("nested commands in a sandbox as %s", (_, uid) => {
   const cannot = !isRoot && uid !== undefined;
 
@@ -42,7 +42,7 @@ describe.skipIf(findBwrap() === null).each([
 
 it.each([
   ["root", undefined],
-  ["an ordinary user", nobody],
+  ["an ordinary user", nobodyUid],
 ] as const)("nested commands of runAgent in another program, as %s, are recorded under its run", async (_, uid) => {
   if (!isRoot && uid !== undefined) return;
   const project = createProject(both, uid);
@@ -68,8 +68,8 @@ it.each([
 it.skipIf(!isRoot)(
   "nested commands of a runner with another user and state are recorded by its coordinator",
   async () => {
-    const project = createProject(both, nobody);
-    const coordinator = await startCoordinator(folder());
+    const project = createProject(both, nobodyUid);
+    const coordinator = await startCoordinator(createDirectory());
     const { json } = await coordinator.call<{ token: string }>("POST", "/tokens", { role: "runner", subject: "far" });
     await startDrover(["runner", "--name", "far", "-x", "./profiles/here.json", "-x", "echo"], {
       ...project,
@@ -101,7 +101,7 @@ it("a run that starts itself fails at the ninth level and says why", async () =>
 it("a nested run that waits for its parent's slot says so and how to resolve it", async () => {
   const project = createProject(`${droverCommand} run waiting > said 2>&1\n`, undefined, { slots: 1 });
   writeFileSync(join(project.cwd, "agents", "waiting.yaml"), "name: waiting\ncommand: echo never\n");
-  const coordinator = await startCoordinator(folder());
+  const coordinator = await startCoordinator(createDirectory());
   await startRunner(coordinator, project.cwd, "far", ["-x", "./profiles/here.json"]);
   const { json: run } = await coordinator.call<{ run_id: string }>("POST", "/runs", { agent_name: "script" });
   const output = (): string =>

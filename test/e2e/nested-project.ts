@@ -2,14 +2,14 @@ import { chmodSync, chownSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Run } from "../../src/model/run.ts";
 import type { Execution } from "../../src/model/store.ts";
-import { bin, drover, folder } from "./drover.ts";
+import { bin, drover, createDirectory } from "./drover.ts";
 
 /** The command line as a shell would call it. */
 export const droverCommand = `'${process.execPath}' '${bin}'`;
 
 /** A directory with its own state and the agent `script`, which runs the given lines. */
 export function createProject(lines: string, uid: number | undefined, profile: object = {}) {
-  const cwd = folder(uid);
+  const cwd = createDirectory(uid);
   const env: Record<string, string> = { DROVER_STATE_DIR: join(cwd, "state"), DROVER_TRUST: cwd };
   for (const name of ["profiles", "agents"]) mkdirSync(join(cwd, name));
   const script = { type: "procedural", agents_dir: "./agents", project_roots: [cwd], ...profile };

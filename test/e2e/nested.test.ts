@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { isRoot, nobody } from "./drover.ts";
+import { isRoot, nobodyUid } from "./drover.ts";
 import { droverCommand, listNestedCommands, type Project, createProject, readRecord } from "./nested-project.ts";
 import { startDrover } from "./start-drover.ts";
 
@@ -36,7 +36,7 @@ async function expectRecorded(project: Project, agent: string): Promise<void> {
   expect(outer.shown).not.toContain(key64);
 }
 
-describe.each([["root", undefined] as const, ["an ordinary user", nobody] as const])(
+describe.each([["root", undefined] as const, ["an ordinary user", nobodyUid] as const])(
   "nested commands as %s",
   (_, uid) => {
     it.skipIf(!isRoot && uid !== undefined)("are recorded under their exec", async () => {

@@ -2,18 +2,18 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { bin, drover, folder, homeFolder, root } from "./drover.ts";
+import { bin, drover, createDirectory, getTestHome, root } from "./drover.ts";
 
 /** Runs Drover through a link, as a shell finds it on PATH. */
 function throughLink(link: string, cwd: string, ...args: string[]): string {
   mkdirSync(join(link, ".."), { recursive: true });
   symlinkSync(bin, link);
-  const env = { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), DROVER_STATE_DIR: join(cwd, "state") };
+  const env = { PATH: process.env["PATH"] ?? "", HOME: getTestHome(), DROVER_STATE_DIR: join(cwd, "state") };
   return spawnSync(link, args, { cwd, env, encoding: "utf8" }).stderr;
 }
 
 it("prints `npx drover` in errors, hints and help inside the checkout", async () => {
-  const env = { DROVER_STATE_DIR: join(folder(), "state") };
+  const env = { DROVER_STATE_DIR: join(createDirectory(), "state") };
   const unknown = await drover(["runs", "nope"], { cwd: root, env });
   expect(unknown.stderr).toContain("Use npx drover runs list or npx drover runs show");
   const failed = await drover(["exec", "exit 3"], { cwd: root, env });
@@ -25,7 +25,7 @@ it("prints `npx drover` in errors, hints and help inside the checkout", async ()
 });
 
 it("prints `npx drover` if npx started it, and `drover` for an installed one", () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const byNpx = throughLink(join(cwd, "node_modules", ".bin", "drover"), cwd, "exec", "exit 3");
   expect(byNpx).toMatch(/^ {2}npx drover runs show \S+$/m);
   const installed = throughLink(join(cwd, "bin", "drover"), cwd, "exec", "exit 3");

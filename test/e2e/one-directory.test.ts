@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { announcementFile, recordDirectory, runnersDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import { openStore } from "../../src/record/open.ts";
-import { drover, folder, type CommandResult } from "./drover.ts";
+import { drover, createDirectory, type CommandResult } from "./drover.ts";
 import { writeScribe } from "./scribe.ts";
 import { type DroverProcess, startDrover } from "./start-drover.ts";
 
 const createProject = () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const state = join(cwd, "state");
   const env = { DROVER_STATE_DIR: state };
   const run = (...args: string[]): Promise<CommandResult> => drover(args, { cwd, env });

@@ -1,11 +1,11 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { drover, folder, type CommandResult } from "./drover.ts";
+import { drover, createDirectory, type CommandResult } from "./drover.ts";
 
 /** Creates a repository and a user with their own HOME. */
 export function createProject(name = "app") {
-  const top = folder();
+  const top = createDirectory();
   const [home, cwd] = [join(top, "home"), join(top, name)];
   mkdirSync(home);
   execFileSync("git", ["init", "-q", cwd]);

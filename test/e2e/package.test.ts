@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { readPage } from "../docs/page.ts";
 import { startModelServer } from "../model-server/server.ts";
-import { folder, root } from "./drover.ts";
+import { createDirectory, root } from "./drover.ts";
 import { expectedOutput, libraryScenario } from "./library-scenario.ts";
 
 function succeed(file: string, args: string[], cwd: string, env: Record<string, string> = {}): string {
@@ -15,7 +15,7 @@ function succeed(file: string, args: string[], cwd: string, env: Record<string, 
 
 /** Installs the tarball in an empty directory, as its users do. */
 function install(): string {
-  const cwd = folder(undefined, "file");
+  const cwd = createDirectory(undefined, "file");
   succeed("npm", ["pack", "--pack-destination", cwd], root);
   const tarball = readdirSync(cwd).find((name) => name.endsWith(".tgz"));
   writeFileSync(join(cwd, "package.json"), '{"type": "module"}');

@@ -3,7 +3,7 @@
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { drover, folder } from "./drover.ts";
+import { drover, createDirectory } from "./drover.ts";
 
 /** File names can contain every character except a slash and NUL. */
 const hostile: Record<string, string> = {
@@ -25,7 +25,7 @@ const acting = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]|\p{Bidi_Control}/u;
 
 /** Creates files and definitions with all of these characters in their names, and one whose name is not UTF-8. */
 function createHostileProject() {
-  const home = folder();
+  const home = createDirectory();
   const cwd = join(home, `place${Object.values(hostile).join("")}`);
   for (const name of ["agents", "profiles"]) mkdirSync(join(cwd, name), { recursive: true });
   writeFileSync(join(cwd, "drover.yaml"), "{}\n");
@@ -62,7 +62,7 @@ test.each([
 });
 
 test("strips control characters from messages in a pipe, escapes them in JSON, and leaves the command's output unchanged", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const project = { cwd, env: { DROVER_STATE_DIR: join(cwd, "state") } };
   const words = Object.values(hostile).join("");
   for (const name of ["agents", "profiles"]) mkdirSync(join(cwd, name));

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { databaseFile, recordDirectory } from "../../src/model/state-layout.ts";
-import { drover, folder } from "./drover.ts";
+import { drover, createDirectory } from "./drover.ts";
 
 test("a restore killed at any moment can be repeated", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const at = (state: string, words: string[], onSpawn?: (pid: number) => void) =>
     drover(words, { cwd, env: { DROVER_STATE_DIR: join(cwd, state) }, ...(onSpawn ? { onSpawn } : {}) });
   expect((await at("state", ["exec", "echo hello"])).code).toBe(0);

@@ -4,11 +4,11 @@ import { describe, expect, it } from "vitest";
 import { announcementFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import { openStore } from "../../src/record/open.ts";
 import { createAgent } from "../fixtures/dispatch/drive.ts";
-import { drover, folder } from "./drover.ts";
+import { drover, createDirectory } from "./drover.ts";
 import { type DroverProcess, startDrover } from "./start-drover.ts";
 
 const createProject = () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
   return { cwd, state: join(cwd, "state"), run: (...args: string[]) => drover(args, { cwd, env }), env };
 };
@@ -177,7 +177,7 @@ describe("up", () => {
 });
 
 it("lists and shows agents from files, the record and profiles without a coordinator", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
   mkdirSync(join(cwd, "agents"));
   writeFileSync(join(cwd, "agents", "one.yaml"), "name: one\ncommand: ls\ntags: [review, fast]\n");

@@ -1,12 +1,12 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { drover, folder } from "./drover.ts";
+import { drover, createDirectory } from "./drover.ts";
 import { runToEnd, startCoordinator } from "./coordinator-process.ts";
 import { startDrover } from "./start-drover.ts";
 
 it("names the coordinator, and each run with its agent, outcome and duration", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   mkdirSync(join(cwd, "agents"));
   writeFileSync(join(cwd, "agents", "good.yaml"), "name: good\ncommand: 'true'\n");
   writeFileSync(join(cwd, "agents", "bad.yaml"), "name: bad\ncommand: 'false'\n");
@@ -32,7 +32,7 @@ it("names the coordinator, and each run with its agent, outcome and duration", a
 });
 
 it("says what happens to active runs at the first and at the second signal", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   mkdirSync(join(cwd, "agents"));
   writeFileSync(join(cwd, "agents", "slow.yaml"), "name: slow\ncommand: sleep 600\n");
   const env = { DROVER_STATE_DIR: join(cwd, "state") };

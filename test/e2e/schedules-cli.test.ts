@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import type { Run } from "../../src/model/run.ts";
 import type { Schedule, Slot } from "../../src/model/schedule.ts";
-import { drover, folder } from "./drover.ts";
+import { drover, createDirectory } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
 /** A coordinator with an agent that fails and one whose file has a schedule. */
 async function project() {
-  const cwd = folder();
+  const cwd = createDirectory();
   const env = { DROVER_STATE_DIR: join(cwd, "state"), TZ: "America/New_York" };
   mkdirSync(join(cwd, "agents"));
   writeFileSync(join(cwd, "drover.yaml"), "agents: agents\n");
@@ -88,7 +88,7 @@ it("refuses an invalid schedule, with the reason and what to do", async () => {
 
 it("previews slots without a coordinator", async () => {
   const words = ["schedules", "next", "--cron", "30 2 * * *", "--timezone", "Europe/Berlin", "--json"];
-  const { code, stdout } = await drover(words, { cwd: folder() });
+  const { code, stdout } = await drover(words, { cwd: createDirectory() });
   expect(code).toBe(0);
   expect((JSON.parse(stdout) as { next: string[] }).next).toHaveLength(5);
 });

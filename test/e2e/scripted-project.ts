@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { folder } from "./drover.ts";
+import { createDirectory } from "./drover.ts";
 
 export interface Turn {
   text?: string;
@@ -12,7 +12,7 @@ export function scriptedProject(
   turns: readonly Turn[],
   agent: Record<string, unknown> = {},
 ): { cwd: string; env: Record<string, string> } {
-  const cwd = folder();
+  const cwd = createDirectory();
   const write = (path: string, content: string): void => {
     mkdirSync(dirname(join(cwd, path)), { recursive: true });
     writeFileSync(join(cwd, path), content);

@@ -3,10 +3,10 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { encodings, listFiles, findCanaries, makeCanaries } from "../fixtures/e2e/canaries.ts";
-import { drover, folder } from "./drover.ts";
+import { drover, createDirectory } from "./drover.ts";
 
 it("leaves none of 200 canaries, in five encodings and split over writes, in the database, logs, spill files or history", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const state = join(cwd, "state");
   const canaries = makeCanaries(200);
   const env = Object.fromEntries(canaries.map((canary, index) => [`SECRET_${index}_TOKEN`, canary]));
@@ -73,7 +73,7 @@ it("leaves none of 200 canaries, in five encodings and split over writes, in the
 });
 
 it("keeps no part of a long secret at a cut, in a path, in an id or in a variable given twice", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const state = join(cwd, "state");
   // as long as an RSA key of 8,192 bits, which would take many seconds to generate
   const body = randomBytes(4800)

@@ -2,12 +2,12 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
-import { drover, folder } from "./drover.ts";
+import { drover, createDirectory } from "./drover.ts";
 import { startCoordinator } from "./coordinator-process.ts";
 
 test("a fresh start listens on loopback only, with a random token that only its user can read", async () => {
-  const first = await startCoordinator(folder());
-  const second = await startCoordinator(folder());
+  const first = await startCoordinator(createDirectory());
+  const second = await startCoordinator(createDirectory());
   for (const { url, state, token } of [first, second]) {
     expect(new URL(url).hostname).toBe("127.0.0.1");
     expect(statSync(tokenFile(recordDirectory(state), "token")).mode & 0o777).toBe(0o600);
@@ -24,7 +24,7 @@ test("a fresh start listens on loopback only, with a random token that only its 
 });
 
 test.each(["0.0.0.0", "::"])("without auth it refuses to listen on %s", async (host) => {
-  const directory = folder();
+  const directory = createDirectory();
   const refused = await drover(["coordinator", "--host", host, "--port", "0"], {
     cwd: directory,
     env: { AUTH_ENABLED: "false", DROVER_STATE_DIR: join(directory, "state") },

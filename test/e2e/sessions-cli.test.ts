@@ -3,7 +3,7 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openTerminal, terminalTest } from "./at-terminal.ts";
-import { bin, drover, folder } from "./drover.ts";
+import { bin, drover, createDirectory } from "./drover.ts";
 import { encodeFiles, writeScribe } from "./scribe.ts";
 import { startRunner, startCoordinator } from "./coordinator-process.ts";
 
@@ -15,7 +15,7 @@ const getServing = () => (made ??= startServing());
 
 /** A coordinator, and a runner that offers `scribe`, `stiff` and the procedural agent `plain`. */
 async function startServing() {
-  const cwd = folder(undefined, "file");
+  const cwd = createDirectory(undefined, "file");
   writeScribe(cwd);
   mkdirSync(join(cwd, "agents-plain"));
   writeFileSync(join(cwd, "agents-plain", "plain.yaml"), "name: plain\ncommand: echo plain\n");
@@ -121,7 +121,7 @@ describe("sessions", () => {
   });
 
   it("are listed as expired after the agent's session.timeout, also without a coordinator", async () => {
-    const cwd = folder();
+    const cwd = createDirectory();
     writeScribe(cwd);
     const brief = "name: brief\ntype: autonomous\nexecutor: scribe\nsession: { timeout: 1 }\n";
     writeFileSync(join(cwd, "agents-scribe", "brief.yaml"), brief);
@@ -206,7 +206,7 @@ describe("sessions", () => {
   });
 
   it("need no permanent coordinator, and continue in the directory where they started", async () => {
-    const cwd = folder();
+    const cwd = createDirectory();
     writeScribe(cwd);
     mkdirSync(join(cwd, "sub"));
     const env = { DROVER_STATE_DIR: join(cwd, "state") };
@@ -217,13 +217,13 @@ describe("sessions", () => {
       drover(["sessions", mode, id, ...toPrompt({ remember: word })], { cwd: from, env });
     const below = await continueSession("resume", join(cwd, "sub"), "two");
     expect(below, below.stderr).toMatchObject({ code: 0, stdout: "one > two\n" });
-    const elsewhere = await continueSession("fork", folder(), "three");
+    const elsewhere = await continueSession("fork", createDirectory(), "three");
     expect(elsewhere, elsewhere.stderr).toMatchObject({ code: 0, stdout: "one > two > three\n" });
     expect(JSON.parse((await run("sessions", "show", id, "--json")).stdout)).toMatchObject({ run_count: 2 });
     expect((await run("sessions", "delete", id, "--json")).stdout).toBe(`{"session_id":"${id}","deleted":true}\n`);
     const [left = ""] = (await run("sessions", "list")).stdout.split("\t");
     expect([left === id, left]).toEqual([false, expect.stringMatching(/^[0-9a-f-]{36}$/)]);
-    const unknown = await drover(["sessions", "resume", id, "--prompt", "x"], { cwd: folder(), env });
+    const unknown = await drover(["sessions", "resume", id, "--prompt", "x"], { cwd: createDirectory(), env });
     expect(unknown).toMatchObject({ code: 2 });
   });
 });

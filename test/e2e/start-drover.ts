@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { afterEach } from "vitest";
-import { bin, homeFolder, trusted } from "./drover.ts";
+import { bin, getTestHome, trusted } from "./drover.ts";
 
 /** A Drover process that a test kills and starts again. */
 export interface DroverProcess {
@@ -32,7 +32,7 @@ export function startDrover(
   const [file, ...words] = [...commandPrefix, process.execPath, bin, ...args];
   const child = spawn(file!, words, {
     cwd,
-    env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), DROVER_TRUST: trusted, ...env },
+    env: { PATH: process.env["PATH"] ?? "", HOME: getTestHome(), DROVER_TRUST: trusted, ...env },
     stdio: ["ignore", "ignore", "pipe"],
     ...(uid === undefined ? {} : { uid, gid: uid }),
   });

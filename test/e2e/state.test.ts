@@ -13,7 +13,7 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { announcementFile, databaseFile, recordDirectory } from "../../src/model/state-layout.ts";
-import { drover, folder, isRoot, nobody } from "./drover.ts";
+import { drover, createDirectory, isRoot, nobodyUid } from "./drover.ts";
 import { createProject, countAuditRows } from "./own-project.ts";
 import { startCommand } from "./coordinator-process.ts";
 
@@ -92,7 +92,7 @@ describe("a .drover/ that came with a repository", () => {
 
   it("with a database is not modified, and is only moved if it is named", async () => {
     const { cwd, run, home } = createProject();
-    await drover(["exec", "true"], { cwd, env: { HOME: folder(), DROVER_STATE_DIR: join(cwd, ".drover") } });
+    await drover(["exec", "true"], { cwd, env: { HOME: createDirectory(), DROVER_STATE_DIR: join(cwd, ".drover") } });
     const before = readFileSync(databaseFile(recordDirectory(join(cwd, ".drover"))));
     await run("exec", "echo mine");
     expect(readFileSync(databaseFile(recordDirectory(join(cwd, ".drover")))).equals(before)).toBe(true);
@@ -110,7 +110,10 @@ describe("a state of an earlier version", () => {
   async function createEarlierState(where: (cwd: string) => string) {
     const project = createProject();
     const state = where(project.cwd);
-    await drover(["exec", "echo before"], { cwd: project.cwd, env: { HOME: folder(), DROVER_STATE_DIR: state } });
+    await drover(["exec", "echo before"], {
+      cwd: project.cwd,
+      env: { HOME: createDirectory(), DROVER_STATE_DIR: state },
+    });
     for (const name of readdirSync(recordDirectory(state)))
       renameSync(join(recordDirectory(state), name), join(state, name));
     rmSync(recordDirectory(state), { recursive: true });
@@ -176,15 +179,15 @@ it("commands find the coordinator of their project from any of its directories",
 
 describe("a user", () => {
   it.runIf(isRoot)("without a writable HOME gets a message that names the variable to set", async () => {
-    const cwd = folder(nobody);
-    const { code, stderr } = await drover(["exec", "true"], { cwd, uid: nobody, env: { HOME: "/" } });
+    const cwd = createDirectory(nobodyUid);
+    const { code, stderr } = await drover(["exec", "true"], { cwd, uid: nobodyUid, env: { HOME: "/" } });
     expect([code, stderr]).toEqual([125, expect.stringMatching(/DROVER-STA-00[16][^]*DROVER_STATE_DIR/)]);
   });
 
   it.runIf(isRoot)("without a writable HOME can keep the record in DROVER_STATE_DIR", async () => {
-    const cwd = folder(nobody);
+    const cwd = createDirectory(nobodyUid);
     const env = { HOME: "/", DROVER_STATE_DIR: join(cwd, "state") };
-    expect(await drover(["exec", "true"], { cwd, uid: nobody, env })).toMatchObject({ code: 0, stderr: "" });
-    expect(countAuditRows(await drover(["audit", "verify"], { cwd, uid: nobody, env }))).toBe(2);
+    expect(await drover(["exec", "true"], { cwd, uid: nobodyUid, env })).toMatchObject({ code: 0, stderr: "" });
+    expect(countAuditRows(await drover(["audit", "verify"], { cwd, uid: nobodyUid, env }))).toBe(2);
   });
 });

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openTerminal, terminalTest } from "./at-terminal.ts";
-import { drover, folder, root } from "./drover.ts";
+import { drover, createDirectory, root } from "./drover.ts";
 import { createProject } from "./create-project.ts";
 import { scriptedProject } from "./scripted-project.ts";
 import {
@@ -17,7 +17,7 @@ const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 
 /** A coordinator that has two agents, with a runner that has one slot. */
 async function startFleet(): Promise<{ cwd: string; coordinator: CoordinatorProcess }> {
-  const cwd = folder();
+  const cwd = createDirectory();
   mkdirSync(join(cwd, "agents"));
   const agents = { long: "sleep 600", fail: "false" };
   for (const [name, command] of Object.entries(agents))
@@ -156,13 +156,13 @@ describe("drover status", () => {
 
   it("says that a coordinator named by DROVER_API_URL does not answer", async () => {
     const env = { DROVER_API_URL: "http://127.0.0.1:9", DROVER_API_KEY: "drv_x" };
-    const { code, stderr } = await drover(["status"], { cwd: folder(), env });
+    const { code, stderr } = await drover(["status"], { cwd: createDirectory(), env });
     expect(code).toBe(125);
     expect(stderr).toContain("http://127.0.0.1:9");
   });
 
   it("shows what `drover up` serves, in the same directory", async () => {
-    const cwd = folder();
+    const cwd = createDirectory();
     const env = { DROVER_STATE_DIR: join(cwd, "state") };
     const output = await startCommand(["up", "--port", "0", "-x", "echo"], {
       cwd,

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
 import { openTerminal, terminalTest } from "./at-terminal.ts";
-import { drover, folder } from "./drover.ts";
+import { drover, createDirectory } from "./drover.ts";
 
 /** Clears the screen, sets the title, writes to the clipboard, and overwrites the line. */
 const escapes = "\u001b[2J\u001b]0;owned\u0007\u001b]52;c;b3duZWQ=\u0007\rinstead\u009b1A";
@@ -11,7 +11,7 @@ const escapes = "\u001b[2J\u001b]0;owned\u0007\u001b]52;c;b3duZWQ=\u0007\rinstea
 const acting = /\u001b(?!\[[\d;]*m)|[\u0000-\u0008\u000b\u000c\u000e-\u001a\u007f-\u009f]|\r(?!\n)/;
 
 function createHostileProject(): { cwd: string; env: Record<string, string> } {
-  const cwd = folder();
+  const cwd = createDirectory();
   for (const name of ["profiles", "agents", "scripts"]) mkdirSync(join(cwd, name));
   writeFileSync(join(cwd, "profiles", "p.json"), JSON.stringify({ type: "procedural", agents_dir: "agents" }));
   writeFileSync(

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { hostHas } from "../fixtures/process/host.ts";
-import { bin, drover, folder } from "./drover.ts";
+import { bin, drover, createDirectory } from "./drover.ts";
 
 // util-linux's `script` provides the real terminal that these tests need
 const terminalTest = it.runIf(process.platform === "linux" && spawnSync("script", ["--version"]).status === 0);
@@ -71,7 +71,7 @@ terminalTest("a SIGINT sent only to Drover stops a command that did not receive 
 });
 
 terminalTest("prints complete rows on a terminal of unknown width", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
   await drover(["exec", "echo hello"], { cwd, env });
   const through = ["script", "-qec", 'stty cols 0; exec "$NODE" "$BIN" runs list', "/dev/null"];
@@ -87,7 +87,7 @@ terminalTest("prints complete rows on a terminal of unknown width", async () => 
 
 /** Runs `drover exec SCRIPT` in its own terminal. The file `pid` contains Drover's process id. */
 function open(script: string) {
-  const cwd = folder();
+  const cwd = createDirectory();
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
   const line = 'echo $$ >pid; exec "$NODE" "$BIN" exec --shell "$SCRIPT"';
   const child: ChildProcess = spawn("script", ["-qec", line, "/dev/null"], {

@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { recordDirectory, runnerTokenFile, tokenFile } from "../../src/model/state-layout.ts";
 import type { Token } from "../../src/model/token.ts";
-import { drover, folder } from "./drover.ts";
+import { drover, createDirectory } from "./drover.ts";
 import { startCommand, startCoordinator } from "./coordinator-process.ts";
 
 /** A coordinator, and the command line with the admin's token or any other. */
 async function openProject() {
-  const cwd = folder();
+  const cwd = createDirectory();
   const coordinator = await startCoordinator(cwd);
   const env = { DROVER_STATE_DIR: coordinator.state };
   const run = (...args: string[]) => drover(args, { cwd, env });
@@ -156,14 +156,14 @@ describe("drover tokens", () => {
     ["a page that is too large", ["list", "--limit", "5000"], "--limit 5000"],
   ];
   it.each(bad)("refuses %s before any request is sent", async (_what, args, expected) => {
-    const ran = await drover(["tokens", ...args], { cwd: folder() });
+    const ran = await drover(["tokens", ...args], { cwd: createDirectory() });
     expect(ran).toMatchObject({ code: 2, stdout: "" });
     expect(ran.stderr).toContain(expected);
     expect(ran.stderr).toMatch(/DROVER-USE-00[17]/);
   });
 
   it("lists the commands of the group without a subcommand", async () => {
-    const ran = await drover(["tokens"], { cwd: folder() });
+    const ran = await drover(["tokens"], { cwd: createDirectory() });
     expect(ran).toMatchObject({ code: 2, stdout: "" });
     expect(ran.stderr).toMatch(/^drover tokens COMMAND\n[^]*drover tokens rotate /);
   });

@@ -2,13 +2,13 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileS
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { openTerminal } from "./at-terminal.ts";
-import { drover, folder, type CommandResult } from "./drover.ts";
+import { drover, createDirectory, type CommandResult } from "./drover.ts";
 
 let cwd: string;
 let env: Record<string, string>;
 beforeEach(() => {
-  cwd = folder();
-  const home = folder();
+  cwd = createDirectory();
+  const home = createDirectory();
   // nothing is trusted unless a test trusts it
   env = { HOME: home, DROVER_TRUST: "", DROVER_STATE_DIR: join(home, "state") };
 });
@@ -75,7 +75,7 @@ describe("profiles and agents of an untrusted directory", () => {
     });
     expect((await run("agents", "list")).stdout).not.toContain("mine");
     expect((await run("runner", "-x", "mine")).stderr).toContain("DROVER-PRF-001");
-    const elsewhere = folder();
+    const elsewhere = createDirectory();
     symlinkSync(join(cwd, "profiles"), join(elsewhere, "profiles"));
     env["DROVER_TRUST"] = elsewhere;
     const linked = await drover(["run", "mine"], { cwd: elsewhere, env });

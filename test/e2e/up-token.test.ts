@@ -2,11 +2,11 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { announcementFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
-import { drover, folder } from "./drover.ts";
+import { drover, createDirectory } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
 function createProject() {
-  const cwd = folder();
+  const cwd = createDirectory();
   const state = join(cwd, "state");
   const env = { DROVER_STATE_DIR: state };
   const run = (...args: string[]) => drover(args, { cwd, env });

@@ -5,7 +5,7 @@ import type { Run } from "../../src/model/run.ts";
 import { recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import { reservePort } from "../reserve-port.ts";
 import { openTerminal, keys, terminalTest } from "./at-terminal.ts";
-import { drover, folder } from "./drover.ts";
+import { drover, createDirectory } from "./drover.ts";
 import { createProject } from "./create-project.ts";
 import { startRunner, startCoordinator } from "./coordinator-process.ts";
 import { startDrover } from "./start-drover.ts";
@@ -21,7 +21,7 @@ const parameters = {
 };
 
 async function serveAgent() {
-  const cwd = folder();
+  const cwd = createDirectory();
   const coordinator = await startCoordinator(cwd);
   await coordinator.call("PUT", "/agents/deploy", { command: "sh deploy.sh", parameters_schema: parameters });
   const env = {
@@ -119,7 +119,7 @@ it("exits like `drover run` from `runs wait` without a coordinator: an autonomou
 });
 
 terminalTest("`runs list --watch` survives a restart of the coordinator, and ends with 130 on Ctrl-C", async () => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const port = String(await reservePort());
   const state = { DROVER_STATE_DIR: join(cwd, "state") };
   const start = () => startDrover(["coordinator", "--port", port], { cwd, env: state, ready: /^Serving /m });

@@ -5,13 +5,13 @@ import type { RunnerRow } from "../../src/model/dispatch-ops.ts";
 import type { StoredEvent } from "../../src/model/event.ts";
 import type { Run } from "../../src/model/run.ts";
 import type { FlatAgent } from "../../src/wire/client.ts";
-import { folder } from "./drover.ts";
+import { createDirectory } from "./drover.ts";
 import { startRunner, runToEnd, startCoordinator, type CoordinatorProcess } from "./coordinator-process.ts";
 
 type PageOf<T> = { items: T[] };
 
 async function echoPlace(): Promise<{ directory: string; coordinator: CoordinatorProcess }> {
-  const directory = folder();
+  const directory = createDirectory();
   const coordinator = await startCoordinator(directory);
   await startRunner(coordinator, directory, "one", ["-x", "echo"]);
   return { directory, coordinator };
@@ -92,7 +92,7 @@ function writeProfile(directory: string): void {
 }
 
 test("case 17: a runner offers its profile's agents, and a run of one ends with a result event with its data", async () => {
-  const directory = folder();
+  const directory = createDirectory();
   writeProfile(directory);
   const coordinator = await startCoordinator(directory);
   await startRunner(coordinator, directory, "one", ["-x", join(directory, "profiles", "with-agents.json")]);
@@ -110,7 +110,7 @@ test("case 17: a runner offers its profile's agents, and a run of one ends with 
 });
 
 test("case 18: a run goes to the one of two runners that has its agent", async () => {
-  const directory = folder();
+  const directory = createDirectory();
   writeProfile(directory);
   const coordinator = await startCoordinator(directory);
   await startRunner(coordinator, directory, "with", ["-x", join(directory, "profiles", "with-agents.json")]);
@@ -146,7 +146,7 @@ test("case 19: a procedural run cannot be resumed or forked", async () => {
 });
 
 test("without auth, the same walk needs no token", async () => {
-  const directory = folder();
+  const directory = createDirectory();
   const coordinator = await startCoordinator(directory, { AUTH_ENABLED: "false" });
   await startRunner({ ...coordinator, token: "" }, directory, "one", ["-x", "echo"]);
   const { status, json } = await coordinator.call<PageOf<FlatAgent>>("GET", "/agents", undefined, null);

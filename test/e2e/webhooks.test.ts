@@ -6,14 +6,14 @@ import type { Run } from "../../src/model/run.ts";
 import { createClient } from "../../src/wire/client.ts";
 import { startReceiver } from "../fixtures/trigger/receiver.ts";
 import { reservePort } from "../reserve-port.ts";
-import { folder } from "./drover.ts";
+import { createDirectory } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
 const patience = { timeout: 180_000, interval: 200 };
 
 test("coordinators killed around the ends of runs lose or repeat neither chains nor deliveries", async () => {
   const receiver = await startReceiver();
-  const cwd = folder();
+  const cwd = createDirectory();
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
   mkdirSync(join(cwd, "agents"));
   const on_finish = { agent: "after", when: "always" };
@@ -54,7 +54,7 @@ test("coordinators killed around the ends of runs lose or repeat neither chains 
 
 test("a delivery interrupted by a kill of its coordinator is sent again with the same id", async () => {
   const receiver = await startReceiver(() => undefined);
-  const cwd = folder();
+  const cwd = createDirectory();
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
   mkdirSync(join(cwd, "agents"));
   writeFileSync(join(cwd, "agents/work.json"), JSON.stringify({ name: "work", command: "true" }));

@@ -5,7 +5,7 @@ import type { RunEvent } from "../../../src/model/event.ts";
 import type { Run } from "../../../src/model/run.ts";
 import { readPage } from "../../docs/page.ts";
 import { type ModelServer, startModelServer } from "../../model-server/server.ts";
-import { drover, folder, root } from "../drover.ts";
+import { drover, createDirectory, root } from "../drover.ts";
 import { startCommand, runToEnd, startCoordinator, type CoordinatorProcess } from "../coordinator-process.ts";
 import { listEvents, show, submit } from "./runs.ts";
 
@@ -36,7 +36,7 @@ beforeAll(async () => {
     { when: "and in another branch?", turns: [{ text: "The same file." }] },
     { when: "Continue from where you left off.", turns: [{ text: "I went on." }] },
   ]);
-  cwd = folder(undefined, "file");
+  cwd = createDirectory(undefined, "file");
   for (const { path, text } of agents) {
     mkdirSync(dirname(join(cwd, path)), { recursive: true });
     writeFileSync(join(cwd, path), text);
@@ -79,40 +79,42 @@ const modelTexts = (): string =>
   JSON.stringify(model.requests.at(-1)!.messages.filter(({ role }) => role !== "system"));
 
 test("without the package, drover doctor prints the install command and everything else works", async () => {
-  const alone = folder();
-  const env = { DROVER_STATE_DIR: join(alone, "state") };
-  const refused = await drover(["run", "claude-sdk", "--prompt", "x"], { cwd: alone, env });
-  expect(refused.code).toBe(2);
-  expect(refused.stderr).toMatch(/not available.*drover doctor for details.*claude-sdk/);
+  const directoryWithoutSdk = createDirectory();
+  const env = { DROVER_STATE_DIR: join(directoryWithoutSdk, "state") };
+  const failedRun = await drover(["run", "claude-sdk", "--prompt", "x"], { cwd: directoryWithoutSdk, env });
+  expect(failedRun.code).toBe(2);
+  expect(failedRun.stderr).toMatch(/not available.*drover doctor for details.*claude-sdk/);
   const sdk = async () => {
-    const { stdout } = await drover(["doctor", "--json"], { cwd: alone, env });
+    const { stdout } = await drover(["doctor", "--json"], { cwd: directoryWithoutSdk, env });
     return (JSON.parse(stdout) as { clients: Record<string, object> }).clients["claude-sdk"];
   };
   const install = /npm install [^\s`]+/.exec(page.text)![0];
   expect(await sdk()).toMatchObject({ found: false, next: expect.stringContaining(install) as string });
-  expect(await drover(["run", "echo", "--message", "hi"], { cwd: alone, env })).toMatchObject({ code: 0 });
+  expect(await drover(["run", "echo", "--message", "hi"], { cwd: directoryWithoutSdk, env })).toMatchObject({
+    code: 0,
+  });
 
-  mkdirSync(join(alone, "profiles"));
-  writeFileSync(join(alone, "profiles", "claude-sdk.json"), JSON.stringify({ type: "claude-sdk" }));
-  symlinkSync(join(root, "test", "clients", "node_modules"), join(alone, "node_modules"));
+  mkdirSync(join(directoryWithoutSdk, "profiles"));
+  writeFileSync(join(directoryWithoutSdk, "profiles", "claude-sdk.json"), JSON.stringify({ type: "claude-sdk" }));
+  symlinkSync(join(root, "test", "clients", "node_modules"), join(directoryWithoutSdk, "node_modules"));
   expect(await sdk()).toMatchObject({ found: true, version: install.split("@").at(-1) });
 });
 
 test("the agents of docs/claude-sdk.md behave in each mode as the page says", async () => {
   expect(agents.length).toBe(5);
-  const ran = (names: string[]) =>
+  const runAll = (names: string[]) =>
     Promise.all(names.map(async (name) => ({ name, run: await run(name, "create file hello.txt with hi") })));
-  for (const { name, run: ended } of await ran(["writer", "free"])) {
-    expect({ name, status: ended.status, text: ended.result_text }).toEqual({
+  for (const { name, run: finishedRun } of await runAll(["writer", "free"])) {
+    expect({ name, status: finishedRun.status, text: finishedRun.result_text }).toEqual({
       name,
       status: "completed",
       text: "hello.txt is there.",
     });
-    expect(await files(ended)).toEqual(["hello.txt"]);
+    expect(await files(finishedRun)).toEqual(["hello.txt"]);
   }
-  for (const { name, run: ended } of await ran(["careful", "planner"])) {
-    expect({ name, reason: ended.reason }).toEqual({ name, reason: "permission_denied" });
-    expect(await files(ended)).toEqual([]);
+  for (const { name, run: finishedRun } of await runAll(["careful", "planner"])) {
+    expect({ name, reason: finishedRun.reason }).toEqual({ name, reason: "permission_denied" });
+    expect(await files(finishedRun)).toEqual([]);
   }
   const noted = await run("noter", "take a note");
   expect(noted).toMatchObject({ status: "completed", result_text: "Noted.", summary: "Noted." });
@@ -124,19 +126,21 @@ test("the agents of docs/claude-sdk.md behave in each mode as the page says", as
 });
 
 test("a run's log has every event of the page's table, each with its original message", async () => {
-  const ended = await run("writer", "create file hello.txt with hi");
-  const events = await listEvents(coordinator, ended.run_id);
+  const finishedRun = await run("writer", "create file hello.txt with hi");
+  const events = await listEvents(coordinator, finishedRun.run_id);
   const of = (type: RunEvent["type"], subtype?: string): RunEvent[] =>
     events.filter(
       (event) => event.type === type && (subtype === undefined || ("subtype" in event && event.subtype === subtype)),
     );
-  expect(of("system", "init")).toMatchObject([{ executor_session_id: ended.session_id, raw: { type: "system" } }]);
+  expect(of("system", "init")).toMatchObject([
+    { executor_session_id: finishedRun.session_id, raw: { type: "system" } },
+  ]);
   expect(of("tool_use")).toMatchObject([{ name: "Write", raw: { type: "assistant" } }]);
   expect(of("tool_result")).toMatchObject([{ is_error: false, raw: { type: "user" } }]);
   expect(of("system", "result")).toMatchObject([{ raw: { type: "result", subtype: "success" } }]);
   expect(of("execution_started").length).toBe(1);
   expect(events.at(-1)).toMatchObject({ type: "result", status: "completed" });
-  expect(ended.usage!.cost_usd).toBeGreaterThan(0);
+  expect(finishedRun.usage!.cost_usd).toBeGreaterThan(0);
 });
 
 test("the page's commands resume and fork sessions", async () => {
@@ -166,8 +170,8 @@ test("a person can answer a question, even after the run was parked", async () =
       prompt: "create file hello.txt with hi",
       attended: true,
     });
-    const wanted = park_after_seconds > 1 ? "waiting" : "parked";
-    await expect.poll(async () => (await show(coordinator, run_id)).status).toBe(wanted);
+    const expectedStatus = park_after_seconds > 1 ? "waiting" : "parked";
+    await expect.poll(async () => (await show(coordinator, run_id)).status).toBe(expectedStatus);
     const { json } = await coordinator.call<{ items: { request_id: string; tool: string }[] }>("GET", "/questions");
     expect(json.items).toMatchObject([{ run_id, tool: "Write", effect: "edit" }]);
     const requestsBefore = model.requests.length;

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import type { Run } from "../../../src/model/run.ts";
 import type { Script } from "../../model-server/script.ts";
-import { agentKit, sharedKit } from "./harness.ts";
+import { startAgentHarness, shareAgentHarness } from "./harness.ts";
 
 const script: Script = [
   {
@@ -37,21 +37,21 @@ const conversation = (messages: readonly { role: string; text: string }[]): stri
     .map(({ text }) => text)
     .join("\n");
 
-const shared = sharedKit({
+const getSharedHarness = shareAgentHarness({
   script,
   clients: ["claude"],
   profile: { home: "user", config: { allow_full_auto: true } },
 });
 
 test("a file that claude writes in its default mode is kept, and the log shows the tool call", async () => {
-  const kit = await shared();
-  const run = await kit.run("claude", "create file hello.txt with hi");
+  const harness = await getSharedHarness();
+  const run = await harness.run("claude", "create file hello.txt with hi");
   expect(run).toMatchObject({ status: "completed", result_text: "hello.txt is there.", exit_code: 0 });
   expect(run.usage).toMatchObject({ cost_usd: expect.any(Number) as number });
   expect(run.usage!.input_tokens).toBeGreaterThan(0);
   expect(run.usage!.output_tokens).toBeGreaterThan(0);
-  expect(await kit.files(run)).toEqual({ "hello.txt": "hi" });
-  const events = await kit.events(run);
+  expect(await harness.files(run)).toEqual({ "hello.txt": "hi" });
+  const events = await harness.events(run);
   const use = events.find(({ type }) => type === "tool_use");
   expect(use).toMatchObject({ name: "Write", input: { content: "hi" } });
   expect(events.find(({ type }) => type === "tool_result")).toMatchObject({
@@ -59,36 +59,36 @@ test("a file that claude writes in its default mode is kept, and the log shows t
     is_error: false,
   });
   expect(events).toContainEqual({ type: "assistant", text: "I will write it." });
-  expect(kit.model.requests.filter(({ answered }) => answered === "unknown")).toEqual([]);
+  expect(harness.model.requests.filter(({ answered }) => answered === "unknown")).toEqual([]);
 });
 
 test("resume and fork keep the history, even across a restart of the runner and with a per-session HOME", async () => {
-  const kit = await agentKit({ script, clients: ["claude"], profile: { home: "session" } });
-  const first = await kit.run("claude", "create file hello.txt with hi");
-  const inFirst = await getExecutorSession(kit, first.session_id!);
-  await kit.restartRunner();
+  const harness = await startAgentHarness({ script, clients: ["claude"], profile: { home: "session" } });
+  const first = await harness.run("claude", "create file hello.txt with hi");
+  const inFirstSession = await getExecutorSession(harness, first.session_id!);
+  await harness.restartRunner();
   const { session_id } = first;
-  const second = await kit.run("claude", "what did I ask for first?", { mode: "resume", session_id });
+  const second = await harness.run("claude", "what did I ask for first?", { mode: "resume", session_id });
   expect(second).toMatchObject({ status: "completed", result_text: "A file.", session_id });
-  expect(conversation(kit.model.requests.at(-1)!.messages)).toContain("create file hello.txt with hi");
+  expect(conversation(harness.model.requests.at(-1)!.messages)).toContain("create file hello.txt with hi");
 
-  const forked = await kit.run("claude", "and in another branch?", { mode: "fork", session_id });
+  const forked = await harness.run("claude", "and in another branch?", { mode: "fork", session_id });
   expect(forked).toMatchObject({ status: "completed", result_text: "The same file." });
   expect(forked.session_id).not.toBe(session_id);
-  const modelTexts = conversation(kit.model.requests.at(-1)!.messages);
+  const modelTexts = conversation(harness.model.requests.at(-1)!.messages);
   expect(modelTexts).toContain("create file hello.txt with hi");
   expect(modelTexts).toContain("A file.");
-  expect(await getExecutorSession(kit, forked.session_id!)).not.toBe(inFirst);
+  expect(await getExecutorSession(harness, forked.session_id!)).not.toBe(inFirstSession);
 
-  const third = await kit.run("claude", "what did I ask for first?", { mode: "resume", session_id });
-  expect(third.status).toBe("completed");
-  expect(conversation(kit.model.requests.at(-1)!.messages)).not.toContain("another branch");
+  const thirdRun = await harness.run("claude", "what did I ask for first?", { mode: "resume", session_id });
+  expect(thirdRun.status).toBe("completed");
+  expect(conversation(harness.model.requests.at(-1)!.messages)).not.toContain("another branch");
   // Each turn is charged separately, although claude reports the session's total.
-  expect(third.usage!.cost_usd).toBeLessThan(first.usage!.cost_usd! * 2);
+  expect(thirdRun.usage!.cost_usd).toBeLessThan(first.usage!.cost_usd! * 2);
 });
 
 async function getExecutorSession(
-  kit: Awaited<ReturnType<typeof agentKit>>,
+  kit: Awaited<ReturnType<typeof startAgentHarness>>,
   session_id: string,
 ): Promise<string | null> {
   const { json } = await kit.coordinator.call<{ executor_session_id: string | null }>("GET", `/sessions/${session_id}`);
@@ -96,18 +96,18 @@ async function getExecutorSession(
 }
 
 test("a denied tool with no further action is a failure", async () => {
-  const kit = await shared();
-  const run = await kit.run("claude", "fetch the page");
+  const harness = await getSharedHarness();
+  const run = await harness.run("claude", "fetch the page");
   expect(run).toMatchObject({ status: "failed", reason: "permission_denied", result_text: "I could not fetch it." });
-  expect(await kit.events(run)).toContainEqual(
+  expect(await harness.events(run)).toContainEqual(
     expect.objectContaining({ type: "system", subtype: "permission_denied" }),
   );
 });
 
 test("a refused key and too many turns fail with their reasons", async () => {
-  const kit = await shared();
-  expect(await kit.run("claude", "refuse the key")).toMatchObject({ status: "failed", reason: "provider_auth" });
-  const put = await kit.coordinator.call("PUT", "/agents/short", {
+  const harness = await getSharedHarness();
+  expect(await harness.run("claude", "refuse the key")).toMatchObject({ status: "failed", reason: "provider_auth" });
+  const put = await harness.coordinator.call("PUT", "/agents/short", {
     type: "autonomous",
     executor: "claude",
     max_turns: 2,
@@ -115,38 +115,41 @@ test("a refused key and too many turns fail with their reasons", async () => {
     demands: { executor_type: "claude" },
   });
   expect(put).toMatchObject({ status: 200 });
-  expect(await kit.run("short", "never end")).toMatchObject({ status: "failed", reason: "max_turns" });
+  expect(await harness.run("short", "never end")).toMatchObject({ status: "failed", reason: "max_turns" });
 });
 
 test("a run stopped in the middle of a tool leaves no process, and its session continues in the operator's HOME, even after a restart", async () => {
-  const kit = await shared();
+  const harness = await getSharedHarness();
   const agent = { type: "autonomous", executor: "claude", permissions: { mode: "bypassPermissions" } };
-  await kit.coordinator.call("PUT", "/agents/free", { ...agent, demands: { executor_type: "claude" } });
-  const { json } = await kit.coordinator.call<Run>("POST", "/runs", { agent_name: "free", prompt: "wait for it" });
-  await expect.poll(() => processesWith(json.run_id)).toContain("sleep");
-  await kit.coordinator.call("POST", `/runs/${json.run_id}/stop`);
-  const ended = await waitForEnd(kit, json.run_id);
-  expect(ended.status).toBe("cancelled");
-  expect(processesWith(json.run_id)).toEqual([]);
-  expect(await kit.events(json)).toContainEqual(expect.objectContaining({ type: "system", subtype: "full_auto" }));
-  const { session_id } = ended;
-  await kit.restartRunner();
+  await harness.coordinator.call("PUT", "/agents/free", { ...agent, demands: { executor_type: "claude" } });
+  const { json } = await harness.coordinator.call<Run>("POST", "/runs", { agent_name: "free", prompt: "wait for it" });
+  await expect.poll(() => listProcessesOf(json.run_id)).toContain("sleep");
+  await harness.coordinator.call("POST", `/runs/${json.run_id}/stop`);
+  const stoppedRun = await waitForEnd(harness, json.run_id);
+  expect(stoppedRun.status).toBe("cancelled");
+  expect(listProcessesOf(json.run_id)).toEqual([]);
+  expect(await harness.events(json)).toContainEqual(expect.objectContaining({ type: "system", subtype: "full_auto" }));
+  const { session_id } = stoppedRun;
+  await harness.restartRunner();
   for (const mode of ["resume", "fork"]) {
-    const next = await kit.run("free", "what did I ask for first?", { mode, session_id });
+    const next = await harness.run("free", "what did I ask for first?", { mode, session_id });
     expect(next).toMatchObject({ status: "completed", result_text: "A file." });
     expect(next.session_id === session_id).toBe(mode === "resume");
-    expect(conversation(kit.model.requests.at(-1)!.messages)).toContain("wait for it");
+    expect(conversation(harness.model.requests.at(-1)!.messages)).toContain("wait for it");
   }
 });
 
-async function waitForEnd({ coordinator }: Awaited<ReturnType<typeof agentKit>>, run_id: string): Promise<Run> {
+async function waitForEnd(
+  { coordinator }: Awaited<ReturnType<typeof startAgentHarness>>,
+  run_id: string,
+): Promise<Run> {
   const show = async () => (await coordinator.call<Run>("GET", `/runs/${run_id}`)).json;
   await expect.poll(async () => (await show()).finished_at).not.toBeNull();
   return show();
 }
 
 /** The names of processes with this run's id in their environment. */
-function processesWith(run_id: string): string[] {
+function listProcessesOf(run_id: string): string[] {
   const read = (pid: string, file: string): string => {
     try {
       return readFileSync(`/proc/${pid}/${file}`, "utf8");

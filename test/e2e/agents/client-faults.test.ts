@@ -5,7 +5,7 @@ import type { Run } from "../../../src/model/run.ts";
 import type { ClientName } from "../../clients/clients.ts";
 import type { Script } from "../../model-server/script.ts";
 import { root } from "../drover.ts";
-import { type AgentKit, agentKit } from "./harness.ts";
+import { type AgentHarness, startAgentHarness } from "./harness.ts";
 import { waitForRunEnd, listEvents, listFilePaths, processesOf, submit } from "./runs.ts";
 
 const texts = join(root, "test", "fixtures", "clients", "claude-text.jsonl");
@@ -29,22 +29,22 @@ esac
 `;
 
 test("a client that lies, prints garbage, fails or does not exit is judged by its output", async () => {
-  const kit = await agentKit({
+  const harness = await startAgentHarness({
     script: [],
     clients: ["claude"],
     profile: { slots: 6, config: { bin: "./bad-client" } },
     before: (cwd) => writeFileSync(join(cwd, "bad-client"), badClient, { mode: 0o755 }),
   });
   const agent = { type: "autonomous", executor: "claude", demands: { executor_type: "claude" } };
-  await kit.coordinator.call("PUT", "/agents/quiet", { ...agent, idle_timeout_seconds: 3 });
+  await harness.coordinator.call("PUT", "/agents/quiet", { ...agent, idle_timeout_seconds: 3 });
   const prompts = ["nothing", "refuse", "garbage", "only garbage", "lingering"];
   const submitted = await Promise.all([
-    ...prompts.map((prompt) => submit(kit.coordinator, { agent_name: "claude", prompt })),
-    submit(kit.coordinator, { agent_name: "quiet", prompt: "silent" }),
+    ...prompts.map((prompt) => submit(harness.coordinator, { agent_name: "claude", prompt })),
+    submit(harness.coordinator, { agent_name: "quiet", prompt: "silent" }),
   ]);
-  const ends = await Promise.all(submitted.map(({ run_id }) => waitForRunEnd(kit.coordinator, run_id)));
+  const outcomes = await Promise.all(submitted.map(({ run_id }) => waitForRunEnd(harness.coordinator, run_id)));
   const text = "Hello there, world of clients.";
-  expect(ends).toMatchObject([
+  expect(outcomes).toMatchObject([
     { status: "failed", reason: "provider_invalid_response", exit_code: 0 },
     {
       status: "failed",
@@ -58,16 +58,16 @@ test("a client that lies, prints garbage, fails or does not exit is judged by it
     { status: "completed", result_text: text },
     { status: "failed", reason: "idle" },
   ]);
-  const lingering = await listEvents(kit.coordinator, ends[4]!.run_id);
-  expect(lingering).toContainEqual(expect.objectContaining({ type: "system", subtype: "ended_after_result" }));
-  for (const { run_id } of ends) {
+  const lingeringRun = await listEvents(harness.coordinator, outcomes[4]!.run_id);
+  expect(lingeringRun).toContainEqual(expect.objectContaining({ type: "system", subtype: "ended_after_result" }));
+  for (const { run_id } of outcomes) {
     expect(processesOf(run_id)).toEqual([]);
-    for (const event of await listEvents(kit.coordinator, run_id))
+    for (const event of await listEvents(harness.coordinator, run_id))
       expect(JSON.stringify(event).length).toBeLessThan(300_000);
   }
 });
 
-const working: Script = [
+const endlessScript: Script = [
   {
     when: "work for long",
     turns: [
@@ -81,11 +81,11 @@ const working: Script = [
   },
 ];
 
-const free = { type: "autonomous", permissions: { mode: "bypassPermissions" } };
+const fullAccess = { type: "autonomous", permissions: { mode: "bypassPermissions" } };
 
 /** Starts a run with full permissions and waits until it is in the middle of an endless command. */
-async function startWorking(kit: AgentKit, client: ClientName): Promise<Run> {
-  const agent = { ...free, executor: client, demands: { executor_type: client } };
+async function startWorking(kit: AgentHarness, client: ClientName): Promise<Run> {
+  const agent = { ...fullAccess, executor: client, demands: { executor_type: client } };
   expect(await kit.coordinator.call("PUT", `/agents/free-${client}`, agent)).toMatchObject({ status: 200 });
   const run = await submit(kit.coordinator, { agent_name: `free-${client}`, prompt: "work for long" });
   await expect.poll(() => processesOf(run.run_id).filter(({ name }) => name === "sleep").length).toBe(3);
@@ -93,40 +93,44 @@ async function startWorking(kit: AgentKit, client: ClientName): Promise<Run> {
 }
 
 test("killing a client in the middle of a command ends the command too", async () => {
-  const kit = await agentKit({ script: working, clients: ["claude"], profile: { config: { allow_full_auto: true } } });
-  const { run_id } = await startWorking(kit, "claude");
+  const harness = await startAgentHarness({
+    script: endlessScript,
+    clients: ["claude"],
+    profile: { config: { allow_full_auto: true } },
+  });
+  const { run_id } = await startWorking(harness, "claude");
   const client = processesOf(run_id).find(({ name }) => name === "claude");
   process.kill(client!.pid, "SIGKILL");
-  const run = await waitForRunEnd(kit.coordinator, run_id);
+  const run = await waitForRunEnd(harness.coordinator, run_id);
   expect(run).toMatchObject({ status: "failed", reason: "signalled" });
   expect(run.error).toContain("SIGKILL");
   expect(processesOf(run_id)).toEqual([]);
-  expect(await listFilePaths(kit.coordinator, run_id)).toEqual(["begun.txt"]);
+  expect(await listFilePaths(harness.coordinator, run_id)).toEqual(["begun.txt"]);
 });
 
 test("codex and gemini stopped in the middle of a command leave no process", async () => {
-  const kit = await agentKit({
-    script: working,
+  const harness = await startAgentHarness({
+    script: endlessScript,
     clients: ["codex", "gemini"],
     profile: { config: { allow_full_auto: true } },
   });
-  const runs = await Promise.all([startWorking(kit, "codex"), startWorking(kit, "gemini")]);
+  const runs = await Promise.all([startWorking(harness, "codex"), startWorking(harness, "gemini")]);
   for (const { run_id } of runs) {
-    await kit.coordinator.call("POST", `/runs/${run_id}/stop`);
-    expect(await waitForRunEnd(kit.coordinator, run_id)).toMatchObject({ status: "cancelled" });
+    await harness.coordinator.call("POST", `/runs/${run_id}/stop`);
+    expect(await waitForRunEnd(harness.coordinator, run_id)).toMatchObject({ status: "cancelled" });
     expect(processesOf(run_id)).toEqual([]);
-    expect(await listFilePaths(kit.coordinator, run_id)).toEqual([]);
+    expect(await listFilePaths(harness.coordinator, run_id)).toEqual([]);
   }
 });
 
 test("an unreachable model is reported as such, by the client or on timeout", async () => {
-  const kit = await agentKit({ script: [] });
-  await kit.model.stop();
+  const harness = await startAgentHarness({ script: [] });
+  await harness.model.stop();
   const clients = ["claude", "codex", "gemini"];
   const submitted = await Promise.all(
     clients.map((agent_name) =>
       // codex waits for the network without a limit.
-      submit(kit.coordinator, {
+      submit(harness.coordinator, {
         agent_name,
         prompt: "say something",
         ...(agent_name === "codex" ? { timeout_seconds: 15 } : {}),
@@ -134,13 +138,13 @@ test("an unreachable model is reported as such, by the client or on timeout", as
     ),
   );
   const [claude, codex, gemini] = await Promise.all(
-    submitted.map(({ run_id }) => waitForRunEnd(kit.coordinator, run_id)),
+    submitted.map(({ run_id }) => waitForRunEnd(harness.coordinator, run_id)),
   );
   expect(claude).toMatchObject({ status: "failed", reason: "provider_network" });
   expect(gemini).toMatchObject({ status: "failed", reason: "provider_network" });
   expect(codex!.status).toBe("failed");
   expect(["timeout", "provider_network"]).toContain(codex!.reason);
-  expect(await listEvents(kit.coordinator, codex!.run_id)).toContainEqual(
+  expect(await listEvents(harness.coordinator, codex!.run_id)).toContainEqual(
     expect.objectContaining({ type: "error", message: expect.stringMatching(/network|connect/i) as string }),
   );
   for (const { run_id } of submitted) expect(processesOf(run_id)).toEqual([]);

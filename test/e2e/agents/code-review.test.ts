@@ -4,14 +4,14 @@ import { afterEach, expect, test } from "vitest";
 import type { Run } from "../../../src/model/run.ts";
 import { prepareClient } from "../../clients/clients.ts";
 import { type ModelServer, startModelServer } from "../../model-server/server.ts";
-import { drover, folder } from "../drover.ts";
+import { drover, createDirectory } from "../drover.ts";
 
 let model: ModelServer | null = null;
 afterEach(() => model?.stop());
 
 /** Runs commands as a person would, with no coordinator running. */
 async function open() {
-  const cwd = folder();
+  const cwd = createDirectory();
   const home = join(cwd, "home");
   mkdirSync(home);
   model = await startModelServer([
@@ -26,8 +26,8 @@ async function open() {
     { when: /Review the code in the file input\.txt/, turns: [{ text: "It does nothing." }] },
   ]);
   const { bin, env } = prepareClient("claude", { home, url: model.url });
-  const all = { ...env, CLAUDE_BIN: bin, DROVER_STATE_DIR: join(cwd, "state") };
-  return (...args: string[]) => drover(args, { cwd, env: all });
+  const runEnv = { ...env, CLAUDE_BIN: bin, DROVER_STATE_DIR: join(cwd, "state") };
+  return (...args: string[]) => drover(args, { cwd, env: runEnv });
 }
 
 test("the review is the run's result and its only file, without the code", async () => {
@@ -43,20 +43,20 @@ test("the review is the run's result and its only file, without the code", async
     "Mind the locks.",
     "--json",
   );
-  const made = JSON.parse(stdout) as Run;
-  expect(made).toMatchObject({ status: "completed", result_text: "# Review\n\nNo locks." });
+  const finishedRun = JSON.parse(stdout) as Run;
+  expect(finishedRun).toMatchObject({ status: "completed", result_text: "# Review\n\nNo locks." });
   expect(exit).toBe(0);
   const read = model!.requests.flatMap(({ messages }) => messages.flatMap(({ tool_results }) => tool_results));
   expect(read.join("\n")).toContain("import os");
-  const files = await run("runs", "files", made.run_id);
+  const files = await run("runs", "files", finishedRun.run_id);
   expect(files.stdout.trim().split("\n")).toHaveLength(1);
-  expect((await run("runs", "files", made.run_id, "review.md")).stdout).toBe("# Review\n\nNo locks.");
+  expect((await run("runs", "files", finishedRun.run_id, "review.md")).stdout).toBe("# Review\n\nNo locks.");
 });
 
 test("the answer of an engine that writes no file becomes the file", async () => {
   const run = await open();
   const { stdout } = await run("run", "code-review", "--code", "pass", "--json");
-  const made = JSON.parse(stdout) as Run;
-  expect(made).toMatchObject({ status: "completed", result_text: "It does nothing." });
-  expect((await run("runs", "files", made.run_id, "review.md")).stdout).toBe("It does nothing.\n");
+  const finishedRun = JSON.parse(stdout) as Run;
+  expect(finishedRun).toMatchObject({ status: "completed", result_text: "It does nothing." });
+  expect((await run("runs", "files", finishedRun.run_id, "review.md")).stdout).toBe("It does nothing.\n");
 });

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { recordDirectory, runsDirectory, tmpDirectory, tokenFile } from "../../../src/model/state-layout.ts";
-import { folder } from "../drover.ts";
+import { createDirectory } from "../drover.ts";
 import { type Gate, openGate } from "./gate.ts";
 import { type DroverProcess, startDrover } from "../start-drover.ts";
 import { waitForRunEnd, listEvents, filesBelow, listFilePaths, processesOf, show, submit } from "./runs.ts";
@@ -35,7 +35,7 @@ afterEach(async () => {
 
 /** A coordinator, a gate in front of it that tests can block, and a runner with the executor. */
 async function setUp(options: { env?: Record<string, string>; runners?: number } = {}) {
-  const cwd = folder();
+  const cwd = createDirectory();
   const state = join(cwd, "state");
   for (const path of ["profiles", "executors/agents"]) mkdirSync(join(cwd, path), { recursive: true });
   writeFileSync(join(cwd, "executors", "table.mjs"), executor);
@@ -43,8 +43,8 @@ async function setUp(options: { env?: Record<string, string>; runners?: number }
   writeFileSync(join(cwd, "profiles", "table.json"), JSON.stringify(profile));
   const agent = { name: "table", type: "autonomous", executor: "table" };
   writeFileSync(join(cwd, "executors", "agents", "table.json"), JSON.stringify(agent));
-  const brief = { ...agent, name: "brief", timeout_seconds: 8 };
-  writeFileSync(join(cwd, "executors", "agents", "brief.json"), JSON.stringify(brief));
+  const limitedAgent = { ...agent, name: "brief", timeout_seconds: 8 };
+  writeFileSync(join(cwd, "executors", "agents", "brief.json"), JSON.stringify(limitedAgent));
 
   const gate = await openGate();
   gates.push(gate);
@@ -88,7 +88,7 @@ async function setUp(options: { env?: Record<string, string>; runners?: number }
     runners,
     call,
     ask: (what: string, agent_name = "table") => submit({ call }, { agent_name, parameters: { what } }),
-    marks: () => readFileSync(join(cwd, "marks.txt"), "utf8").trim().split("\n"),
+    readMarks: () => readFileSync(join(cwd, "marks.txt"), "utf8").trim().split("\n"),
     async killCoordinator() {
       await coordinator?.end("SIGKILL");
     },
@@ -98,7 +98,7 @@ async function setUp(options: { env?: Record<string, string>; runners?: number }
 
 test("each kind of failure has its reason and leaves no process or temporary file", async () => {
   const setup = await setUp();
-  const [exit, time, silent, thrown] = await Promise.all([
+  const [exit, timedOut, silent, thrown] = await Promise.all([
     setup.ask("exit"),
     setup.ask("sleep", "brief"),
     setup.ask("silent"),
@@ -110,8 +110,8 @@ test("each kind of failure has its reason and leaves no process or temporary fil
     exit_code: 7,
     error: expect.stringMatching(/^(wrong)+\w*\n\[\.\.\.\]\n\w*(wrong)+$/) as string,
   });
-  expect(await waitForRunEnd(setup, time.run_id)).toMatchObject({ status: "failed", reason: "timeout" });
-  expect(await listFilePaths(setup, time.run_id)).toEqual(["begun.txt"]);
+  expect(await waitForRunEnd(setup, timedOut.run_id)).toMatchObject({ status: "failed", reason: "timeout" });
+  expect(await listFilePaths(setup, timedOut.run_id)).toEqual(["begun.txt"]);
   expect(await waitForRunEnd(setup, silent.run_id)).toMatchObject({ status: "failed", reason: "no_output" });
   const internal = await waitForRunEnd(setup, thrown.run_id);
   expect(internal).toMatchObject({ status: "failed", reason: "internal" });
@@ -119,7 +119,7 @@ test("each kind of failure has its reason and leaves no process or temporary fil
   expect(internal.error).toMatch(/failed unexpectedly/);
   expect(JSON.stringify([internal, await listEvents(setup, thrown.run_id)])).not.toContain("hunter2");
   expect(setup.runners[0]?.output).toMatch(/a defect of the executor[^]*\n\s+at .*execute/);
-  for (const { run_id } of [exit, time, silent, thrown]) expect(processesOf(run_id)).toEqual([]);
+  for (const { run_id } of [exit, timedOut, silent, thrown]) expect(processesOf(run_id)).toEqual([]);
   await expect.poll(() => filesBelow(tmpDirectory(runsDirectory(join(setup.cwd, "runner-0"))))).toEqual([]);
 });
 
@@ -137,7 +137,7 @@ test("an upload refused by the coordinator leaves no file of the run on record",
 
 test("a coordinator that dies in the middle of an upload gets every file complete after it returns", async () => {
   const setup = await setUp();
-  const cut = new Promise<void>((resolve) => {
+  const interrupted = new Promise<void>((resolve) => {
     setup.gate.decide = (path) => {
       if (!path.startsWith("/runner/files") || !path.includes("size=3000000")) return "pass";
       resolve();
@@ -145,7 +145,7 @@ test("a coordinator that dies in the middle of an upload gets every file complet
     };
   });
   const { run_id } = await setup.ask("files");
-  await cut;
+  await interrupted;
   await setup.killCoordinator();
   setup.gate.decide = () => "pass";
   await setup.startAgain();
@@ -153,7 +153,7 @@ test("a coordinator that dies in the middle of an upload gets every file complet
   expect(await listFilePaths(setup, run_id)).toEqual(["a.txt", "b.bin", "c.txt"]);
   const blobs = filesBelow(join(setup.state, "blobs"));
   expect(blobs.filter((path) => !/^[0-9a-f]+$/.test(path.split("/").at(-1) ?? ""))).toEqual([]);
-  expect(setup.marks()).toEqual([run_id]);
+  expect(setup.readMarks()).toEqual([run_id]);
 });
 
 test("the runner retries an unreachable coordinator with backoff until it is back", async () => {
@@ -181,5 +181,5 @@ test("a run claimed by another runner is skipped, so that each runs once", async
   expect(await setup.call("PUT", "/agents/shared", shared)).toMatchObject({ status: 200 });
   const submitted = await Promise.all(Array.from({ length: 12 }, () => setup.ask("exit", "shared")));
   for (const { run_id } of submitted) expect(await waitForRunEnd(setup, run_id)).toMatchObject({ attempt: 1 });
-  expect(setup.marks().toSorted()).toEqual(submitted.map(({ run_id }) => run_id).toSorted());
+  expect(setup.readMarks().toSorted()).toEqual(submitted.map(({ run_id }) => run_id).toSorted());
 });

@@ -8,7 +8,7 @@ import { expect, test } from "vitest";
 import { openFace } from "../../../torture/file-tool-faces.ts";
 import { prepareClient } from "../../clients/clients.ts";
 import { startModelServer } from "../../model-server/server.ts";
-import { bin, folder, root } from "../drover.ts";
+import { bin, createDirectory, root } from "../drover.ts";
 
 const call = (name: string, input: Record<string, unknown>) => ({
   name: `mcp__files__${name}`,
@@ -17,7 +17,7 @@ const call = (name: string, input: Record<string, unknown>) => ({
 });
 
 test.each(["stdio", "http"] as const)("the real Claude lists and calls our file tools over %s", async (transport) => {
-  const cwd = folder();
+  const cwd = createDirectory();
   const workspace = join(cwd, "work");
   const home = join(cwd, "home");
   for (const path of [workspace, home]) mkdirSync(path);
@@ -90,7 +90,7 @@ async function overHttp(workspace: string) {
 }
 
 test("the official MCP client gets the same answers over each transport", async () => {
-  const workspace = folder();
+  const workspace = createDirectory();
   writeFileSync(join(workspace, "a.txt"), "one\n");
   const calls = [
     { tool: "file.read", path: "a.txt" },

@@ -47,33 +47,33 @@ export async function openGate(): Promise<Gate> {
 }
 
 function forward(target: string, incoming: IncomingMessage, answer: ServerResponse, bytes: number): void {
-  const onward = request(new URL(incoming.url ?? "/", target), {
+  const upstreamRequest = request(new URL(incoming.url ?? "/", target), {
     method: incoming.method,
     headers: incoming.headers,
     agent: false,
   });
   const giveUp = (): void => {
-    onward.destroy();
+    upstreamRequest.destroy();
     incoming.destroy();
   };
-  onward.on("response", (response) => {
+  upstreamRequest.on("response", (response) => {
     answer.writeHead(response.statusCode ?? 502, response.headers);
     response.on("error", giveUp);
     response.pipe(answer);
   });
-  onward.on("error", giveUp);
+  upstreamRequest.on("error", giveUp);
   incoming.on("error", giveUp);
-  answer.on("close", () => onward.destroy());
-  let left = bytes;
+  answer.on("close", () => upstreamRequest.destroy());
+  let bytesLeft = bytes;
   incoming.on("data", (chunk: Buffer) => {
-    if (!onward.write(chunk)) {
+    if (!upstreamRequest.write(chunk)) {
       incoming.pause();
-      onward.once("drain", () => incoming.resume());
+      upstreamRequest.once("drain", () => incoming.resume());
     }
-    left -= chunk.length;
-    if (left <= 0) giveUp();
+    bytesLeft -= chunk.length;
+    if (bytesLeft <= 0) giveUp();
   });
-  incoming.on("end", () => onward.end());
+  incoming.on("end", () => upstreamRequest.end());
 }
 
 function refuse(status: number, incoming: IncomingMessage, answer: ServerResponse): void {

@@ -5,7 +5,7 @@ import type { RunEvent } from "../../../src/model/event.ts";
 import type { Script } from "../../model-server/script.ts";
 import type { Received } from "../../model-server/server.ts";
 import { root } from "../drover.ts";
-import { type AgentKit, type AgentKitOptions, sharedKit } from "./harness.ts";
+import { type AgentHarness, type AgentHarnessOptions, shareAgentHarness } from "./harness.ts";
 
 const usage = { input_tokens: 100, output_tokens: 5 };
 const content = { content: "hi\n" };
@@ -31,21 +31,21 @@ const script: Script = [
   { when: "which word", turns: [{ text: "It was heron.", usage }] },
 ];
 const program = join(root, "test", "clients", "node_modules", ".bin", "gemini");
-const shared: AgentKitOptions = { script, clients: ["gemini"], env: { GEMINI_BIN: program } };
+const getSharedHarness: AgentHarnessOptions = { script, clients: ["gemini"], env: { GEMINI_BIN: program } };
 
-const ofType = <T extends RunEvent["type"]>(events: readonly RunEvent[], type: T) =>
+const filterByType = <T extends RunEvent["type"]>(events: readonly RunEvent[], type: T) =>
   events.filter((event): event is Extract<RunEvent, { type: T }> => event.type === type);
 const modelTexts = (request: Received | undefined): string =>
   request?.messages.map(({ text }) => text).join("\n") ?? "";
 
-async function putAgent(kit: AgentKit, name: string, more: Readonly<Record<string, unknown>>): Promise<void> {
+async function putAgent(kit: AgentHarness, name: string, more: Readonly<Record<string, unknown>>): Promise<void> {
   const agent = { name, type: "autonomous", executor: "gemini", demands: { executor_type: "gemini" }, ...more };
   const { status, json } = await kit.coordinator.call("PUT", `/agents/${name}`, agent);
   if (status >= 300) throw new Error(`PUT /agents/${name} was answered with ${status}: ${JSON.stringify(json)}`);
 }
 
 /** The operator's default configuration. */
-function trustFolders(cwd: string): void {
+function trustDirectories(cwd: string): void {
   const path = join(cwd, "home", ".gemini", "settings.json");
   const settings = JSON.parse(readFileSync(path, "utf8")) as { security: object };
   const security = { ...settings.security, folderTrust: { enabled: true } };
@@ -53,50 +53,54 @@ function trustFolders(cwd: string): void {
 }
 
 /** The default is one HOME per session. */
-const inDefaultHome = sharedKit({ ...shared, profile: { config: { allow_full_auto: true } }, before: trustFolders });
-const inOwnHome = sharedKit({ ...shared, profile: { home: "user" } });
+const getHarnessWithDefaultHome = shareAgentHarness({
+  ...getSharedHarness,
+  profile: { config: { allow_full_auto: true } },
+  before: trustDirectories,
+});
+const getHarnessWithOperatorHome = shareAgentHarness({ ...getSharedHarness, profile: { home: "user" } });
 
 test("a run writes a file, reports it, and records its usage", async () => {
-  const kit = await inDefaultHome();
-  const run = await kit.run("gemini", "create file hello.txt with hi");
+  const harness = await getHarnessWithDefaultHome();
+  const run = await harness.run("gemini", "create file hello.txt with hi");
   expect(run).toMatchObject({ status: "completed", error: null, result_text: "Done, hello.txt is there." });
   // Besides the two answers it also asked the model for a routing decision.
   expect(run.usage?.input_tokens).toBeGreaterThanOrEqual(200);
   expect(run.usage?.output_tokens).toBeGreaterThanOrEqual(10);
-  expect(await kit.files(run)).toEqual({ "hello.txt": "hi\n" });
-  const events = await kit.events(run);
-  const [use] = ofType(events, "tool_use");
+  expect(await harness.files(run)).toEqual({ "hello.txt": "hi\n" });
+  const events = await harness.events(run);
+  const [use] = filterByType(events, "tool_use");
   expect(use).toMatchObject({ name: "write_file", input: { file_path: "hello.txt" } });
-  expect(ofType(events, "tool_result")).toMatchObject([{ tool_use_id: use?.tool_use_id, is_error: false }]);
-  expect(ofType(events, "system").find(({ subtype }) => subtype === "init")?.executor_session_id).toMatch(
+  expect(filterByType(events, "tool_result")).toMatchObject([{ tool_use_id: use?.tool_use_id, is_error: false }]);
+  expect(filterByType(events, "system").find(({ subtype }) => subtype === "init")?.executor_session_id).toMatch(
     /^[0-9a-f-]{36}$/,
   );
-  expect(modelTexts(kit.model.requests[0])).toContain("You carry out one task");
-  expect(JSON.stringify(ofType(events, "execution_started"))).not.toContain("You carry out one task");
-  expect(kit.model.requests.filter(({ answered }) => answered === "unknown")).toEqual([]);
+  expect(modelTexts(harness.model.requests[0])).toContain("You carry out one task");
+  expect(JSON.stringify(filterByType(events, "execution_started"))).not.toContain("You carry out one task");
+  expect(harness.model.requests.filter(({ answered }) => answered === "unknown")).toEqual([]);
 });
 
 test("resume keeps the history, even after a restart of the runner and with a per-session HOME, and fork is refused", async () => {
-  const kit = await inDefaultHome();
-  await putAgent(kit, "flash", { model: "gemini-2.5-flash" });
-  const first = await kit.run("flash", "remember the word heron");
+  const harness = await getHarnessWithDefaultHome();
+  await putAgent(harness, "flash", { model: "gemini-2.5-flash" });
+  const first = await harness.run("flash", "remember the word heron");
   expect(first).toMatchObject({ status: "completed", error: null });
-  await kit.restartRunner();
-  const run = await kit.run("flash", "which word", { mode: "resume", session_id: first.session_id });
+  await harness.restartRunner();
+  const run = await harness.run("flash", "which word", { mode: "resume", session_id: first.session_id });
   expect(run).toMatchObject({ status: "completed", error: null, result_text: "It was heron." });
   expect(run.usage).toEqual({ ...usage, cost_usd: null });
-  const request = kit.model.requests.at(-1);
+  const request = harness.model.requests.at(-1);
   expect(modelTexts(request)).toContain("remember the word heron");
   expect(modelTexts(request)).toContain("I will remember it.");
-  expect(existsSync(join(kit.home, ".gemini", "tmp"))).toBe(false);
-  const fork = await kit.run("flash", "which word", { mode: "fork", session_id: first.session_id });
+  expect(existsSync(join(harness.home, ".gemini", "tmp"))).toBe(false);
+  const fork = await harness.run("flash", "which word", { mode: "fork", session_id: first.session_id });
   expect(fork).toMatchObject({ status: "failed", reason: "refused", error: expect.stringMatching(/fork/) as string });
 });
 
 test("a tool that the mode forbids is denied, reported, and fails the run, even if a policy in the repository allows it", async () => {
-  const kit = await inDefaultHome();
-  await putAgent(kit, "careful", { permissions: { mode: "default" } });
-  const repository = join(kit.cwd, "repository");
+  const harness = await getHarnessWithDefaultHome();
+  await putAgent(harness, "careful", { permissions: { mode: "default" } });
+  const repository = join(harness.cwd, "repository");
   mkdirSync(join(repository, ".git"), { recursive: true });
   mkdirSync(join(repository, ".gemini", "policies"), { recursive: true });
   writeFileSync(
@@ -107,9 +111,9 @@ test("a tool that the mode forbids is denied, reported, and fails the run, even 
     ["careful", "write it though it is not offered", "write_file", undefined],
     ["gemini", "run a command", "run_shell_command", repository],
   ] as const) {
-    const run = await kit.run(agent, prompt, { project_dir });
+    const run = await harness.run(agent, prompt, { project_dir });
     expect(run).toMatchObject({ status: "failed", reason: "permission_denied" });
-    const permissionEvents = ofType(await kit.events(run), "system").filter(
+    const permissionEvents = filterByType(await harness.events(run), "system").filter(
       ({ subtype }) => subtype === "permission_denied",
     );
     expect(permissionEvents).toMatchObject([{ data: { tool } }]);
@@ -117,30 +121,34 @@ test("a tool that the mode forbids is denied, reported, and fails the run, even 
 });
 
 test("a tool allowed by name is used, and full auto may run anything", async () => {
-  const kit = await inDefaultHome();
-  await putAgent(kit, "typist", { permissions: { mode: "default", allowed_tools: ["run_shell_command(echo)"] } });
-  await putAgent(kit, "free", { permissions: { mode: "bypassPermissions" } });
-  const typed = await kit.run("typist", "print something");
-  expect(typed).toMatchObject({ status: "completed", error: null });
-  expect(ofType(await kit.events(typed), "tool_result")).toMatchObject([{ is_error: false, output: "hi" }]);
-  const free = await kit.run("free", "run a command");
-  expect(free).toMatchObject({ status: "completed", error: null });
-  expect(await kit.files(free)).toMatchObject({ "shell.txt": "hi\n" });
-  expect(ofType(await kit.events(free), "system").map(({ subtype }) => subtype)).toContain("full_auto");
+  const harness = await getHarnessWithDefaultHome();
+  await putAgent(harness, "typist", { permissions: { mode: "default", allowed_tools: ["run_shell_command(echo)"] } });
+  await putAgent(harness, "free", { permissions: { mode: "bypassPermissions" } });
+  const allowedRun = await harness.run("typist", "print something");
+  expect(allowedRun).toMatchObject({ status: "completed", error: null });
+  expect(filterByType(await harness.events(allowedRun), "tool_result")).toMatchObject([
+    { is_error: false, output: "hi" },
+  ]);
+  const fullAutoRun = await harness.run("free", "run a command");
+  expect(fullAutoRun).toMatchObject({ status: "completed", error: null });
+  expect(await harness.files(fullAutoRun)).toMatchObject({ "shell.txt": "hi\n" });
+  expect(filterByType(await harness.events(fullAutoRun), "system").map(({ subtype }) => subtype)).toContain(
+    "full_auto",
+  );
 });
 
 test("a session in a project is reported as not found once its conversation is deleted", async () => {
-  const kit = await inOwnHome();
-  const first = await kit.run("gemini", "remember the word heron", { project_dir: kit.cwd });
-  rmSync(join(kit.home, ".gemini", "tmp"), { recursive: true });
-  const run = await kit.run("gemini", "which word", { mode: "resume", session_id: first.session_id });
+  const harness = await getHarnessWithOperatorHome();
+  const first = await harness.run("gemini", "remember the word heron", { project_dir: harness.cwd });
+  rmSync(join(harness.home, ".gemini", "tmp"), { recursive: true });
+  const run = await harness.run("gemini", "which word", { mode: "resume", session_id: first.session_id });
   expect(run).toMatchObject({ status: "failed", reason: "session_not_found" });
 });
 
 test("with the operator's own HOME, folder trust must be off, and the run says so", async () => {
-  const kit = await inOwnHome();
-  trustFolders(kit.cwd);
-  const run = await kit.run("gemini", "remember the word heron");
+  const harness = await getHarnessWithOperatorHome();
+  trustDirectories(harness.cwd);
+  const run = await harness.run("gemini", "remember the word heron");
   expect(run).toMatchObject({
     status: "failed",
     reason: "refused",

@@ -8,11 +8,11 @@ import type { Run } from "../../../src/model/run.ts";
 import { type ClientName, clientNames, prepareClient } from "../../clients/clients.ts";
 import type { Script } from "../../model-server/script.ts";
 import { type ModelServer, startModelServer } from "../../model-server/server.ts";
-import { bin, drover, folder, type Lifetime, type CommandResult, root } from "../drover.ts";
+import { bin, drover, createDirectory, type Lifetime, type CommandResult, root } from "../drover.ts";
 import { runToEnd, startCoordinator, type CoordinatorProcess } from "../coordinator-process.ts";
 import { listEvents } from "./runs.ts";
 
-export interface AgentKitOptions {
+export interface AgentHarnessOptions {
   script: Script;
   /** Defaults to all three. */
   clients?: readonly ClientName[];
@@ -25,7 +25,7 @@ export interface AgentKitOptions {
 }
 
 /** A coordinator and a runner in separate processes, the real clients, and a scripted model. */
-export interface AgentKit {
+export interface AgentHarness {
   model: ModelServer;
   coordinator: CoordinatorProcess;
   /** The runner's directory. */
@@ -55,17 +55,20 @@ afterAll(() => endAll("file"));
  * Shares one kit among the tests of a file, created on first use. The request list is cleared for each test; agents,
  * runs and sessions of earlier tests remain.
  */
-export function sharedKit(options: AgentKitOptions): () => Promise<AgentKit> {
-  let made: Promise<AgentKit> | undefined;
+export function shareAgentHarness(options: AgentHarnessOptions): () => Promise<AgentHarness> {
+  let shared: Promise<AgentHarness> | undefined;
   return async () => {
-    const kit = await (made ??= agentKit(options, "file"));
-    kit.model.requests.length = 0;
-    return kit;
+    const harness = await (shared ??= startAgentHarness(options, "file"));
+    harness.model.requests.length = 0;
+    return harness;
   };
 }
 
-export async function agentKit(options: AgentKitOptions, lifetime: Lifetime = "test"): Promise<AgentKit> {
-  const cwd = folder(undefined, lifetime);
+export async function startAgentHarness(
+  options: AgentHarnessOptions,
+  lifetime: Lifetime = "test",
+): Promise<AgentHarness> {
+  const cwd = createDirectory(undefined, lifetime);
   const home = join(cwd, "home");
   for (const path of [home, join(cwd, "profiles")]) mkdirSync(path);
   const model = await startModelServer(options.script);
@@ -78,8 +81,8 @@ export async function agentKit(options: AgentKitOptions, lifetime: Lifetime = "t
   });
   options.before?.(cwd);
   const coordinator = await startCoordinator(cwd, {}, lifetime);
-  const reach = { DROVER_API_URL: coordinator.url, DROVER_API_KEY: coordinator.token };
-  const env = Object.assign({}, ...variables, reach, options.env, { DROVER_STATE_DIR: join(cwd, "runner") });
+  const coordinatorEnv = { DROVER_API_URL: coordinator.url, DROVER_API_KEY: coordinator.token };
+  const env = Object.assign({}, ...variables, coordinatorEnv, options.env, { DROVER_STATE_DIR: join(cwd, "runner") });
   let runner = await startRunner(cwd, clients, env);
   ending[lifetime].push(() => endRunner(runner, "SIGKILL"));
   return {
@@ -91,10 +94,12 @@ export async function agentKit(options: AgentKitOptions, lifetime: Lifetime = "t
     events: ({ run_id }) => listEvents(coordinator, run_id),
     async files({ run_id }) {
       const { json } = await coordinator.call<{ items: StoredFile[] }>("GET", `/runs/${run_id}/files`);
-      const found = json.items.map(async ({ path }) => [path, await readContent(coordinator, run_id, path)] as const);
-      return Object.fromEntries(await Promise.all(found));
+      const contents = json.items.map(
+        async ({ path }) => [path, await readContent(coordinator, run_id, path)] as const,
+      );
+      return Object.fromEntries(await Promise.all(contents));
     },
-    drover: (...args) => drover(args, { cwd, env: reach }),
+    drover: (...args) => drover(args, { cwd, env: coordinatorEnv }),
     async restartRunner() {
       await endRunner(runner, "SIGTERM");
       runner = await startRunner(cwd, clients, env);
@@ -112,8 +117,8 @@ function writeProfile(cwd: string, name: ClientName, changes: Readonly<Record<st
 
 /** Starts the runner and resolves once every profile is offered. */
 function startRunner(cwd: string, clients: readonly string[], env: Record<string, string>): Promise<ChildProcess> {
-  const words = clients.flatMap((name) => ["-x", name]);
-  const child = spawn(process.execPath, [bin, "runner", ...words], {
+  const profileArgs = clients.flatMap((name) => ["-x", name]);
+  const child = spawn(process.execPath, [bin, "runner", ...profileArgs], {
     cwd,
     env: { PATH: process.env["PATH"] ?? "", DROVER_TRUST: cwd, ...env },
     stdio: ["ignore", "ignore", "pipe"],

@@ -4,17 +4,17 @@ import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { type ClientName, clientNames } from "../../clients/clients.ts";
 import type { Script } from "../../model-server/script.ts";
-import { type AgentKit, sharedKit } from "./harness.ts";
+import { type AgentHarness, shareAgentHarness } from "./harness.ts";
 import { waitForRunEnd, listEvents, listFilePaths, submit } from "./runs.ts";
 import { canary, type Kind, plantTraps, traps } from "./traps.ts";
 
-const done = { tool: { name: "write_file", input: { path: "done.txt", content: "x" } } };
+const writeDone = { tool: { name: "write_file", input: { path: "done.txt", content: "x" } } };
 const script: Script = [
   {
     when: "work here",
-    turns: [done, { tool: { name: "shell", input: { command: "echo ok > shell.txt" } } }, { text: "Done." }],
+    turns: [writeDone, { tool: { name: "shell", input: { command: "echo ok > shell.txt" } } }, { text: "Done." }],
   },
-  { when: "write here", turns: [done, { text: "Done." }] },
+  { when: "write here", turns: [writeDone, { text: "Done." }] },
 ];
 
 /** In its default mode gemini has no shell. */
@@ -27,22 +27,22 @@ afterEach(async () => {
 
 /** A server that only a malicious repository leads to. */
 async function openTrap(): Promise<{ url: string; came(): number }> {
-  let came = 0;
+  let requestCount = 0;
   const server = createServer((socket) => {
-    came += 1;
+    requestCount += 1;
     socket.destroy();
   });
   servers.push(server);
   await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
   // A TCP server's address has a port.
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, came: () => came };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, came: () => requestCount };
 }
 
-const shared = sharedKit({ script, profile: { slots: 4 } });
+const shared = shareAgentHarness({ script, profile: { slots: 4 } });
 
 async function setUp() {
-  const kit = await shared();
-  const directory = mkdtempSync(join(kit.cwd, "place-"));
+  const harness = await shared();
+  const directory = mkdtempSync(join(harness.cwd, "place-"));
   const marks = join(directory, "marks");
   mkdirSync(marks);
   const trap = await openTrap();
@@ -57,10 +57,10 @@ async function setUp() {
     mkdirSync(join(repository, "sub"));
     return repository;
   };
-  return { kit, trap, repositoryOf: plantRepository, marks: () => readdirSync(marks) };
+  return { kit: harness, trap, repositoryOf: plantRepository, marks: () => readdirSync(marks) };
 }
 
-function request({ coordinator }: AgentKit, agent_name: string, client: ClientName, project_dir: string) {
+function request({ coordinator }: AgentHarness, agent_name: string, client: ClientName, project_dir: string) {
   return submit(coordinator, { agent_name, prompt: prompts[client], project_dir });
 }
 
@@ -68,44 +68,44 @@ const kinds = Object.keys(traps) as Kind[]; // the object's own keys
 
 test("nothing in a repository runs, contacts another host, or reaches the model", async () => {
   expect(kinds.flatMap((kind) => Object.keys(traps[kind])).length).toBeGreaterThanOrEqual(30);
-  const { kit, trap, repositoryOf: plantRepository, marks } = await setUp();
-  const config = join(kit.home, ".codex", "config.toml");
-  const before = readFileSync(config, "utf8");
+  const { kit: harness, trap, repositoryOf: plantRepository, marks } = await setUp();
+  const config = join(harness.home, ".codex", "config.toml");
+  const configBefore = readFileSync(config, "utf8");
   const submitted = await Promise.all([
-    ...clientNames.map((client) => request(kit, client, client, plantRepository(client, kinds))),
+    ...clientNames.map((client) => request(harness, client, client, plantRepository(client, kinds))),
     // codex reads the settings of every parent directory.
-    request(kit, "codex", "codex", join(plantRepository("codex-below", kinds), "sub")),
+    request(harness, "codex", "codex", join(plantRepository("codex-below", kinds), "sub")),
   ]);
   for (const { run_id, project_dir } of submitted) {
-    const run = await waitForRunEnd(kit.coordinator, run_id);
+    const run = await waitForRunEnd(harness.coordinator, run_id);
     expect([project_dir, run.status, run.error]).toEqual([project_dir, "completed", null]);
     // The run's files are those it wrote, not targets of links.
-    const texts = (await listEvents(kit.coordinator, run_id)).filter(
+    const texts = (await listEvents(harness.coordinator, run_id)).filter(
       ({ type }) => type === "tool_result" || type === "system",
     );
-    expect(await listFilePaths(kit.coordinator, run_id), `${project_dir}: ${JSON.stringify(texts)}`).toEqual(
+    expect(await listFilePaths(harness.coordinator, run_id), `${project_dir}: ${JSON.stringify(texts)}`).toEqual(
       project_dir?.includes("/gemini/") ? ["done.txt"] : ["done.txt", "shell.txt"],
     );
   }
   expect(marks()).toEqual([]);
   expect(trap.came()).toBe(0);
-  expect(JSON.stringify(kit.model.requests.map(({ body }) => body))).not.toContain(canary);
-  expect(JSON.stringify(kit.model.requests.map(({ headers }) => headers))).not.toContain("planted");
-  expect(readFileSync(config, "utf8")).toBe(before);
+  expect(JSON.stringify(harness.model.requests.map(({ body }) => body))).not.toContain(canary);
+  expect(JSON.stringify(harness.model.requests.map(({ headers }) => headers))).not.toContain("planted");
+  expect(readFileSync(config, "utf8")).toBe(configBefore);
 });
 
 test("the same traps catch an agent that trusts the repository", async () => {
-  const { kit, repositoryOf: plantRepository, marks } = await setUp();
+  const { kit: harness, repositoryOf: plantRepository, marks } = await setUp();
   await Promise.all(
     clientNames.map(async (client) => {
       const agent = { type: "autonomous", executor: client, demands: { executor_type: client } };
-      await kit.coordinator.call("PUT", `/agents/trusting-${client}`, { ...agent, trust_project_settings: true });
-      const planted: Kind[] = client === "codex" ? ["commands", "words"] : ["commands"];
-      const run = await request(kit, `trusting-${client}`, client, plantRepository(client, planted));
-      await waitForRunEnd(kit.coordinator, run.run_id);
+      await harness.coordinator.call("PUT", `/agents/trusting-${client}`, { ...agent, trust_project_settings: true });
+      const plantedKinds: Kind[] = client === "codex" ? ["commands", "words"] : ["commands"];
+      const run = await request(harness, `trusting-${client}`, client, plantRepository(client, plantedKinds));
+      await waitForRunEnd(harness.coordinator, run.run_id);
     }),
   );
-  const caught = ["claude-hooks", "claude-servers", "codex-servers", "gemini-hooks", "gemini-servers"];
-  expect(marks()).toEqual(expect.arrayContaining(caught.map((name) => `${name.replace(/-.*/, "")}.${name}`)));
-  expect(JSON.stringify(kit.model.requests.map(({ body }) => body))).toContain(canary);
+  const activeTraps = ["claude-hooks", "claude-servers", "codex-servers", "gemini-hooks", "gemini-servers"];
+  expect(marks()).toEqual(expect.arrayContaining(activeTraps.map((name) => `${name.replace(/-.*/, "")}.${name}`)));
+  expect(JSON.stringify(harness.model.requests.map(({ body }) => body))).toContain(canary);
 });

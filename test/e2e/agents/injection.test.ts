@@ -13,7 +13,7 @@ import { type ClientName, clientNames } from "../../clients/clients.ts";
 import { createInvocation } from "../../fixtures/execute/memory-port.ts";
 import { openContext } from "../../fixtures/execute/open-context.ts";
 import { root } from "../drover.ts";
-import { type AgentKit, agentKit } from "./harness.ts";
+import { type AgentHarness, startAgentHarness } from "./harness.ts";
 import { hostileValues } from "./hostile-values.ts";
 import { waitForRunEnd, submit } from "./runs.ts";
 
@@ -31,9 +31,9 @@ interface Words {
   name: string;
 }
 
-const harmless: Words = { model: "opus", tool: "Read", prompt: "hello", system: "Be brief.", name: "agent" };
+const harmlessWords: Words = { model: "opus", tool: "Read", prompt: "hello", system: "Be brief.", name: "agent" };
 
-function turnOf({ model, tool, prompt, system, name }: Words): Turn {
+function createTurn({ model, tool, prompt, system, name }: Words): Turn {
   const agent: Agent = {
     ...agentSchema.parse({ name: "agent", type: "autonomous", model, system_prompt: system }),
     name,
@@ -61,11 +61,11 @@ test("300 hostile values stay values: no client gets an extra option or argument
   expect(new Set(hostileValues).size).toBeGreaterThan(290);
   expect(hostileValues).toHaveLength(300);
   for (const client of clientNames) {
-    const asUsual = buildArguments[client](turnOf(harmless));
+    const usual = buildArguments[client](createTurn(harmlessWords));
     for (const value of hostileValues) {
       const changed = { model: value, tool: value, prompt: value, system: value, name: value };
-      const args = buildArguments[client](turnOf(changed));
-      const expected = asUsual.map((word) =>
+      const args = buildArguments[client](createTurn(changed));
+      const expected = usual.map((word) =>
         word
           .replace(/^(--model=)opus$/, (_all, flag: string) => flag + value)
           .replace(/^(--(?:dis)?allowedTools=)Read$/, (_all, flag: string) => flag + value),
@@ -77,7 +77,7 @@ test("300 hostile values stay values: no client gets an extra option or argument
 
 test("a system prompt stays text before the prompt, and the prompt is unchanged", () => {
   for (const value of hostileValues) {
-    const text = prependSystemPrompt(turnOf({ ...harmless, prompt: value, system: value }));
+    const text = prependSystemPrompt(createTurn({ ...harmlessWords, prompt: value, system: value }));
     expect(text.endsWith(value)).toBe(true);
   }
 });
@@ -102,9 +102,9 @@ test("a directory's name stays one key in codex's list of projects", () => {
   const list =
     /^--config=projects=\{(?:,?"(?:[^"\\\p{Cc}]|\\(?:["\\bfnrt]|u[0-9a-f]{4}))*"=\{trust_level="untrusted"\})+\}$/u;
   for (const value of hostileValues) {
-    const args = toCodexArgs(turnOf(harmless), `/home/${value}`);
+    const args = toCodexArgs(createTurn(harmlessWords), `/home/${value}`);
     expect(args.filter((word) => list.test(word))).toHaveLength(1);
-    expect(args).toHaveLength(toCodexArgs(turnOf(harmless), "/home").length);
+    expect(args).toHaveLength(toCodexArgs(createTurn(harmlessWords), "/home").length);
   }
 });
 
@@ -128,8 +128,8 @@ test("a session id that is not the client's is never passed to it", async () => 
       isRoot: false,
       isolation: () => Promise.resolve("pid"),
     });
-    const near = ["9bea4200-91ba-4502-9673-3190517385c0\n", "9bea4200-91ba-4502-9673-3190517385c0 --yolo"];
-    for (const id of [...hostileValues, ...near]) {
+    const invalidIds = ["9bea4200-91ba-4502-9673-3190517385c0\n", "9bea4200-91ba-4502-9673-3190517385c0 --yolo"];
+    for (const id of [...hostileValues, ...invalidIds]) {
       const invocation = createInvocation(
         "r1",
         { type: "autonomous" },
@@ -141,20 +141,20 @@ test("a session id that is not the client's is never passed to it", async () => 
   expect(starts).toEqual([]);
 });
 
-const spoken: Readonly<Record<ClientName, string>> = {
+const recordings: Readonly<Record<ClientName, string>> = {
   claude: "claude-text.jsonl",
   codex: "codex-tool.jsonl",
   gemini: "gemini-text.jsonl",
 };
 
 /** Records its arguments and stdin, then replays real output of the client. */
-const recorder = (client: ClientName): string => `#!${process.execPath}
+const createRecorder = (client: ClientName): string => `#!${process.execPath}
 const fs = require("node:fs");
 const stdin = fs.readFileSync(0, "utf8");
 const flag = process.argv.find((word) => word.startsWith("--append-system-prompt-file="));
 const system = flag === undefined ? null : fs.readFileSync(flag.slice(flag.indexOf("=") + 1), "utf8");
 fs.writeFileSync("recorded.json", JSON.stringify({ argv: process.argv.slice(2), stdin, system }));
-process.stdout.write(fs.readFileSync(${JSON.stringify(join(root, "test", "fixtures", "clients", spoken[client]))}));
+process.stdout.write(fs.readFileSync(${JSON.stringify(join(root, "test", "fixtures", "clients", recordings[client]))}));
 `;
 
 interface Recorded {
@@ -163,7 +163,7 @@ interface Recorded {
   system: string | null;
 }
 
-async function readRecorded(harness: AgentKit, client: ClientName, words: Words): Promise<Recorded> {
+async function readRecorded(harness: AgentHarness, client: ClientName, words: Words): Promise<Recorded> {
   const name = `agent-${++agents}`;
   const put = await harness.coordinator.call("PUT", `/agents/${name}`, {
     type: "autonomous",
@@ -184,30 +184,30 @@ async function readRecorded(harness: AgentKit, client: ClientName, words: Words)
 let agents = 0;
 
 test("real processes of all three get the same arguments for every prompt, and the whole prompt on stdin", async () => {
-  const harness = await agentKit({
+  const harness = await startAgentHarness({
     script: [],
     profile: { slots: 6 },
     before(cwd) {
-      for (const client of clientNames) writeFileSync(join(cwd, client), recorder(client), { mode: 0o755 });
+      for (const client of clientNames) writeFileSync(join(cwd, client), createRecorder(client), { mode: 0o755 });
     },
     env: Object.fromEntries(clientNames.map((client) => [`${client.toUpperCase()}_BIN`, `./${client}`])),
   });
   const sample = [...hostileValues.filter((_value, index) => index % 75 === 5), `${"long ".repeat(60_000)}--yolo`];
   await Promise.all(
     clientNames.map(async (client) => {
-      const asUsual = await readRecorded(harness, client, harmless);
+      const usual = await readRecorded(harness, client, harmlessWords);
       for (const value of sample) {
         // A command-line argument is limited to 128 KB.
-        const short = value.slice(0, 20_000);
-        const changed = { ...harmless, prompt: value, system: value, model: short, tool: short };
+        const shortValue = value.slice(0, 20_000);
+        const changed = { ...harmlessWords, prompt: value, system: value, model: shortValue, tool: shortValue };
         const { argv, stdin, system } = await readRecorded(harness, client, changed);
-        expect(argv.map(withoutPaths)).toEqual(
-          asUsual.argv
-            .map(withoutPaths)
+        expect(argv.map(replacePaths)).toEqual(
+          usual.argv
+            .map(replacePaths)
             .map((word) =>
               word
-                .replace(/^--model=opus$/, () => `--model=${short}`)
-                .replace(/^--allowedTools=Read$/, () => `--allowedTools=${short}`),
+                .replace(/^--model=opus$/, () => `--model=${shortValue}`)
+                .replace(/^--allowedTools=Read$/, () => `--allowedTools=${shortValue}`),
             ),
         );
         // Surrounding whitespace is not part of the prompt.
@@ -222,6 +222,6 @@ test("real processes of all three get the same arguments for every prompt, and t
 });
 
 /** Replaces the per-run and per-session directories. */
-function withoutPaths(word: string): string {
+function replacePaths(word: string): string {
   return word.replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/g, "ID");
 }

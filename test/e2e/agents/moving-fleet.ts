@@ -22,13 +22,13 @@ import { type ClientName, prepareClient } from "../../clients/clients.ts";
 import { openHost, sampleAgent } from "../../fixtures/dispatch/host.ts";
 import { type ModelServer, startModelServer } from "../../model-server/server.ts";
 
-const closing: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
+  for (const cleanUp of cleanups.splice(0).toReversed()) await cleanUp();
 });
 
 export interface Machine {
-  folder: string;
+  directory: string;
   home: string;
   /** The work directory of a session on its runner. */
   scratch(session: string): string;
@@ -54,10 +54,12 @@ export async function openFleet(
 ): Promise<MovingFleet> {
   const host = await openHost({ rescueEveryMs: 50 });
   await host.dispatcher.start();
-  closing.push(host.dispose, host.close);
-  host.agents.setFileAgents([sampleAgent({ name: client, type: "autonomous", command: null, executor: client, ...agent })]);
+  cleanups.push(host.dispose, host.close);
+  host.agents.setFileAgents([
+    sampleAgent({ name: client, type: "autonomous", command: null, executor: client, ...agent }),
+  ]);
   const model = await startModelServer(({ messages }) => {
-    const prompt = lastLine(messages.findLast(({ role, text }) => role === "user" && text !== "")!.text);
+    const prompt = getLastLine(messages.findLast(({ role, text }) => role === "user" && text !== "")!.text);
     const [, path] = /^write (.*)$/.exec(prompt) ?? [];
     const written = messages.at(-1)!.tool_results.length > 0;
     if (prompt === "hang") return { hang: true };
@@ -65,11 +67,11 @@ export async function openFleet(
       return { tool: { name: "write_file", input: { path, content: `x ${secret}` } } };
     return { text: `answer to: ${prompt}` };
   });
-  closing.push(model.stop);
+  cleanups.push(model.stop);
   return {
     host,
     model,
-    async machine({ profile = {}, folder = newFolder() } = {}) {
+    async machine({ profile = {}, folder = createMachineDirectory() } = {}) {
       const home = join(folder, "home");
       for (const path of [home, join(folder, "state"), join(folder, "profiles")]) mkdirSync(path, { recursive: true });
       const prepared = prepareClient(client === "claude-sdk" ? "claude" : client, { home, url: model.url });
@@ -99,9 +101,9 @@ export async function openFleet(
         maxOutputKb: 1024,
         onNotice: () => undefined,
       });
-      closing.push(opened.stop, runner.stop);
+      cleanups.push(opened.stop, runner.stop);
       return {
-        folder,
+        directory: folder,
         home,
         stop: runner.stop,
         scratch: (session) => join(workDirectory(runsDirectory(join(folder, "state"))), session),
@@ -116,31 +118,31 @@ export async function openFleet(
       model.requests
         .findLast(({ answered }) => answered === "turn")!
         .messages.filter(({ role, text }) => role !== "system" && text !== "")
-        .map(({ role, text }) => `${role}: ${lastLine(text)}`)
+        .map(({ role, text }) => `${role}: ${getLastLine(text)}`)
         .filter((line) => !/<\/(?:environment_context|session_context)>$/.test(line)),
   };
 }
 
-function newFolder(): string {
+function createMachineDirectory(): string {
   const folder = mkdtempSync(join(tmpdir(), "drover-machine-"));
-  closing.push(() => rm(folder, { recursive: true, force: true }));
+  cleanups.push(() => rm(folder, { recursive: true, force: true }));
   return folder;
 }
 
-function lastLine(text: string): string {
+function getLastLine(text: string): string {
   return text.trimEnd().split("\n").at(-1) ?? "";
 }
 
 /** The content of every file below a directory, keyed by path. */
 export function readFilesBelow(folder: string): Record<string, string> {
-  const found: Record<string, string> = {};
+  const contents: Record<string, string> = {};
   const walk = (path: string): void => {
     for (const name of readdirSync(path)) {
       const inner = join(path, name);
       if (statSync(inner).isDirectory()) walk(inner);
-      else found[relative(folder, inner)] = readFileSync(inner, "latin1");
+      else contents[relative(folder, inner)] = readFileSync(inner, "latin1");
     }
   };
   walk(folder);
-  return found;
+  return contents;
 }

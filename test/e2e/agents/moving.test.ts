@@ -18,23 +18,23 @@ test.each([
   async (client, home) => {
     const { machine, run, lastRequestTexts, host } = await openFleet(client);
     const first = await machine({ profile: { home } });
-    const began = await run("say one");
-    expect(began).toMatchObject({ status: "completed", result_text: "answer to: say one" });
-    const session_id = began.session_id!;
+    const firstRun = await run("say one");
+    expect(firstRun).toMatchObject({ status: "completed", result_text: "answer to: say one" });
+    const session_id = firstRun.session_id!;
     expect(await host.store.read.session(session_id)).toMatchObject({ portable: true });
 
     await first.stop();
     const second = await machine({ profile: { home } });
     const resumed = await run("say two", { mode: "resume", session_id });
     expect(resumed).toMatchObject({ status: "completed", result_text: "answer to: say two" });
-    const before = ["user: say one", "assistant: answer to: say one"];
-    expect(lastRequestTexts()).toEqual([...before, "user: say two"]);
+    const firstTurn = ["user: say one", "assistant: answer to: say one"];
+    expect(lastRequestTexts()).toEqual([...firstTurn, "user: say two"]);
 
     await second.stop();
-    await machine({ profile: { home }, folder: first.folder });
+    await machine({ profile: { home }, folder: first.directory });
     await run("say three", { mode: "resume", session_id });
     expect(lastRequestTexts()).toEqual([
-      ...before,
+      ...firstTurn,
       "user: say two",
       "assistant: answer to: say two",
       "user: say three",
@@ -48,9 +48,9 @@ const transcripts = (machine: Machine) =>
 test("a moved session brings its files without secrets and leaves the operator's files unchanged", async () => {
   const { machine, run, lastRequestTexts, host } = await openFleet("claude");
   const first = await machine();
-  const began = await run("write notes/a.txt");
-  expect(began).toMatchObject({ status: "completed" });
-  const session_id = began.session_id!;
+  const firstRun = await run("write notes/a.txt");
+  expect(firstRun).toMatchObject({ status: "completed" });
+  const session_id = firstRun.session_id!;
   expect(readFileSync(join(first.scratch(session_id), "notes", "a.txt"), "utf8")).toBe(`x ${secret}`);
   const stored = host.store.connection.sql(
     "select bytes from session_states union all select bytes from session_files",
@@ -60,12 +60,12 @@ test("a moved session brings its files without secrets and leaves the operator's
   await first.stop();
   const second = await machine();
   mkdirSync(join(second.home, ".claude", "projects", "-their-own"), { recursive: true });
-  const theirs = {
+  const operatorFiles = {
     "notes.txt": "mine",
     ".claude/settings.json": "{}",
     ".claude/projects/-their-own/0b2f9a3c-1111-4222-8333-444455556666.jsonl": '{"type":"summary"}\n',
   };
-  for (const [path, text] of Object.entries(theirs)) writeFileSync(join(second.home, path), text);
+  for (const [path, text] of Object.entries(operatorFiles)) writeFileSync(join(second.home, path), text);
   const resumed = await run("say two", { mode: "resume", session_id });
   expect(resumed).toMatchObject({ status: "completed", result_text: "answer to: say two" });
   expect(
@@ -74,15 +74,15 @@ test("a moved session brings its files without secrets and leaves the operator's
       .slice(-1),
   ).toEqual(["user: say two"]);
   expect(readFileSync(join(second.scratch(session_id), "notes", "a.txt"), "utf8")).toMatch(/^x \[redacted/i);
-  expect(readFilesBelow(second.home)).toMatchObject(theirs);
+  expect(readFilesBelow(second.home)).toMatchObject(operatorFiles);
   expect(transcripts(second)).toHaveLength(2);
 });
 
 test("a session in a project stays on its machine, and other runners say why they cannot continue it", async () => {
   const { machine, run, host } = await openFleet("claude", { workspace: "in_place" });
   const first = await machine();
-  const began = await run("say one");
-  const session_id = began.session_id!;
+  const firstRun = await run("say one");
+  const session_id = firstRun.session_id!;
   expect(await host.store.read.session(session_id)).toMatchObject({ portable: false });
   expect(await run("say two", { mode: "resume", session_id })).toMatchObject({ status: "completed" });
   await first.stop();
@@ -136,8 +136,8 @@ test.each(["../../../../evil.jsonl", "/evil.jsonl", "evil.jsonl", ""])(
     const resumed = await run("say two", { mode: "resume", session_id: session_id! });
     expect(resumed).toMatchObject({ status: "failed", reason: "session_not_found" });
     expect(resumed.error).toContain(JSON.stringify(name));
-    expect(Object.keys(readFilesBelow(second.folder)).filter((path) => path.endsWith("evil.jsonl"))).toEqual([]);
-    expect(existsSync(join(second.folder, "..", "evil.jsonl"))).toBe(false);
+    expect(Object.keys(readFilesBelow(second.directory)).filter((path) => path.endsWith("evil.jsonl"))).toEqual([]);
+    expect(existsSync(join(second.directory, "..", "evil.jsonl"))).toBe(false);
   },
 );
 
@@ -159,31 +159,31 @@ test.each(["claude", "codex"] as const)(
     const original = conversations(client, first);
     expect(Object.keys(original)).toHaveLength(1);
 
-    const late = await run("say what", { ...of, fork_at_turn: 4 });
-    expect(late).toMatchObject({ status: "failed", reason: "refused" });
-    expect(late.error).toContain("it has 3 turns");
+    const forkBeyondEnd = await run("say what", { ...of, fork_at_turn: 4 });
+    expect(forkBeyondEnd).toMatchObject({ status: "failed", reason: "refused" });
+    expect(forkBeyondEnd.error).toContain("it has 3 turns");
     expect(conversations(client, first)).toEqual(original);
 
-    const cut = await run("say other", { ...of, fork_at_turn: 1 });
-    expect(cut).toMatchObject({ status: "completed", forked_from: session_id, fork_at_turn: 1 });
+    const fork = await run("say other", { ...of, fork_at_turn: 1 });
+    expect(fork).toMatchObject({ status: "completed", forked_from: session_id, fork_at_turn: 1 });
     const turnOne = ["user: say one", "assistant: answer to: say one"];
     expect(lastRequestTexts()).toEqual([...turnOne, "user: say other"]);
-    const whole = await run("say whole", of);
+    const wholeHistory = await run("say whole", of);
     expect(lastRequestTexts()).toHaveLength(7);
     expect(conversations(client, first)).toMatchObject(original);
 
     await first.stop();
     await machine();
-    await run("say more", { mode: "resume", session_id: cut.session_id! });
+    await run("say more", { mode: "resume", session_id: fork.session_id! });
     expect(lastRequestTexts()).toEqual([
       ...turnOne,
       "user: say other",
       "assistant: answer to: say other",
       "user: say more",
     ]);
-    await run("say more", { mode: "resume", session_id: whole.session_id! });
+    await run("say more", { mode: "resume", session_id: wholeHistory.session_id! });
     expect(lastRequestTexts()).toHaveLength(9);
-    await run("say second", { mode: "fork", session_id: whole.session_id!, fork_at_turn: 2 });
+    await run("say second", { mode: "fork", session_id: wholeHistory.session_id!, fork_at_turn: 2 });
     expect(lastRequestTexts()).toEqual([
       ...turnOne,
       "user: say two",
