@@ -19,27 +19,27 @@ export function dice(seed: number): Dice {
 }
 
 /** A value that roughly matches a JSON Schema, enough to pass basic validation. */
-export function fromSchema(
+export function createFromSchema(
   schema: unknown,
   named: Readonly<Record<string, unknown>>,
   random: Dice,
   depth = 0,
 ): unknown {
   const s = (schema ?? {}) as Record<string, unknown>; // a schema that is not an object accepts anything
-  if (typeof s["$ref"] === "string") return fromSchema(named[s["$ref"].split("/").at(-1)!], named, random, depth);
+  if (typeof s["$ref"] === "string") return createFromSchema(named[s["$ref"].split("/").at(-1)!], named, random, depth);
   if ("const" in s) return s["const"];
   if (Array.isArray(s["enum"])) return random.pick(s["enum"]);
   const choices = s["anyOf"] ?? s["oneOf"];
-  if (Array.isArray(choices)) return fromSchema(random.pick(choices), named, random, depth);
+  if (Array.isArray(choices)) return createFromSchema(random.pick(choices), named, random, depth);
   const type = Array.isArray(s["type"]) ? random.pick(s["type"] as string[]) : s["type"];
   switch (type) {
     case "object":
-      return objectFrom(s, named, random, depth);
+      return createObject(s, named, random, depth);
     case "array":
       if (Array.isArray(s["prefixItems"]))
-        return s["prefixItems"].map((one) => fromSchema(one, named, random, depth + 1));
+        return s["prefixItems"].map((one) => createFromSchema(one, named, random, depth + 1));
       return Array.from({ length: depth > 4 ? 0 : random.int(3) }, () =>
-        fromSchema(s["items"], named, random, depth + 1),
+        createFromSchema(s["items"], named, random, depth + 1),
       );
     case "string":
       return s["format"] === "date-time"
@@ -57,7 +57,7 @@ export function fromSchema(
   }
 }
 
-function objectFrom(
+function createObject(
   s: Record<string, unknown>,
   named: Readonly<Record<string, unknown>>,
   random: Dice,
@@ -66,7 +66,7 @@ function objectFrom(
   const required = (s["required"] as string[] | undefined) ?? [];
   const entries = Object.entries((s["properties"] as Record<string, unknown> | undefined) ?? {})
     .filter(([name]) => required.includes(name) || random.chance(depth > 4 ? 0 : 0.3))
-    .map(([name, one]) => [name, fromSchema(one, named, random, depth + 1)]);
+    .map(([name, one]) => [name, createFromSchema(one, named, random, depth + 1)]);
   return Object.fromEntries(entries);
 }
 
@@ -78,12 +78,12 @@ export function spoil(value: unknown, times: number, random: Dice): unknown {
 }
 
 function spoilOnce(value: unknown, random: Dice): unknown {
-  if (typeof value !== "object" || value === null || random.chance(0.2)) return hostile(random);
+  if (typeof value !== "object" || value === null || random.chance(0.2)) return createHostileValue(random);
   const keys = Object.keys(value);
   if (keys.length === 0 || random.chance(0.15))
     return Array.isArray(value)
-      ? [...value, hostile(random)]
-      : { ...value, [String(hostile(random))]: hostile(random) };
+      ? [...value, createHostileValue(random)]
+      : { ...value, [String(createHostileValue(random))]: createHostileValue(random) };
   const key = random.pick(keys);
   if (random.chance(0.15)) return Object.fromEntries(Object.entries(value).filter(([name]) => name !== key));
   const inner: unknown = Reflect.get(value, key);
@@ -92,7 +92,7 @@ function spoilOnce(value: unknown, random: Dice): unknown {
   return { ...value, [key]: spoilOnce(inner, random) };
 }
 
-export function hostile(random: Dice): unknown {
+export function createHostileValue(random: Dice): unknown {
   return random.pick<unknown>([
     null,
     true,

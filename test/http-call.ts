@@ -21,7 +21,7 @@ export function rawCall(url: string, call: RawCall): Promise<RawAnswer> {
   // Node omits it for DELETE, and the server would take the body for the next request.
   const length = call.body === undefined ? {} : { "content-length": Buffer.byteLength(call.body) };
   return new Promise((resolve, reject) => {
-    const sent = request(
+    const outgoing = request(
       {
         hostname,
         port,
@@ -39,11 +39,11 @@ export function rawCall(url: string, call: RawCall): Promise<RawAnswer> {
         response.on("error", reject);
         if (call.headOnly && /event-stream/.test(String(response.headers["content-type"]))) {
           resolve({ ...head, text });
-          sent.destroy();
+          outgoing.destroy();
         }
       },
     );
-    sent.on("error", reject);
-    sent.end(call.body);
+    outgoing.on("error", reject);
+    outgoing.end(call.body);
   });
 }

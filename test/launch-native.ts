@@ -19,7 +19,7 @@ export interface Implementation {
   words: readonly string[];
 }
 
-export const hostHasNamespaces = runs("unshare", ["--user", "--map-root-user", "--pid", "--fork", "true"]);
+export const hostHasNamespaces = canRun("unshare", ["--user", "--map-root-user", "--pid", "--fork", "true"]);
 const levels = hostHasNamespaces ? (["pid", "group"] as const) : (["group"] as const);
 
 export interface Launch {
@@ -68,7 +68,7 @@ export function parseEnd({ lines }: Finished): {
 }
 
 /** The command of a `Launch` that runs this script. */
-export function shell(script: string): string[] {
+export function createShellCommand(script: string): string[] {
   return ["/bin/sh", "sh", "-c", script, "sh"];
 }
 
@@ -117,7 +117,7 @@ export function prepareStage() {
     return { child, finished };
   }
 
-  const implementations = implementationsIn(directory);
+  const implementations = findImplementations(directory);
   return {
     directory,
     launch,
@@ -126,7 +126,7 @@ export function prepareStage() {
     combinations: implementations.flatMap((implementation) =>
       levels.map((level) => ({ implementation, level, name: `${implementation.name}, ${level}` })),
     ),
-    foreign: foreignIn(directory),
+    foreign: findForeignImplementation(directory),
     escape: (name: string, mark: string, how: "stay" | "leave" = "stay") => [
       "/bin/sh",
       "sh",
@@ -150,27 +150,27 @@ export const escapes = [
 ] as const;
 
 /** The launchers that this machine can run. */
-function implementationsIn(directory: string): Implementation[] {
+function findImplementations(directory: string): Implementation[] {
   const found: Implementation[] = [];
   if (process.platform !== "linux") return found;
   const binary = join(directory, "bin", `drover-init-linux-${process.arch}`);
   if (existsSync(binary)) found.push({ name: "static", words: [binary] });
-  if (runs("perl", ["-e", "1"])) found.push({ name: "perl", words: ["perl", join(directory, "init.pl")] });
+  if (canRun("perl", ["-e", "1"])) found.push({ name: "perl", words: ["perl", join(directory, "init.pl")] });
   return found;
 }
 
 /** The other architecture's binary under emulation, which supports neither namespaces nor reapers. */
-function foreignIn(directory: string): Implementation[] {
-  if (process.arch !== "x64" || !runs("qemu-aarch64-static", ["--version"])) return [];
+function findForeignImplementation(directory: string): Implementation[] {
+  if (process.arch !== "x64" || !canRun("qemu-aarch64-static", ["--version"])) return [];
   return [{ name: "arm64, emulated", words: ["qemu-aarch64-static", join(directory, "bin/drover-init-linux-arm64")] }];
 }
 
-function runs(program: string, args: readonly string[]): boolean {
+function canRun(program: string, args: readonly string[]): boolean {
   return spawnSync(program, args, { stdio: "ignore" }).status === 0;
 }
 
 /** A unique number of seconds to sleep, by which survivors are found. */
-export function newMark(): string {
+export function createMark(): string {
   return `3600.${String(Math.floor(Math.random() * 1e12)).padStart(12, "0")}`;
 }
 

@@ -1,4 +1,4 @@
-import { type Dice, fromSchema, hostile, spoil } from "./fuzz.ts";
+import { type Dice, createFromSchema, createHostileValue, spoil } from "./fuzz.ts";
 import type { RawCall } from "./http-call.ts";
 
 /** The part of an OpenAPI document from which requests are generated. */
@@ -13,7 +13,7 @@ interface Operation {
 }
 
 /** Generates requests for every operation, some valid, most wrong in one or two places. `skip` lists excluded paths. */
-export function openApiCalls(
+export function createOpenApiCalls(
   document: ApiDocument,
   headers: Record<string, string>,
   random: Dice,
@@ -34,12 +34,14 @@ export function openApiCalls(
       .filter((parameter) => parameter.in === "query" && random.chance(0.4))
       .map((parameter): [string, string] => [
         parameter.name,
-        String(random.chance(0.6) ? fromSchema(parameter.schema, schemas, random) : hostileText()),
+        String(random.chance(0.6) ? createFromSchema(parameter.schema, schemas, random) : hostileText()),
       ]);
     if (random.chance(0.05)) query.push([hostileText(), hostileText()]);
     const schema = operation.requestBody?.content["application/json"]?.schema;
     const body =
-      schema === undefined ? undefined : spoil(fromSchema(schema, schemas, random), random.pick([0, 0, 1, 2]), random);
+      schema === undefined
+        ? undefined
+        : spoil(createFromSchema(schema, schemas, random), random.pick([0, 0, 1, 2]), random);
     const search = new URLSearchParams(query).toString();
     return {
       method: method.toUpperCase(),
@@ -52,7 +54,7 @@ export function openApiCalls(
   }
 
   function hostileText(): string {
-    return String(hostile(random)).toWellFormed().slice(0, 2000);
+    return String(createHostileValue(random)).toWellFormed().slice(0, 2000);
   }
   function hostileHeader(): string {
     return hostileText().replaceAll(/[^\x20-\x7e]/g, "?");

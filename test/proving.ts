@@ -5,7 +5,7 @@ import type { ProofRequest } from "../src/wire/proof-request.ts";
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** Starts a fake coordinator that proves knowledge of one token and passes every other request to `listener`. */
-export function proving(token: string, listener: Listener): Listener {
+export function createProvingListener(token: string, listener: Listener): Listener {
   return (request, response) => {
     if (request.url !== "/proof") return listener(request, response);
     const chunks: Buffer[] = [];

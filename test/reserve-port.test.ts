@@ -17,7 +17,7 @@ test("does not hand out a port with a listener", async () => {
   const server = createServer();
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
-  const taken = typeof address === "object" && address !== null ? address.port : 0;
-  expect(await reserveAfterTrying(taken)).not.toBe(taken);
+  const takenPort = typeof address === "object" && address !== null ? address.port : 0;
+  expect(await reserveAfterTrying(takenPort)).not.toBe(takenPort);
   server.close();
 });

@@ -10,7 +10,7 @@ const guards: Server[] = [];
  * The port is below the ephemeral range, and a listener on the same port of another loopback address marks it as taken
  * for other processes that reserve ports.
  */
-export async function reservePort(choose: () => number = anyPort): Promise<number> {
+export async function reservePort(choose: () => number = chooseAnyPort): Promise<number> {
   for (;;) {
     const port = choose();
     const guard = await tryListen(port, guardAddress);
@@ -26,7 +26,7 @@ export async function reservePort(choose: () => number = anyPort): Promise<numbe
   }
 }
 
-function anyPort(): number {
+function chooseAnyPort(): number {
   return 20_000 + Math.floor(Math.random() * 12_000);
 }
 

@@ -15,7 +15,7 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, it, test } from "vitest";
-import { proving } from "../../test/proving.ts";
+import { createProvingListener } from "../../test/proving.ts";
 import { HostError } from "../model/errors.ts";
 import { announcementFile, recordDirectory, tokenFile } from "../model/state-layout.ts";
 import { toRefusal } from "../serve/refusal.ts";
@@ -89,9 +89,9 @@ const healthy: RequestListener = (_, response) =>
   void response.end(JSON.stringify({ status: "ok", version: "0", protocol: 1 }));
 
 it.each([
-  ["finds a coordinator whose record is unavailable", proving(token, unavailable), true],
-  ["finds a healthy coordinator", proving(token, healthy), true],
-  ["ignores a coordinator with another token", proving("drv_other", healthy), false],
+  ["finds a coordinator whose record is unavailable", createProvingListener(token, unavailable), true],
+  ["finds a healthy coordinator", createProvingListener(token, healthy), true],
+  ["ignores a coordinator with another token", createProvingListener("drv_other", healthy), false],
   ["ignores a server that claims to be healthy without proof", healthy, false],
   ["ignores a server that responds with an error", unavailable, false],
 ])("%s", async (_what, listener, isFound) => {
@@ -100,7 +100,7 @@ it.each([
 });
 
 test("does not use the announced port without a token", async () => {
-  const cwd = await createStateDirectory(proving(token, healthy));
+  const cwd = await createStateDirectory(createProvingListener(token, healthy));
   rmSync(tokenFile(recordDirectory(cwd), "token"));
   expect((await connect(createInput(cwd))).client).toBeNull();
 });
@@ -206,7 +206,7 @@ it.each(unsafeCases.filter(([, , requiresRoot]) => !requiresRoot || isRoot))(
     let requests = 0;
     const cwd = await createStateDirectory((request, response) => {
       requests += 1;
-      proving(token, healthy)(request, response);
+      createProvingListener(token, healthy)(request, response);
     });
     makeUnsafe(recordDirectory(cwd));
     await expect(connect(createInput(cwd))).rejects.toMatchObject({

@@ -4,7 +4,7 @@ import { build } from "esbuild";
 import { afterEach, describe, expect, it } from "vitest";
 import { describeContract } from "../../test/contract/contract.ts";
 import { providerContract, type ProviderSubject } from "../../test/contract/provider.ts";
-import { memory, newId, startScriptedService } from "../../test/fixtures/llm/scripted-service.ts";
+import { createMemoryStore, newId, startScriptedService } from "../../test/fixtures/llm/scripted-service.ts";
 import { startModelServer } from "../../test/model-server/server.ts";
 import { createProvider } from "./conversation.ts";
 import type { ProviderDefinition } from "./definition.ts";
@@ -42,7 +42,7 @@ for (const [name, { path, env, cannot }] of Object.entries(overHttp))
     cleanups.push(server.stop);
     const settings = { base_url: server.url + path };
     return {
-      provider: await openProvider(name, { ...host, settings, env, store: memory(), newId }),
+      provider: await openProvider(name, { ...host, settings, env, store: createMemoryStore(), newId }),
       model: "model",
       ...(cannot ? { cannot } : {}),
       ...scripted,
@@ -67,7 +67,7 @@ describeContract("the scripted provider", providerContract, async () => {
           return generate(conversation, options);
         },
       },
-      memory(),
+      createMemoryStore(),
       newId,
     ),
     model: "script",
@@ -102,7 +102,7 @@ describeContract("the example provider in docs/writing-providers.md", providerCo
   const { open } = await compileDocumentedProvider();
   const model = await open({ base_url: `${server.url}/v1` }, { ...host, env: {} });
   return {
-    provider: createProvider("example", model, memory(), newId),
+    provider: createProvider("example", model, createMemoryStore(), newId),
     model: "small",
     // The example's answers are not streamed.
     cannot: ["malformed chunk", "error in the stream", "early end"],
@@ -127,7 +127,7 @@ async function compileDocumentedProvider(): Promise<ProviderDefinition> {
 }
 
 describe("choosing a provider", () => {
-  const options = { ...host, store: memory(), newId };
+  const options = { ...host, store: createMemoryStore(), newId };
   const key = { ANTHROPIC_API_KEY: "key" };
   it.each([
     ["antropic", {}, {}, { code: "DROVER-LLM-001", message: expect.stringContaining("Did you mean anthropic?") }],

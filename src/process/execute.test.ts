@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { bundle } from "../../test/fixtures/process/bundle.ts";
-import { keepAll, textOf } from "../../test/fixtures/process/capture.ts";
-import { newMark, survivors } from "../../test/fixtures/process/survivors.ts";
+import { keepAll, toText } from "../../test/fixtures/process/capture.ts";
+import { createMark, findSurvivors } from "../../test/fixtures/process/survivors.ts";
 import type { CaptureOptions, Command, CommandResult, Redactor } from "../model/process.ts";
 import { execute, type ExecuteOptions } from "./execute.ts";
 
@@ -33,7 +33,7 @@ const spillFiles = (): { stdout: string; stderr: string } => ({
 test("returns the output, and whether the command succeeded or timed out", async () => {
   const result = await run("echo out; echo err >&2");
   expect(result).toMatchObject({ success: true, timedOut: false, exitCode: 0, error: null });
-  expect([textOf(result.stdout), textOf(result.stderr)]).toEqual(["out\n", "err\n"]);
+  expect([toText(result.stdout), toText(result.stderr)]).toEqual(["out\n", "err\n"]);
   expect(result.stdout).toMatchObject({ totalBytes: 4, truncated: false });
   expect(await run("exit 3")).toMatchObject({ success: false, timedOut: false, exitCode: 3 });
   expect(await run("sleep 60", {}, {}, { timeoutMs: 100 })).toMatchObject({
@@ -45,7 +45,7 @@ test("returns the output, and whether the command succeeded or timed out", async
 
 test("returns merged output in stdout", async () => {
   const result = await run("echo 1; echo 2 >&2; echo 3", { mode: "merged" });
-  expect([textOf(result.stdout), result.stderr.totalBytes]).toEqual(["1\n2\n3\n", 0]);
+  expect([toText(result.stdout), result.stderr.totalBytes]).toEqual(["1\n2\n3\n", 0]);
 });
 
 test("mode none keeps and counts nothing", async () => {
@@ -121,11 +121,11 @@ test("does not wait for onOutput after a timeout", async () => {
 
 test("stops the command and rejects if onOutput throws", async () => {
   for (const onOutput of [failsLater, failsAtOnce]) {
-    const mark = newMark();
+    const mark = createMark();
     await expect(
       execute({ executable: "yes", arguments: [mark] }, { capture: { ...keepAll, onOutput } }),
     ).rejects.toThrow("broken");
-    expect(survivors(mark)).toEqual([]);
+    expect(findSurvivors(mark)).toEqual([]);
   }
 });
 
@@ -156,7 +156,7 @@ test("redacts spill files but not the result", async () => {
   };
   // Only the stream is used here.
   const result = await run("echo secret", { spill: spillFiles(), redactor: redactor as unknown as Redactor });
-  expect(textOf(result.stdout)).toBe("secret\n");
+  expect(toText(result.stdout)).toBe("secret\n");
   expect(readFileSync(spillFiles().stdout, "utf8")).toBe("SECRET\n!");
 });
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bundle } from "../../test/fixtures/process/bundle.ts";
 import { escapes } from "../../test/fixtures/process/kill-batch.ts";
-import { eventually, exitOnceEscaped, newMark, survivors } from "../../test/fixtures/process/survivors.ts";
+import { waitUntil, exitOnceEscaped, createMark, findSurvivors } from "../../test/fixtures/process/survivors.ts";
 import type { Isolation } from "../model/process.ts";
 import type { LaunchMethodKind } from "./launch-method-selector.ts";
 import { findOrphans, killOrphans } from "./orphans.ts";
@@ -59,16 +59,16 @@ describe.each(users)("as %s", (_, user) => {
   test.each(variants)(
     "leaves no process after a SIGKILL of Drover itself, at isolation %s with launcher %s",
     async (isolation, launchMethod) => {
-      const mark = newMark();
+      const mark = createMark();
       const child = run("doomed.ts", isolation, launchMethod, scripts, mark);
       const ended = once(child, "close").then(
         ([code, signal]) => `ended before every process had escaped: ${code ?? signal}`,
       );
       expect(await Promise.race([once(child.stdout!, "data").then(String), ended])).toBe("ready\n");
-      expect(survivors(mark).length).toBeGreaterThanOrEqual(escapes.length);
+      expect(findSurvivors(mark).length).toBeGreaterThanOrEqual(escapes.length);
       child.kill("SIGKILL");
-      const allDead = await eventually(() => survivors(mark).length === 0, 60_000);
-      const survivorPids = survivors(mark);
+      const allDead = await waitUntil(() => findSurvivors(mark).length === 0, 60_000);
+      const survivorPids = findSurvivors(mark);
       for (const pid of survivorPids) process.kill(pid, "SIGKILL");
       expect({ allDead, left: survivorPids }).toEqual({ allDead: true, left: [] });
     },
@@ -76,7 +76,7 @@ describe.each(users)("as %s", (_, user) => {
 });
 
 test("finds and kills the orphans of a Drover process that had no launcher, by their execution id", async () => {
-  const mark = newMark();
+  const mark = createMark();
   const running = createStart({ launchMethods: ["plain"] })(
     { executable: "sh", arguments: [join(scripts, "setsid.sh"), mark, "leave"] },
     { ids: { DROVER_EXECUTION_ID: mark }, stdin: "pipe" },
@@ -84,10 +84,10 @@ test("finds and kills the orphans of a Drover process that had no launcher, by t
   );
   await exitOnceEscaped(running, mark);
   await running.result;
-  expect(survivors(mark)).toHaveLength(1);
-  expect(findOrphans([mark])).toEqual([{ pid: survivors(mark)[0], executionId: mark }]);
+  expect(findSurvivors(mark)).toHaveLength(1);
+  expect(findOrphans([mark])).toEqual([{ pid: findSurvivors(mark)[0], executionId: mark }]);
   expect(findOrphans(["another"])).toEqual([]);
   expect(await killOrphans([mark])).toHaveLength(1);
-  expect(await eventually(() => survivors(mark).length === 0, 60_000)).toBe(true);
+  expect(await waitUntil(() => findSurvivors(mark).length === 0, 60_000)).toBe(true);
   expect(await killOrphans([mark])).toEqual([]);
 });

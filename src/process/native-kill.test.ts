@@ -9,10 +9,10 @@ import {
   escapes,
   hostHasNamespaces,
   findMarked,
-  newMark,
+  createMark,
   prepareStage,
   waitForOutput,
-  shell,
+  createShellCommand,
   waitUntil,
 } from "../../test/launch-native.ts";
 
@@ -31,7 +31,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
 
   it("does not lose a SIGTERM right after the start", async () => {
     for (let round = 0; round < 20; round++) {
-      const mark = newMark();
+      const mark = createMark();
       const { child, finished } = stage.launch(implementation, { options, command: ["/bin/sleep", "sleep", mark] });
       await later(round / 4);
       child.kill("SIGTERM");
@@ -44,7 +44,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     const inner = `trap "echo inner" USR1; echo ready; while :; do sleep 0.02; done`;
     const launched = stage.launch(implementation, {
       options,
-      command: shell(`trap "echo outer" USR1; setsid sh -c '${inner}' & while :; do sleep 0.02; done`),
+      command: createShellCommand(`trap "echo outer" USR1; setsid sh -c '${inner}' & while :; do sleep 0.02; done`),
     });
     await waitForOutput(launched, "ready");
     const both = Promise.all([waitForOutput(launched, "inner"), waitForOutput(launched, "outer")]);
@@ -55,9 +55,9 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
   });
 
   it("counts and kills the processes left after a normal exit", async () => {
-    const mark = newMark();
+    const mark = createMark();
     const script = `sleep 0 & (setsid sleep ${mark} &) ; sleep ${mark} & sleep ${mark} & sleep 0.05; exit 4`;
-    const result = await run(implementation, { options, command: shell(script) });
+    const result = await run(implementation, { options, command: createShellCommand(script) });
     expect(findMarked(mark)).toEqual([]);
     expect(result.code).toBe(4);
     expect(parseEnd(result)).toMatchObject({ status: 4 * 256, leftovers: 3 });
@@ -65,10 +65,10 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
 
   it("gives the other processes their grace period after SIGTERM", async () => {
     const cleanupScript = `trap "sleep 0.3; echo cleaned; exit 0" TERM; echo ready; while :; do sleep 0.02; done`;
-    const mark = newMark();
+    const mark = createMark();
     const launched = stage.launch(implementation, {
       options,
-      command: shell(`sh -c '${cleanupScript}' & exec sleep ${mark}`),
+      command: createShellCommand(`sh -c '${cleanupScript}' & exec sleep ${mark}`),
     });
     await waitForOutput(launched, "ready");
     await waitUntil("the command runs", () => findMarked(mark).length > 0);
@@ -79,8 +79,8 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
   });
 
   it("ends the grace period on SIGPWR and still reports how the command ended", async () => {
-    const [mark, commandMark] = [newMark(), newMark()];
-    const command = shell(`(trap "" TERM; exec sleep ${mark}) & exec sleep ${commandMark}`);
+    const [mark, commandMark] = [createMark(), createMark()];
+    const command = createShellCommand(`(trap "" TERM; exec sleep ${mark}) & exec sleep ${commandMark}`);
     const launched = stage.launch(implementation, { options, command });
     await waitUntil("both run", () => findMarked(mark).length === 1 && findMarked(commandMark).length === 1);
     const [[survivorPid = 0], [commandPid = 0]] = [findMarked(mark), findMarked(commandMark)];
@@ -99,7 +99,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
   const rounds = implementation.name === "perl" ? 30 : 80;
   it(`leaves no survivor of SIGPWR within 6 ms of the start, in ${rounds} rounds`, async () => {
     for (let round = 0; round < rounds; round++) {
-      const mark = newMark();
+      const mark = createMark();
       const { child, finished } = stage.launch(implementation, {
         options,
         command: stage.escape(escapes[round % escapes.length] ?? "setsid", mark),
@@ -116,7 +116,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     "kills the escape %s (user %s) on SIGPWR and on a normal exit",
     async (name, user) => {
       const asUser = user === undefined ? {} : { user };
-      const mark = newMark();
+      const mark = createMark();
       const killed = stage.launch(implementation, { options, command: stage.escape(name, mark), ...asUser });
       await waitForOutput(killed, "ready");
       killed.child.kill("SIGPWR");
@@ -125,7 +125,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
       expect(result.lines[0]).toBe(`I ${level}`);
       expect(parseEnd(result)).toMatchObject({ status: constants.signals.SIGKILL, leftovers: 0 });
 
-      const exitMark = newMark();
+      const exitMark = createMark();
       const exited = await run(implementation, { options, command: stage.escape(name, exitMark, "leave"), ...asUser });
       expect(findMarked(exitMark)).toEqual([]);
       expect(exited.code).toBe(0);
@@ -136,7 +136,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
   it.each(escapes.flatMap((name) => users.map((user) => [name, user] as const)))(
     "kills the escape %s (user %s) when its parent is SIGKILLed",
     async (name, user) => {
-      const mark = newMark();
+      const mark = createMark();
       const launched = stage.launch(implementation, {
         // The shell in between is the parent that dies.
         within: ["/bin/sh", "-c", '"$@"; exit 0', "sh"],
@@ -153,7 +153,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
 
 describe.each(stage.implementations)("$name at group", (implementation) => {
   it("with -k leaves the leftovers alive after a normal exit", async () => {
-    const mark = newMark();
+    const mark = createMark();
     const result = await run(implementation, {
       options: ["-i", "auto", "-k"],
       command: stage.escape("setsid", mark, "leave"),
@@ -169,12 +169,12 @@ describe.each(stage.implementations)("$name at group", (implementation) => {
 
   // Only root can create such a program, and only if set-uid programs work here.
   it.each(setUidWorks() ? ["a set-uid program"] : [])("does not hang on %s that it cannot kill", async () => {
-    const mark = newMark();
+    const mark = createMark();
     const asRoot = `${setUid("/usr/bin/setpriv")} --reuid=0 --regid=0 --clear-groups`;
     const script = `${asRoot} sleep ${mark} >/dev/null 2>&1 & read line; exit 0`;
     const launched = stage.launch(implementation, {
       options: ["-i", "group"],
-      command: shell(script),
+      command: createShellCommand(script),
       stdin: "pipe",
       user: nobody,
     });
@@ -202,7 +202,7 @@ describe.each(stage.implementations)("$name without permission for namespaces", 
   const cases = hostHasNamespaces ? ["pid", "auto"] : [];
 
   it.each(cases)("refuses pid, and falls back to group at auto: %s", async (isolation) => {
-    const mark = newMark();
+    const mark = createMark();
     const launched = stage.launch(implementation, {
       within,
       options: ["-i", isolation],
@@ -231,7 +231,11 @@ describe.each(stage.implementations)("$name without permission for namespaces", 
       'mount -t tmpfs none /proc/irq && exec unshare --user --map-root-user --mount "$@"',
       "sh",
     ];
-    const result = await run(implementation, { within: masked, options: ["-i", isolation], command: shell("exit 6") });
+    const result = await run(implementation, {
+      within: masked,
+      options: ["-i", isolation],
+      command: createShellCommand("exit 6"),
+    });
     expect(result.lines[0]).toBe("I pid-noproc");
     expect(parseEnd(result).status).toBe(6 * 256);
   });

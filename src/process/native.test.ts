@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFil
 import { constants } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { parseEnd, prepareStage, shell, waitUntil } from "../../test/launch-native.ts";
+import { parseEnd, prepareStage, createShellCommand, waitUntil } from "../../test/launch-native.ts";
 
 // The launchers in native/ start a command and report on it. native-kill.test.ts tests that they kill everything.
 const stage = prepareStage();
@@ -20,7 +20,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
   const options = ["-p", String(process.pid), "-i", level];
 
   it.each([0, 1, 2, 42, 125, 126, 127, 128, 255])("reports and mirrors exit code %i", async (code) => {
-    const result = await run(implementation, { options, command: shell(`exit ${code}`) });
+    const result = await run(implementation, { options, command: createShellCommand(`exit ${code}`) });
     expect(result).toMatchObject({ code, signal: null, stderr: "" });
     expect(result.lines[0]).toBe(`I ${level}`);
     expect(parseEnd(result)).toMatchObject({ status: code * 256, leftovers: 0 });
@@ -30,7 +30,9 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     // Waits until both run their own program instead of the shell's.
     const isSleeping = `case "$(cat /proc/$!/cmdline 2>/dev/null | tr '\\0' ' ')" in sleep*) break ;; esac`;
     const wait = `for i in $(seq 500); do ${isSleeping}; sleep 0.02; done`;
-    const command = shell(`sleep 7001 & ${wait}; sh -c 'sleep 7002; echo "two\nlines"' & sleep 0.2; exit 0`);
+    const command = createShellCommand(
+      `sleep 7001 & ${wait}; sh -c 'sleep 7002; echo "two\nlines"' & sleep 0.2; exit 0`,
+    );
     const result = await run(implementation, { options, command });
     const named = result.lines.flatMap((line) => /^L \d+ (.*)$/.exec(line)?.[1] ?? []);
     expect(result.lines.at(-1)).toMatch(/^S /);
@@ -42,7 +44,10 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
   it.each(["SIGTERM", "SIGKILL", "SIGSEGV", "SIGABRT", "SIGPIPE", "SIGPWR"] as const)(
     "reports and mirrors a death by %s",
     async (signal) => {
-      const result = await run(implementation, { options, command: shell(`kill -${constants.signals[signal]} $$`) });
+      const result = await run(implementation, {
+        options,
+        command: createShellCommand(`kill -${constants.signals[signal]} $$`),
+      });
       expect(result).toMatchObject({ code: null, signal, stderr: "" });
       // 0x80 means that a core was dumped, which depends on the host
       expect(parseEnd(result).status & ~0x80).toBe(constants.signals[signal]);
@@ -50,13 +55,15 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
   );
 
   it("reports a death by a realtime signal, unlike Node", async () => {
-    const result = await run(implementation, { options, command: shell("kill -40 $$") });
+    const result = await run(implementation, { options, command: createShellCommand("kill -40 $$") });
     expect(parseEnd(result).status & ~0x80).toBe(40);
   });
 
   it("reports the resource usage of all processes", async () => {
     const busy = "(i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done)";
-    const { userUs, systemUs, maxRssKb } = parseEnd(await run(implementation, { options, command: shell(busy) }));
+    const { userUs, systemUs, maxRssKb } = parseEnd(
+      await run(implementation, { options, command: createShellCommand(busy) }),
+    );
     expect(userUs + systemUs).toBeGreaterThan(20_000);
     expect(maxRssKb).toBeGreaterThan(200);
     // The launcher must not inherit Drover's own memory size.
@@ -101,7 +108,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
   it("keeps the user and group of the command", async () => {
     // Not 65534, which also stands for an unmapped user in a namespace.
     const user = process.getuid?.() === 0 ? 54321 : undefined;
-    const result = await run(implementation, { options, command: shell("id -u; id -g"), ...asUser(user) });
+    const result = await run(implementation, { options, command: createShellCommand("id -u; id -g"), ...asUser(user) });
     expect(result.stdout.toString()).toBe(`${user ?? process.getuid?.()}\n${user ?? process.getgid?.()}\n`);
   });
 
@@ -115,7 +122,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
   });
 
   it("passes only the first three descriptors and the one requested with -d", async () => {
-    const descriptors = shell("cd /proc/self/fd && echo *");
+    const descriptors = createShellCommand("cd /proc/self/fd && echo *");
     const within = ["/bin/bash", "-c", 'exec 4</etc 5</etc/passwd 9</ 10</ 77</etc 254</ 1000</; exec "$@"', "bash"];
     const listed = await run(implementation, { options, within, command: descriptors });
     expect(listed).toMatchObject({ code: 0, stderr: "" });
@@ -141,7 +148,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
       for file in /proc/$pid/fd/*; do case $(readlink $file) in */drover-native-*) echo 'S 0 0 0 0 0' > $file ;; esac; done
       read -r _ _ _ pid _ < /proc/$pid/stat
     done 2>/dev/null; exit 5`;
-    const result = await run(implementation, { options, command: shell(forgeScript), ...asUser(user) });
+    const result = await run(implementation, { options, command: createShellCommand(forgeScript), ...asUser(user) });
     expect(result).toMatchObject({ code: 5, lines: [`I ${level}`, expect.stringMatching(/^S 1280 0 /)] });
   });
 
@@ -150,7 +157,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
       "ls /proc/$PPID/fd >/dev/null 2>&1 && echo seen; ls /proc/$$/fd >/dev/null && cat /proc/$$/environ";
     const result = await run(implementation, {
       options,
-      command: shell(inspectScript),
+      command: createShellCommand(inspectScript),
       environment: { PATH: "/usr/bin:/bin", MINE: "1" },
       ...asUser(user),
     });
@@ -169,14 +176,14 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
       .map((link) => `'${link}'`)
       .join("|")}) ;; pipe:*)
       { printf '\\001\\000\\000\\000'; head -c 36 /dev/zero | tr '\\000' '\\377'; } > $file ;; esac; done 2>/dev/null; exit 5`;
-    const result = await run(implementation, { options, command: shell(forgeScript) });
+    const result = await run(implementation, { options, command: createShellCommand(forgeScript) });
     expect(result).toMatchObject({ code: 5, signal: null, lines: [`I ${level}`, expect.stringMatching(/^S 1280 0 /)] });
   });
 
   it("keeps none of the command's pipes open", async () => {
     const launched = stage.launch(implementation, {
       options,
-      command: shell("exec >&- 2>&-; read line; exit 5"),
+      command: createShellCommand("exec >&- 2>&-; read line; exit 5"),
       stdin: "pipe",
     });
     let ended = false;
@@ -188,7 +195,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
 
   it("merges stderr into stdout in the order written with -m", async () => {
     const script = "i=0; while [ $i -lt 300 ]; do echo o$i; echo e$i >&2; i=$((i+1)); done";
-    const result = await run(implementation, { options: [...options, "-m"], command: shell(script) });
+    const result = await run(implementation, { options: [...options, "-m"], command: createShellCommand(script) });
     const expected = Array.from({ length: 300 }, (_, i) => `o${i}\ne${i}\n`).join("");
     expect(result.stdout.toString()).toBe(expected);
     expect(result.stderr).toBe("");
@@ -198,13 +205,13 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     const limits = ["-l", "cpu=100", "-l", "fsize=1048576", "-l", "nofile=64"];
     const result = await run(implementation, {
       options: [...options, ...limits],
-      command: shell("ulimit -t; ulimit -H -t; ulimit -f; ulimit -n; ulimit -H -n"),
+      command: createShellCommand("ulimit -t; ulimit -H -t; ulimit -f; ulimit -n; ulimit -H -n"),
     });
     // One second between SIGXCPU and SIGKILL; ulimit prints file sizes in blocks of 512.
     expect(result.stdout.toString()).toBe("100\n101\n2048\n64\n64\n");
     const writer = await run(implementation, {
       options: [...options, "-l", "fsize=0"],
-      command: shell(`echo x > ${join(stage.directory, `too-large-${level}`)}`),
+      command: createShellCommand(`echo x > ${join(stage.directory, `too-large-${level}`)}`),
     });
     expect(writer.lines.some((line) => line.startsWith("S "))).toBe(true);
     expect(writer.code).not.toBe(0);
@@ -213,17 +220,19 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
   it("moves the command into cgroups, and reports a failure", async () => {
     const file = join(stage.directory, `cgroup.procs-${implementation.name}-${level}`);
     writeFileSync(file, "");
-    expect((await run(implementation, { options: [...options, "-c", file], command: shell("exit 0") })).code).toBe(0);
+    expect(
+      (await run(implementation, { options: [...options, "-c", file], command: createShellCommand("exit 0") })).code,
+    ).toBe(0);
     expect(readFileSync(file, "utf8")).toBe("0");
     const refused = await run(implementation, {
       options: [...options, "-c", "/nonexistent/cgroup.procs"],
-      command: shell("exit 0"),
+      command: createShellCommand("exit 0"),
     });
     expect(refused).toMatchObject({ code: 125, lines: [`I ${level}`, `E cgroup ${constants.errno.ENOENT}`] });
   });
 
   it("starts the command in a new process group, except with -t", async () => {
-    const command = shell(`cut -d" " -f5 /proc/$$/stat; echo $$`);
+    const command = createShellCommand(`cut -d" " -f5 /proc/$$/stat; echo $$`);
     const [own, pid] = (await run(implementation, { options, command })).stdout.toString().split("\n");
     expect(own).toBe(pid);
     const [shared, other] = (await run(implementation, { options: [...options, "-t"], command })).stdout
@@ -233,7 +242,10 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
   });
 
   it("does not start for a parent that is gone", async () => {
-    const result = await run(implementation, { options: ["-p", "1", "-i", level], command: shell("echo started") });
+    const result = await run(implementation, {
+      options: ["-p", "1", "-i", level],
+      command: createShellCommand("echo started"),
+    });
     expect(result).toMatchObject({ code: 125, lines: [] });
     expect(result.stdout.toString()).toBe("");
   });
@@ -243,7 +255,7 @@ describe.each([...stage.implementations, ...stage.foreign])("$name, none and usa
   it("becomes the command at level none", async () => {
     const launched = stage.launch(implementation, {
       options: ["-i", "none", "-m", "-l", "nofile=77"],
-      command: shell("echo $$; ulimit -n; echo e >&2; exit 8"),
+      command: createShellCommand("echo $$; ulimit -n; echo e >&2; exit 8"),
     });
     const result = await launched.finished;
     expect(result).toMatchObject({ code: 8, lines: [], stderr: "" });
@@ -255,7 +267,7 @@ describe.each([...stage.implementations, ...stage.foreign])("$name, none and usa
     expect(missing).toMatchObject({ code: 127, lines: [`E exec ${constants.errno.ENOENT}`] });
     const cgroup = await run(implementation, {
       options: ["-i", "none", "-c", "/nonexistent/file"],
-      command: shell("exit 0"),
+      command: createShellCommand("exit 0"),
     });
     expect(cgroup).toMatchObject({ code: 125, lines: [`E cgroup ${constants.errno.ENOENT}`] });
   });

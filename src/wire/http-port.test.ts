@@ -4,7 +4,7 @@ import { afterEach, expect, test } from "vitest";
 import { describeContract } from "../../test/contract/contract.ts";
 import { runnerPortContract } from "../../test/contract/runner-port.ts";
 import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
-import { proving } from "../../test/proving.ts";
+import { createProvingListener } from "../../test/proving.ts";
 import { createHttpPort, type HttpPort } from "./http-port.ts";
 
 const cleanups: (() => Promise<void> | void)[] = [];
@@ -58,7 +58,7 @@ test("a stopped or silent coordinator is away, and another server is unproven", 
 test("a report without a response leaves time for another within the lease", async () => {
   const requestedPaths: string[] = [];
   const hangingServer = createServer(
-    proving("drv_x", (request, response) => {
+    createProvingListener("drv_x", (request, response) => {
       requestedPaths.push(request.url ?? "");
       if (request.url !== "/runner/register") return;
       response.writeHead(200).end(JSON.stringify({ runner_id: "r", epoch: 1, lease_ms: 2000 }));
@@ -248,7 +248,7 @@ async function startFakeCoordinator(
   const bodies: object[] = [];
   let polls = 0;
   const server = createServer(
-    proving("drv_x", (incoming, response) => {
+    createProvingListener("drv_x", (incoming, response) => {
       if (incoming.url === "/runner/poll") {
         let text = "";
         incoming.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));

@@ -11,7 +11,7 @@ import type {
   StartCommand,
   StartOptions,
 } from "../../src/model/process.ts";
-import { eventually, exitOnceEscaped, newMark, survivors } from "../fixtures/process/survivors.ts";
+import { waitUntil, exitOnceEscaped, createMark, findSurvivors } from "../fixtures/process/survivors.ts";
 
 export interface ProcessSubject {
   start: StartCommand;
@@ -259,19 +259,19 @@ export function processContract(name: string, { start, isolation, applied, reach
     });
 
     test("a command can be killed right after its start", async () => {
-      const mark = newMark();
+      const mark = createMark();
       const running = begin({ executable: "sleep", arguments: [mark] });
       await running.kill("user");
       expect(await running.result).toMatchObject({ stopped: "user", error: { code: "DROVER-EXE-011" } });
-      expect(survivors(mark)).toEqual([]);
+      expect(findSurvivors(mark)).toEqual([]);
     });
 
     test("an abort stops it and its reason is reported; any other reason counts as the user's", async () => {
       const shutdown = new AbortController();
       const otherController = new AbortController();
       const starts = [
-        begin({ executable: "sleep", arguments: [newMark()] }, {}, shutdown.signal),
-        begin({ executable: "sleep", arguments: [newMark()] }, {}, otherController.signal),
+        begin({ executable: "sleep", arguments: [createMark()] }, {}, shutdown.signal),
+        begin({ executable: "sleep", arguments: [createMark()] }, {}, otherController.signal),
       ];
       shutdown.abort("shutdown");
       otherController.abort(new Error("whatever"));
@@ -312,10 +312,10 @@ export function processContract(name: string, { start, isolation, applied, reach
     });
 
     test("a pipe that another process holds open does not delay the result", async () => {
-      const mark = newMark();
+      const mark = createMark();
       const end = await leaveBehind("held-stdout", mark, { drainMs: 100 });
       expect(end).toMatchObject({ exitCode: 0, out: "ready\n", error: null });
-      endAll(survivors(mark));
+      endAll(findSurvivors(mark));
     });
 
     // a PID namespace asked for by name refuses to keep any
@@ -344,32 +344,32 @@ export function processContract(name: string, { start, isolation, applied, reach
 
     if (reach !== "command") {
       test("leftovers of a normal exit are killed and counted", async () => {
-        const mark = newMark();
+        const mark = createMark();
         const end = await leaveBehind("background", mark);
         expect(end).toMatchObject({ exitCode: 0, error: null, leftovers: 1, out: "ready\n" });
-        expect(survivors(mark)).toEqual([]);
+        expect(findSurvivors(mark)).toEqual([]);
       });
 
       test("kept leftovers stay alive, at level group", async () => {
-        const mark = newMark();
+        const mark = createMark();
         const end = await leaveBehind("background", mark, keepLeftovers);
         expect(end).toMatchObject({ exitCode: 0, leftovers: 0, isolation: "group" });
-        expect(survivors(mark)).toHaveLength(1);
-        endAll(survivors(mark));
-        expect(await eventually(() => survivors(mark).length === 0, 60_000)).toBe(true);
+        expect(findSurvivors(mark)).toHaveLength(1);
+        endAll(findSurvivors(mark));
+        expect(await waitUntil(() => findSurvivors(mark).length === 0, 60_000)).toBe(true);
       });
     }
 
     const escapes = { command: [], group: ["background", "nohup", "ignored-term"], everything: allEscapes }[reach];
     test.each(escapes)("nothing is alive when a stopped %s has its result", async (script) => {
-      const [cancelled, timedOut] = [newMark(), newMark()];
+      const [cancelled, timedOut] = [createMark(), createMark()];
       const running = escape(script, cancelled, "stay", { graceMs: 100 });
       await firstChunk(running.stdout!);
       const [, other] = await Promise.all([
-        running.kill("user").then(() => expect(survivors(cancelled)).toEqual([])),
+        running.kill("user").then(() => expect(findSurvivors(cancelled)).toEqual([])),
         escape(script, timedOut, "stay", { graceMs: 100 }, { timeoutMs: 200 }).result,
       ]);
-      expect(survivors(timedOut)).toEqual([]);
+      expect(findSurvivors(timedOut)).toEqual([]);
       expect(other.stopped).toBe("timeout");
     });
   });

@@ -44,12 +44,12 @@ describe("bad input on the command line", () => {
   it.each(cases)("%s", async (_what, args, code, errorCode, expected) => {
     const { state, run } = createProject();
     if (args[0] === "runs") await run("exec", "true");
-    const ran = await run(...args);
-    expect(ran.code).toBe(code);
-    expect(ran.stderr).toContain(errorCode);
-    expect(ran.stderr).toContain(expected);
-    expect(ran.stderr).not.toMatch(/\n\s+at /);
-    expect(ran.stdout).toBe("");
+    const commandResult = await run(...args);
+    expect(commandResult.code).toBe(code);
+    expect(commandResult.stderr).toContain(errorCode);
+    expect(commandResult.stderr).toContain(expected);
+    expect(commandResult.stderr).not.toMatch(/\n\s+at /);
+    expect(commandResult.stdout).toBe("");
     // refused before anything was written: there is no run and no state directory
     if (args[0] !== "runs") expect(exists(state)).toBe(false);
   });
@@ -186,14 +186,14 @@ describe("output that cannot be written", () => {
 
   it.each(cases)("%s", async (_what, args, redirect, code, expected) => {
     const cwd = createDirectory();
-    const ran = await drover(args, {
+    const commandResult = await drover(args, {
       cwd,
       env: { DROVER_STATE_DIR: join(cwd, "state") },
       commandPrefix: fullDevice(redirect),
     });
-    expect(ran.code).toBe(code);
-    expect(ran.stderr).toContain(expected);
-    expect(ran.stderr).not.toMatch(/\n\s+at /);
+    expect(commandResult.code).toBe(code);
+    expect(commandResult.stderr).toContain(expected);
+    expect(commandResult.stderr).not.toMatch(/\n\s+at /);
   });
 });
 

@@ -5,20 +5,20 @@ import { chatHistoryFile, recordDirectory } from "../../src/model/state-layout.t
 import type { Run } from "../../src/model/run.ts";
 import { openTerminal, keys, terminalTest, type Terminal } from "./at-terminal.ts";
 import { drover } from "./drover.ts";
-import { scriptedProject, waitFor } from "./scripted-project.ts";
+import { createScriptedProject, createWaitCall } from "./scripted-project.ts";
 import { startDrover } from "./start-drover.ts";
 
 const fullAccess = { permissions: { mode: "bypassPermissions" } };
 
 /** Starts a chat and waits for its prompt, because earlier input would be read by the terminal itself. */
-async function openChat(project: ReturnType<typeof scriptedProject>): Promise<Terminal> {
+async function openChat(project: ReturnType<typeof createScriptedProject>): Promise<Terminal> {
   const chat = openTerminal(["chat", "talker"], project);
   await chat.waitForText("› ");
   return chat;
 }
 
 /** Returns the runs of a project, oldest first. */
-async function listRuns(project: ReturnType<typeof scriptedProject>): Promise<Run[]> {
+async function listRuns(project: ReturnType<typeof createScriptedProject>): Promise<Run[]> {
   const { stdout } = await drover(["runs", "list", "--json"], project);
   const rows = stdout.trim().split("\n").filter(Boolean).toReversed();
   // the format in which the command line prints runs
@@ -26,7 +26,7 @@ async function listRuns(project: ReturnType<typeof scriptedProject>): Promise<Ru
 }
 
 terminalTest("each message is a run of one session, with its tools and its answer", async () => {
-  const project = scriptedProject(
+  const project = createScriptedProject(
     [
       { text: "I write it.", tools: [{ name: "file.write", input: { path: "a.txt", content: "a" } }] },
       { text: "It is written." },
@@ -51,7 +51,10 @@ terminalTest("each message is a run of one session, with its tools and its answe
 });
 
 terminalTest("Ctrl-C stops the turn, and the conversation continues", async () => {
-  const project = scriptedProject([{ text: "I wait.", tools: waitFor("never") }, { text: "Here I am." }], fullAccess);
+  const project = createScriptedProject(
+    [{ text: "I wait.", tools: createWaitCall("never") }, { text: "Here I am." }],
+    fullAccess,
+  );
   const chat = await openChat(project);
   chat.press("wait\r");
   await chat.waitForText("I wait.", "command.run while", "Ctrl-C to stop");
@@ -66,7 +69,7 @@ terminalTest("Ctrl-C stops the turn, and the conversation continues", async () =
 });
 
 terminalTest("a second Ctrl-C leaves the chat, also at an empty prompt", async () => {
-  const project = scriptedProject([{ text: "Hello." }], fullAccess);
+  const project = createScriptedProject([{ text: "Hello." }], fullAccess);
   const chat = await openChat(project);
   chat.press("hi\r");
   await chat.waitForText("Hello.", "tokens in");
@@ -80,9 +83,9 @@ terminalTest("a second Ctrl-C leaves the chat, also at an empty prompt", async (
 });
 
 terminalTest("a message typed while the agent works reaches the run", async () => {
-  const go = join(scriptedProject([]).cwd, "go");
-  const project = scriptedProject(
-    [{ text: "I wait.", tools: waitFor(go) }, { text: "Done waiting." }, { text: "And the second." }],
+  const go = join(createScriptedProject([]).cwd, "go");
+  const project = createScriptedProject(
+    [{ text: "I wait.", tools: createWaitCall(go) }, { text: "Done waiting." }, { text: "And the second." }],
     fullAccess,
   );
   const chat = await openChat(project);
@@ -102,7 +105,7 @@ terminalTest("a message typed while the agent works reaches the run", async () =
 });
 
 terminalTest("the arrow keys recall earlier input, even in the next chat", async () => {
-  const project = scriptedProject([{ text: "Yes." }], fullAccess);
+  const project = createScriptedProject([{ text: "Yes." }], fullAccess);
   const first = await openChat(project);
   first.press("remember me\r");
   await first.waitForText("Yes.", "tokens in");
@@ -122,7 +125,7 @@ terminalTest("the arrow keys recall earlier input, even in the next chat", async
 });
 
 terminalTest("a paste of several lines is one message", async () => {
-  const project = scriptedProject([{ text: "Read." }], fullAccess);
+  const project = createScriptedProject([{ text: "Read." }], fullAccess);
   const chat = await openChat(project);
   chat.press("\u001b[200~one\ntwo\u001b[201~\r");
   await chat.waitForText("Read.", "tokens in");
@@ -134,7 +137,7 @@ terminalTest("a paste of several lines is one message", async () => {
 });
 
 terminalTest("/resume continues a session, /new starts one, /fork leaves the original unchanged", async () => {
-  const project = scriptedProject([{ text: "One." }, { text: "Two." }, { text: "Three." }], fullAccess);
+  const project = createScriptedProject([{ text: "One." }, { text: "Two." }, { text: "Three." }], fullAccess);
   const chat = await openChat(project);
   chat.press("a\r");
   await chat.waitForText("One.", "tokens in");
@@ -167,7 +170,10 @@ terminalTest("/resume continues a session, /new starts one, /fork leaves the ori
 });
 
 terminalTest("a chat works the same through a coordinator", async () => {
-  const project = scriptedProject([{ text: "I wait.", tools: waitFor("never") }, { text: "Served." }], fullAccess);
+  const project = createScriptedProject(
+    [{ text: "I wait.", tools: createWaitCall("never") }, { text: "Served." }],
+    fullAccess,
+  );
   await startDrover(["up", "--port", "0"], { ...project, ready: /Drover is up at/ });
   const chat = await openChat(project);
   chat.press("hi\r");
@@ -181,7 +187,7 @@ terminalTest("a chat works the same through a coordinator", async () => {
 });
 
 it("without a terminal each line is a turn, and the answers are the output", async () => {
-  const project = scriptedProject(
+  const project = createScriptedProject(
     [
       { text: "One.", tools: [{ name: "file.write", input: { path: "a", content: "a" } }] },
       { text: "Two." },
@@ -198,7 +204,7 @@ it("without a terminal each line is a turn, and the answers are the output", asy
 });
 
 it("with --json prints every event, and the run at the end of each turn, as one line", async () => {
-  const project = scriptedProject([{ text: "One." }], fullAccess);
+  const project = createScriptedProject([{ text: "One." }], fullAccess);
   const { stdout } = await drover(["chat", "talker", "--json"], { ...project, input: "first\nsecond\n" });
   // the formats in which the command line prints events and runs
   const lines = stdout
@@ -210,7 +216,7 @@ it("with --json prints every event, and the run at the end of each turn, as one 
 });
 
 it("--session continues a session, and refuses one of another agent", async () => {
-  const project = scriptedProject([{ text: "One." }, { text: "Two." }], fullAccess);
+  const project = createScriptedProject([{ text: "One." }, { text: "Two." }], fullAccess);
   await drover(["chat", "talker"], { ...project, input: "first\n" });
   const [run] = await listRuns(project);
   const continued = await drover(["chat", "talker", "--session", run!.session_id!], { ...project, input: "second\n" });
@@ -220,7 +226,7 @@ it("--session continues a session, and refuses one of another agent", async () =
 });
 
 it("stops at the first turn that does not complete", async () => {
-  const project = scriptedProject([{ tools: [{ name: "file.read", input: { path: "missing" } }] }], {
+  const project = createScriptedProject([{ tools: [{ name: "file.read", input: { path: "missing" } }] }], {
     ...fullAccess,
     max_turns: 1,
   });
@@ -231,7 +237,7 @@ it("stops at the first turn that does not complete", async () => {
 });
 
 it("refuses a procedural agent with the command that runs it, and an unknown agent with a suggestion", async () => {
-  const project = scriptedProject([{ text: "One." }]);
+  const project = createScriptedProject([{ text: "One." }]);
   const command = await drover(["chat", "echo"], { ...project, input: "hi\n" });
   expect(command.code).toBe(2);
   expect(command.stderr).toContain("drover run echo --message");
@@ -242,7 +248,7 @@ it("refuses a procedural agent with the command that runs it, and an unknown age
 });
 
 terminalTest("an unknown agent ends the chat and restores the terminal", async () => {
-  const project = scriptedProject([{ text: "One." }]);
+  const project = createScriptedProject([{ text: "One." }]);
   const chat = openTerminal(["chat", "talkr"], project);
   expect(await chat.exitCode).toBe(2);
   expect(chat.shown()).toContain("Did you mean talker?");

@@ -263,11 +263,11 @@ describe("exec", () => {
   it("stops the command and exits with 130 when it is interrupted", async () => {
     const { run } = createProject();
     let pid = 0;
-    const ran = run(["exec", "echo ready; sleep 60"], { onSpawn: (spawned) => (pid = spawned) });
+    const interruptedRun = run(["exec", "echo ready; sleep 60"], { onSpawn: (spawned) => (pid = spawned) });
     // the record shows that the command has started
     await expect.poll(async () => (await run(["runs", "list", "--status", "running"])).stdout).toContain("sleep 60");
     process.kill(pid, "SIGINT");
-    expect(await ran).toMatchObject({ code: 130 });
+    expect(await interruptedRun).toMatchObject({ code: 130 });
     expect((await run(["runs", "list", "--status", "cancelled"])).stdout).toContain("sleep 60");
   });
 
@@ -299,8 +299,8 @@ describe("exec", () => {
 
   it("fails a command that writes too much, on request", async () => {
     const { run } = createProject();
-    const ran = await run(["exec", "yes", "--output-limit", "fail", "--max-output-kb", "4", "--json"]);
-    expect(ran.code).toBe(124);
-    expect(JSON.parse(ran.stdout).error.code).toBe("DROVER-EXE-004");
+    const interruptedRun = await run(["exec", "yes", "--output-limit", "fail", "--max-output-kb", "4", "--json"]);
+    expect(interruptedRun.code).toBe(124);
+    expect(JSON.parse(interruptedRun.stdout).error.code).toBe("DROVER-EXE-004");
   });
 });

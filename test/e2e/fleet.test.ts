@@ -10,11 +10,11 @@ import { questions } from "../../torture/questions.ts";
 import { race } from "../../torture/race.ts";
 import { schedules } from "../../torture/schedules.ts";
 import { wake } from "../../torture/wake.ts";
-import { tortureTools } from "./torture-tools.ts";
+import { createTortureTools } from "./torture-tools.ts";
 
 let tools: Tools;
 beforeAll(async () => {
-  tools = await tortureTools("postgres");
+  tools = await createTortureTools("postgres");
 });
 
 function expectFinding({ broken, seen }: Finding, expectedCounts: Record<string, number>): void {

@@ -14,12 +14,12 @@ import { secrets } from "../../torture/secrets.ts";
 import { soak } from "../../torture/soak.ts";
 import { uploads } from "../../torture/uploads.ts";
 import { accessRules } from "../../torture/access-rules.ts";
-import { tortureTools } from "./torture-tools.ts";
+import { createTortureTools } from "./torture-tools.ts";
 
 let sqlite: Tools;
 let postgres: Tools;
 beforeAll(async () => {
-  sqlite = await tortureTools("sqlite");
+  sqlite = await createTortureTools("sqlite");
   postgres = { ...sqlite, engine: "postgres" };
 });
 

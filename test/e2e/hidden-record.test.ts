@@ -26,7 +26,7 @@ function project(uid: number | undefined, isolation: string) {
   writeFileSync(join(record, "canary"), secret);
   const profile = { type: "procedural", agents_dir: "./agents", isolation };
   write("profiles/here.json", JSON.stringify(profile));
-  if (uid !== undefined) for (const path of [cwd, ...below(cwd)]) chownSync(path, uid, uid);
+  if (uid !== undefined) for (const path of [cwd, ...listFilesBelow(cwd)]) chownSync(path, uid, uid);
   const run = (...args: string[]): Promise<CommandResult> =>
     drover(args, { cwd, env, ...(uid === undefined ? {} : { uid }) });
   return {
@@ -38,7 +38,7 @@ function project(uid: number | undefined, isolation: string) {
   };
 }
 
-function below(directory: string): string[] {
+function listFilesBelow(directory: string): string[] {
   return readdirSync(directory, { recursive: true, encoding: "utf8" }).map((name) => join(directory, name));
 }
 
@@ -60,9 +60,9 @@ describe.each(subjects)("at $isolation as $who", ({ isolation, uid }) => {
   ])("`%s` leaves the record unchanged", async (command) => {
     const { exec, run, record } = project(uid, isolation);
     expect((await exec("true")).code).toBe(0);
-    const before = readdirSync(record);
+    const entriesBefore = readdirSync(record);
     await exec(command);
-    expect(readdirSync(record)).toEqual(expect.arrayContaining(before));
+    expect(readdirSync(record)).toEqual(expect.arrayContaining(entriesBefore));
     expect((await run("audit", "verify")).code).toBe(0);
     expect((await run("runs", "list", "--quiet")).stdout.trim().split("\n")).toHaveLength(2);
   });
@@ -96,11 +96,11 @@ describe.each(subjects)("at $isolation as $who", ({ isolation, uid }) => {
     write("agents/look.yaml", `name: look\ncommand: sh look.sh\non_finish: sh after.sh\n`);
     write("look.sh", inspect);
     write("after.sh", `exec > ${join(cwd, "after")} 2>&1\n${inspect}`);
-    if (uid !== undefined) for (const path of below(cwd)) chownSync(path, uid, uid);
+    if (uid !== undefined) for (const path of listFilesBelow(cwd)) chownSync(path, uid, uid);
     expect((await run("run", "look")).stdout).toBe("done\n");
-    const after = readFileSync(join(cwd, "after"), "utf8");
-    expect(after).toContain("done");
-    expect(after).not.toContain(secret);
+    const afterOutput = readFileSync(join(cwd, "after"), "utf8");
+    expect(afterOutput).toContain("done");
+    expect(afterOutput).not.toContain(secret);
     expect(readFileSync(join(record, "canary"), "utf8")).toBe(secret);
   });
 });
@@ -112,10 +112,10 @@ function createHome(uid: number | undefined) {
   const state = join(home, ".local", "state", "drover");
   for (const one of ["home", "one", "two"]) mkdirSync(join(top, one));
   for (const one of ["one", "two"]) mkdirSync(join(top, one, ".git"));
-  if (uid !== undefined) for (const path of below(top)) chownSync(path, uid, uid);
+  if (uid !== undefined) for (const path of listFilesBelow(top)) chownSync(path, uid, uid);
   const run = (name: string, ...words: string[]): Promise<CommandResult> =>
     drover(words, { cwd: join(top, name), env: { HOME: home }, ...(uid === undefined ? {} : { uid }) });
-  const keys = () => below(state).filter((path) => path.endsWith("audit.key"));
+  const keys = () => listFilesBelow(state).filter((path) => path.endsWith("audit.key"));
   return { top, home, state, run, keys };
 }
 
@@ -133,15 +133,15 @@ describe.each(subjects)("a home at $isolation as $who", ({ isolation, uid }) => 
   ])("a command that %s does not expose the record to the next one", async (_, harm) => {
     const { run, keys } = createHome(uid);
     for (const name of ["one", "two"]) expect((await run(name, "exec", "true")).code).toBe(0);
-    const before = keys();
-    expect(before).toHaveLength(2);
+    const entriesBefore = keys();
+    expect(entriesBefore).toHaveLength(2);
     const options = ["--isolation", isolation, "--shell"];
     await run("one", "exec", ...options, harm);
-    expect(keys()).toEqual(before);
+    expect(keys()).toEqual(entriesBefore);
     for (const name of ["one", "two"]) {
       const next = await run(name, "exec", ...options, inspect);
-      const found = next.stdout.split("\n").filter((line) => /^[0-9a-f]{32,}$|audit/.test(line));
-      expect([found, next.stdout.endsWith("done\n")]).toEqual([[], true]);
+      const leaked = next.stdout.split("\n").filter((line) => /^[0-9a-f]{32,}$|audit/.test(line));
+      expect([leaked, next.stdout.endsWith("done\n")]).toEqual([[], true]);
     }
     expect((await run("two", "audit", "verify")).code).toBe(0);
   });
@@ -149,25 +149,25 @@ describe.each(subjects)("a home at $isolation as $who", ({ isolation, uid }) => 
   it("a command cannot forge the second head or trust a folder", async () => {
     const { home, state, run } = createHome(uid);
     expect((await run("one", "exec", "true")).code).toBe(0);
-    const heads = below(join(state, "heads"));
+    const heads = listFilesBelow(join(state, "heads"));
     const forge =
       'rm -f "$HOME"/.local/state/drover/heads/*; echo x > "$HOME/.local/state/drover/heads/x"; echo x > "$HOME/.config/drover/trusted.json"';
     await run("one", "exec", "--isolation", isolation, "--shell", forge);
-    expect(below(join(state, "heads"))).toEqual(heads);
+    expect(listFilesBelow(join(state, "heads"))).toEqual(heads);
     expect(readdirSync(join(home, ".config", "drover"))).toEqual([]);
     expect((await run("one", "audit", "verify")).code).toBe(0);
   });
 
   it("a command inside a command works and is recorded", async () => {
     const { run } = createHome(uid);
-    const me = `${process.execPath} ${bin}`;
+    const droverCommand = `${process.execPath} ${bin}`;
     const outer = await run(
       "one",
       "exec",
       "--isolation",
       isolation,
       "--shell",
-      `${me} exec "echo inside" && ${me} exec --json true`,
+      `${droverCommand} exec "echo inside" && ${droverCommand} exec --json true`,
     );
     expect(outer).toMatchObject({ code: 0, stdout: expect.stringMatching(/^inside\n/) });
     if (isolation === "pid") expect(outer.stdout).toContain('"isolation":"pid"');
@@ -182,7 +182,7 @@ describe.each(subjects)(
     async function start(beforeRunner: (record: string) => void) {
       const { top, home, run } = createHome(uid);
       const cwd = join(top, "one");
-      const me = `'${process.execPath}' '${bin}'`;
+      const droverCommand = `'${process.execPath}' '${bin}'`;
       for (const name of ["profiles", "agents"]) mkdirSync(join(cwd, name));
       const profile = { type: "procedural", agents_dir: "./agents", isolation };
       writeFileSync(join(cwd, "profiles", "here.json"), JSON.stringify(profile));
@@ -190,12 +190,12 @@ describe.each(subjects)(
       writeFileSync(join(cwd, "agents", "child.yaml"), "name: child\ncommand: echo reached\n");
       writeFileSync(
         join(cwd, "look.sh"),
-        `find "$HOME" '(' -name '*token*' -o -name 'audit.*' -o -name 'drover.db*' ')'; ${me} run child 2>&1; echo done\n`,
+        `find "$HOME" '(' -name '*token*' -o -name 'audit.*' -o -name 'drover.db*' ')'; ${droverCommand} run child 2>&1; echo done\n`,
       );
-      if (uid !== undefined) for (const path of below(cwd)) chownSync(path, uid, uid);
+      if (uid !== undefined) for (const path of listFilesBelow(cwd)) chownSync(path, uid, uid);
       const options = { cwd, env: { HOME: home }, uid };
       await startDrover(["coordinator", "--port", "0"], { ...options, ready: /^Serving \S+/m });
-      const record = dirname(below(home).find((path) => path.endsWith("/record/sock"))!);
+      const record = dirname(listFilesBelow(home).find((path) => path.endsWith("/record/sock"))!);
       const token = readFileSync(join(record, "token"), "utf8").trim();
       beforeRunner(record);
       const env = { HOME: home, DROVER_API_URL: `unix:${join(record, "sock")}`, DROVER_API_KEY: token };

@@ -49,7 +49,7 @@ it.each(["events", "claims"])(
 it("exec exits with 125 and runs nothing if the disk is full before the start is recorded", async () => {
   const cwd = createDirectory();
   const state = join(cwd, "state");
-  const small = [
+  const onSmallDisk = [
     "unshare",
     "-Urm",
     "sh",
@@ -59,7 +59,7 @@ it("exec exits with 125 and runs nothing if the disk is full before the start is
   ];
   const { code, stderr } = await drover(["exec", "touch made"], {
     cwd,
-    commandPrefix: small,
+    commandPrefix: onSmallDisk,
     env: { DROVER_STATE_DIR: state },
   });
   expect(code).toBe(125);
@@ -72,7 +72,7 @@ it("never reports success if the disk fills up while the command runs", async ()
   const state = join(cwd, "state");
   // the command itself fills the disk, so that its end cannot be recorded
   const fill = `dd if=/dev/zero of='${state}/filler' bs=4k 2>/dev/null; touch '${cwd}/made'; true`;
-  const small = [
+  const onSmallDisk = [
     "unshare",
     "-Urm",
     "sh",
@@ -82,7 +82,7 @@ it("never reports success if the disk fills up while the command runs", async ()
   ];
   const { code, stderr } = await drover(["exec", fill], {
     cwd,
-    commandPrefix: small,
+    commandPrefix: onSmallDisk,
     env: { DROVER_STATE_DIR: state },
   });
   expect(exists(join(cwd, "made"))).toBe(true);
@@ -95,14 +95,14 @@ it("runs the next command although a killed one left a corrupt audit row", async
   const state = join(cwd, "state");
   const run = (...args: string[]) => drover(args, { cwd, env: { DROVER_STATE_DIR: state } });
   let pid = 0;
-  const killed = drover(["exec", "sleep 60"], {
+  const killedExec = drover(["exec", "sleep 60"], {
     cwd,
     env: { DROVER_STATE_DIR: state },
     onSpawn: (spawned) => (pid = spawned),
   });
   await expect.poll(async () => (await run("runs", "list", "--quiet")).stdout).toContain("sleep 60");
   process.kill(pid, "SIGKILL");
-  await killed;
+  await killedExec;
   const database = new DatabaseSync(databaseFile(recordDirectory(state)));
   database.exec("update audit_rows set body = 'not JSON' where kind = 'start'");
   database.close();
@@ -136,9 +136,9 @@ it("a runner without descriptors claims nothing and says so; one with enough for
   const cwd = createDirectory();
   const run = (limit: number) =>
     drover(["run", "echo", "--message", "hi"], { cwd, commandPrefix: limitDescriptors(limit) });
-  const refused = await run(40);
-  expect(refused).toMatchObject({ code: 125, stdout: "" });
-  expect(refused.stderr).toMatch(/DROVER-EXE-010[^]*ulimit -n/);
+  const withoutDescriptors = await run(40);
+  expect(withoutDescriptors).toMatchObject({ code: 125, stdout: "" });
+  expect(withoutDescriptors.stderr).toMatch(/DROVER-EXE-010[^]*ulimit -n/);
   expect(await run(56)).toMatchObject({ code: 0, stdout: '{"message":"hi"}\n' });
 });
 
@@ -156,17 +156,17 @@ it("a run fails with advice if its runner runs out of descriptors, and every rec
        await Promise.all(Array.from({ length: 40 }, () => runCli({ command: ["sleep", "1000"] })));
      } });`,
   );
-  const ran = await drover(["run", "many", "--prompt", "x", "--json"], {
+  const result = await drover(["run", "many", "--prompt", "x", "--json"], {
     cwd,
     env,
     commandPrefix: limitDescriptors(64),
   });
-  expect(JSON.parse(ran.stdout)).toMatchObject({
+  expect(JSON.parse(result.stdout)).toMatchObject({
     status: "failed",
     reason: "internal",
     error: expect.stringMatching(/reached its limit of open files \(EMFILE\); raise `ulimit -n`/),
   });
-  const { stdout } = await drover(["runs", "events", JSON.parse(ran.stdout).run_id, "--json"], { cwd, env });
+  const { stdout } = await drover(["runs", "events", JSON.parse(result.stdout).run_id, "--json"], { cwd, env });
   const types = stdout
     .trim()
     .split("\n")

@@ -47,18 +47,18 @@ it("takes `last` as the newest object of the caller, not of others", async () =>
   const none = await run(["runs", "show", "last"]);
   expect(none).toMatchObject({ code: 2 });
   expect(none.stderr).toContain("You have no runs yet");
-  const own = await submit();
+  const ownRun = await submit();
   const token = (await run(["tokens", "create", "ann", "--role", "user"])).stdout.trim();
-  const anns = await submit(token);
-  const shown = async (as?: string) => JSON.parse((await run(["runs", "show", "last", "--json"], as)).stdout).run_id;
-  expect(await shown()).toBe(own);
-  expect(await shown(token)).toBe(anns);
+  const runOfAnn = await submit(token);
+  const showLast = async (as?: string) => JSON.parse((await run(["runs", "show", "last", "--json"], as)).stdout).run_id;
+  expect(await showLast()).toBe(ownRun);
+  expect(await showLast(token)).toBe(runOfAnn);
   expect(
     (await coordinator.call<{ items: Run[] }>("GET", "/runs?created_by=admin", undefined, token)).json.items,
   ).toEqual([]);
 
-  const listed = (await run(["tokens", "list", "--json"])).stdout.trim().split("\n");
-  const { token_id } = JSON.parse(listed.find((line) => line.includes('"ann"'))!);
+  const tokenLines = (await run(["tokens", "list", "--json"])).stdout.trim().split("\n");
+  const { token_id } = JSON.parse(tokenLines.find((line) => line.includes('"ann"'))!);
   expect((await run(["tokens", "revoke", token_id.slice(-8)])).stdout).toBe(`${token_id}\n`);
   expect((await run(["tokens", "revoke", "last"])).stdout).toBe(`${token_id}\n`);
 
@@ -96,7 +96,7 @@ terminalTest("shows short ids on a terminal, which every command takes", async (
   expect(await list.exitCode).toBe(0);
   expect(list.shown()).toContain(id.slice(-8));
   expect(list.shown()).not.toContain(id);
-  const shown = openTerminal(["runs", "show", id.slice(-8)], { cwd, env: env() });
-  expect(await shown.exitCode).toBe(0);
-  expect(shown.shown()).toContain(id);
+  const showLast = openTerminal(["runs", "show", id.slice(-8)], { cwd, env: env() });
+  expect(await showLast.exitCode).toBe(0);
+  expect(showLast.shown()).toContain(id);
 });

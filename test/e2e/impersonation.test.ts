@@ -21,15 +21,15 @@ const agent = (command: string) =>
 
 /** Enrols a runner of this owner and returns its token, as another machine would get it. */
 async function enrol(coordinator: CoordinatorProcess, subject: string): Promise<{ token: string; enrolment: string }> {
-  const made = await coordinator.call<{ token: string }>("POST", "/tokens", {
+  const created = await coordinator.call<{ token: string }>("POST", "/tokens", {
     role: "runner",
     subject,
     enrolment: true,
   });
-  expect(made.status).toBe(201);
-  const got = await coordinator.call<{ token: string }>("POST", "/runner/enroll", {}, made.json.token);
-  expect(got.status).toBe(201);
-  return { token: got.json.token, enrolment: made.json.token };
+  expect(created.status).toBe(201);
+  const exchanged = await coordinator.call<{ token: string }>("POST", "/runner/enroll", {}, created.json.token);
+  expect(exchanged.status).toBe(201);
+  return { token: exchanged.json.token, enrolment: created.json.token };
 }
 
 function register(
@@ -43,9 +43,9 @@ function register(
 test("an enrolment works once and gives no other access", async () => {
   const coordinator = await startCoordinator(createDirectory());
   const { enrolment, token } = await enrol(coordinator, "ann");
-  const again = await coordinator.call<{ code: string }>("POST", "/runner/enroll", {}, enrolment);
-  expect(again.status).toBeGreaterThanOrEqual(401);
-  expect(again.status).toBeLessThanOrEqual(409);
+  const reused = await coordinator.call<{ code: string }>("POST", "/runner/enroll", {}, enrolment);
+  expect(reused.status).toBeGreaterThanOrEqual(401);
+  expect(reused.status).toBeLessThanOrEqual(409);
   for (const [method, path] of [
     ["GET", "/runs"],
     ["GET", "/agents"],
@@ -69,16 +69,16 @@ test("refuses to replace, report for, drain or write to another owner's runner",
   const coordinator = await startCoordinator(createDirectory());
   const ann = await enrol(coordinator, "ann");
   const eve = await enrol(coordinator, "eve");
-  const hers = await register(coordinator, ann.token, { name: "box-1" });
-  expect(hers.status).toBe(200);
+  const runnerOfAnn = await register(coordinator, ann.token, { name: "box-1" });
+  expect(runnerOfAnn.status).toBe(200);
   // the same names, once with her own key and once with the stolen one
   for (const runner_key of ["key of eve......", registration("key of ann").runner_key]) {
-    const taken = await register(coordinator, eve.token, { name: "box-1", runner_key });
-    expect([taken.status, taken.json.code]).toEqual([409, "DROVER-API-018"]);
+    const forgedRegistration = await register(coordinator, eve.token, { name: "box-1", runner_key });
+    expect([forgedRegistration.status, forgedRegistration.json.code]).toEqual([409, "DROVER-API-018"]);
   }
   await coordinator.call("PUT", "/agents/work", { type: "procedural", command: "true" });
   const { json: run } = await coordinator.call<Run>("POST", "/runs", { agent_name: "work" });
-  const { runner_id, epoch } = hers.json;
+  const { runner_id, epoch } = runnerOfAnn.json;
   const port = createHttpPort({ url: coordinator.url, token: ann.token });
   const { claims } = await port.poll({ runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 }, never);
   expect(claims.map((claim) => claim.run_id)).toEqual([run.run_id]);
@@ -94,8 +94,8 @@ test("refuses to replace, report for, drain or write to another owner's runner",
       { run_id: run.run_id, attempt: 1, last_n: 0, outcome: { status: "completed", exit_code: 0, text: "forged" } },
     ],
   };
-  const forged = await coordinator.call<{ code: string }>("POST", "/runner/report", report, eve.token);
-  expect([forged.status, forged.json.code]).toEqual([404, "DROVER-API-016"]);
+  const forgedPoll = await coordinator.call<{ code: string }>("POST", "/runner/report", report, eve.token);
+  expect([forgedPoll.status, forgedPoll.json.code]).toEqual([404, "DROVER-API-016"]);
   expect(
     (
       await coordinator.call(
@@ -110,11 +110,11 @@ test("refuses to replace, report for, drain or write to another owner's runner",
   expect((await coordinator.call("POST", `/runners/${runner_id}/drain`, {}, eve.token)).status).toBe(403);
 
   // her own runner with the guessed ids of another owner's run
-  const own = await register(coordinator, eve.token, { name: "box-2", runner_key: "key of eve......" });
+  const ownRunner = await register(coordinator, eve.token, { name: "box-2", runner_key: "key of eve......" });
   const guessed = await coordinator.call<{ fenced: unknown }>(
     "POST",
     "/runner/report",
-    { ...report, runner_id: own.json.runner_id, epoch: own.json.epoch },
+    { ...report, runner_id: ownRunner.json.runner_id, epoch: ownRunner.json.epoch },
     eve.token,
   );
   expect(guessed.json.fenced).toEqual([{ run_id: run.run_id, attempt: 1 }]);
@@ -154,8 +154,8 @@ test("refuses an agent name that two runners offer and lists the candidates, eac
   });
   expect([ambiguous.status, ambiguous.json.code]).toEqual([409, "DROVER-API-021"]);
   for (const { json } of [first, second]) expect(JSON.stringify(ambiguous.json)).toContain(json.runner_id);
-  const named = await coordinator.call<Run>("POST", "/runs", { agent_name: "deploy@good" });
-  expect(named.status).toBe(201);
+  const runOfNamedAgent = await coordinator.call<Run>("POST", "/runs", { agent_name: "deploy@good" });
+  expect(runOfNamedAgent.status).toBe(201);
 
   // the second runner receives neither the earlier run nor the one that names the first runner
   const { runner_id, epoch } = second.json;

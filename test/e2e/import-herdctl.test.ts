@@ -98,9 +98,9 @@ tols: [Read]
 
 it("maps every key that has an equivalent, and reports all others with file and line", async () => {
   const { cwd, bring, read, check } = project(fleet);
-  const ran = await bring("herdctl.yaml", "--out", "drover/agents");
-  expect(ran.code, ran.stderr).toBe(0);
-  expect(ran.stdout.trim().split("\n")).toEqual([
+  const importResult = await bring("herdctl.yaml", "--out", "drover/agents");
+  expect(importResult.code, importResult.stderr).toBe(0);
+  expect(importResult.stdout.trim().split("\n")).toEqual([
     "drover/agents/fleet.yaml",
     "drover/agents/prices.yaml",
     "drover/agents/builder.yaml",
@@ -159,7 +159,7 @@ it("maps every key that has an equivalent, and reports all others with file and 
     },
     working_directory: "../../sub",
   });
-  const notes = ran.stderr.replaceAll(`${cwd}/`, "").split("\n");
+  const notes = importResult.stderr.replaceAll(`${cwd}/`, "").split("\n");
   for (const expected of [
     "herdctl.yaml:22: web has no equivalent",
     "agents/prices.yaml:5: default_prompt has no equivalent except in schedules",
@@ -186,22 +186,22 @@ it("maps every key that has an equivalent, and reports all others with file and 
   ])
     expect(
       notes.filter((line) => line.startsWith(expected)),
-      `${expected}\n${ran.stderr}`,
+      `${expected}\n${importResult.stderr}`,
     ).toHaveLength(1);
   const checked = await check("drover/agents");
   expect([checked.code, checked.stdout], checked.stderr).toEqual([0, "ok prices\nok builder\nok web.reviewer\n"]);
   const shell = (read("drover/agents/prices.yaml") as { on_finish: string }).on_finish;
-  const printed = await drover(["exec", "--", "sh", "-c", `DROVER_RUN_STATUS=failed ${shell}`], { cwd });
-  expect([printed.stdout, printed.stderr]).toEqual(["it's over\n", expect.stringContaining("failed")]);
+  const hookOutput = await drover(["exec", "--", "sh", "-c", `DROVER_RUN_STATUS=failed ${shell}`], { cwd });
+  expect([hookOutput.stdout, hookOutput.stderr]).toEqual(["it's over\n", expect.stringContaining("failed")]);
 });
 
 it("never overwrites without --force, and names the existing files", async () => {
   const { cwd, bring } = project({ "herdctl.yaml": "agents: [{ path: a.yaml }]\n", "a.yaml": "name: a\n" });
   mkdirSync(join(cwd, "drover-agents"));
   writeFileSync(join(cwd, "drover-agents", "a.yaml"), "mine\n");
-  const refused = await bring(".");
-  expect([refused.code, refused.stdout], refused.stderr).toEqual([2, ""]);
-  expect(refused.stderr).toContain("drover-agents/a.yaml");
+  const withoutForce = await bring(".");
+  expect([withoutForce.code, withoutForce.stdout], withoutForce.stderr).toEqual([2, ""]);
+  expect(withoutForce.stderr).toContain("drover-agents/a.yaml");
   expect(readdirSync(join(cwd, "drover-agents"))).toEqual(["a.yaml"]);
   expect(readFileSync(join(cwd, "drover-agents", "a.yaml"), "utf8")).toBe("mine\n");
   expect((await bring(".", "--force")).code).toBe(0);
@@ -215,10 +215,10 @@ it("exits with 1 if a file cannot be read, and imports the others", async () => 
     "good.yaml": "name: good\n",
     "broken.yaml": "name: x\n  model: [\n",
   });
-  const ran = await bring(".", "--json");
-  expect(ran.code).toBe(1);
+  const importResult = await bring(".", "--json");
+  expect(importResult.code).toBe(1);
   const answer: { agents: string[]; faults: { file: string; line: number | null; message: string }[] } = JSON.parse(
-    ran.stdout,
+    importResult.stdout,
   );
   expect(answer.agents).toEqual(["good"]);
   expect(answer.faults.map(({ file, message }) => `${file.slice(cwd.length + 1)} ${message}`)).toEqual([

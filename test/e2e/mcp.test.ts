@@ -84,8 +84,8 @@ test("through a coordinator, a client that disconnects does not stop the run", a
   const next = await connect(project);
   try {
     const { run_id } = (await runs(project))[0]!;
-    const found = await next.callTool({ name: "wait_run", arguments: { run_id } });
-    expect(found).toMatchObject({ structuredContent: { status: "completed", result_data: { slow: true } } });
+    const waitResult = await next.callTool({ name: "wait_run", arguments: { run_id } });
+    expect(waitResult).toMatchObject({ structuredContent: { status: "completed", result_data: { slow: true } } });
   } finally {
     await next.close();
   }

@@ -63,8 +63,8 @@ test("moves a record to PostgreSQL, verifies, exports and backs it up, and resto
   const file = join(cwd, "moved.backup");
   expect(await run(["backup", file], env)).toMatchObject({ code: 0, stderr: expect.stringContaining("Wrote ") });
   expect(statSync(file).mode & 0o777).toBe(0o600);
-  const other = await newDatabase();
-  for (const into of [databaseEnv(other), { DROVER_STATE_DIR: state("back") }]) {
+  const otherDatabase = await newDatabase();
+  for (const into of [databaseEnv(otherDatabase), { DROVER_STATE_DIR: state("back") }]) {
     const restored = await run(["restore", file], into);
     expect(restored).toMatchObject({ code: 0, stdout: expect.stringContaining("6 audit rows, intact") });
     expect(parseHead(restored.stdout)).toBe(head);
@@ -86,9 +86,12 @@ test("refuses to migrate while something is in the way, says what to do, and cha
     expect(await run(["migrate", ...words])).toMatchObject({ code: 2, stderr: expect.stringContaining("--to") });
 
   const key = readFileSync(auditKeyFile(recordDirectory(state())), "utf8").trim();
-  const wrong = await run(["migrate", "--to", url], { DROVER_SECRET: "0".repeat(64) });
-  expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining("is not the key that seals the record") });
-  expect(wrong.stderr).toContain(`DROVER_SECRET_FILE=${auditKeyFile(recordDirectory(state()))}`);
+  const withWrongSecret = await run(["migrate", "--to", url], { DROVER_SECRET: "0".repeat(64) });
+  expect(withWrongSecret).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("is not the key that seals the record"),
+  });
+  expect(withWrongSecret.stderr).toContain(`DROVER_SECRET_FILE=${auditKeyFile(recordDirectory(state()))}`);
 
   await startCoordinator(cwd);
   const coordinator = await run(["migrate", "--to", url, "--json"]);
@@ -125,20 +128,20 @@ test("prints the counts and the head with --json, and refuses a second migration
 
 test("reads the password from elsewhere, so that other users of the machine do not see it among the arguments", async () => {
   await execSome(1);
-  const given = [await newDatabase(), await newDatabase()].map((url) => new URL(url));
-  const passwords = given.map(({ password }) => password);
-  for (const url of given) url.password = "";
+  const urls = [await newDatabase(), await newDatabase()].map((url) => new URL(url));
+  const passwords = urls.map(({ password }) => password);
+  for (const url of urls) url.password = "";
   const pass = join(cwd, "pass");
-  const { hostname, port, username } = given[1]!;
+  const { hostname, port, username } = urls[1]!;
   writeFileSync(pass, `${hostname}:${port}:*:${username}:${passwords[1]}\n`, { mode: 0o600 });
   for (const [index, env] of [{ PGPASSWORD: passwords[0] ?? "" }, { PGPASSFILE: pass }].entries()) {
-    const to = given[index]!.href;
-    const without = await run(["migrate", "--to", to]);
-    expect(without).toMatchObject({ code: 125, stderr: expect.stringContaining("[DROVER-STA-006]") });
-    expect(without.stderr).toContain("PGPASSWORD");
-    const migrated = await run(["migrate", "--to", to], env);
+    const target = urls[index]!.href;
+    const withoutPassword = await run(["migrate", "--to", target]);
+    expect(withoutPassword).toMatchObject({ code: 125, stderr: expect.stringContaining("[DROVER-STA-006]") });
+    expect(withoutPassword.stderr).toContain("PGPASSWORD");
+    const migrated = await run(["migrate", "--to", target], env);
     expect(migrated, migrated.stderr).toMatchObject({ code: 0 });
-    const found = await run(["runs", "list", "--json"], { ...databaseEnv(to), ...env });
-    expect(found.stdout).toBe((await run(["runs", "list", "--json"])).stdout);
+    const runsList = await run(["runs", "list", "--json"], { ...databaseEnv(target), ...env });
+    expect(runsList.stdout).toBe((await run(["runs", "list", "--json"])).stdout);
   }
 });

@@ -61,8 +61,8 @@ async function attack(project: Project, words: (role: string) => string[]): Prom
   await project.run(["exec", "touch go"]);
   expect(await victim).toMatchObject({ code: 0 });
   const runs = await readRecord(project);
-  const waiting = runs.find(({ executions }) => executions.some(({ start }) => start.argv.includes("waits")))!;
-  expect(listNestedCommands(waiting)).toEqual([["echo mine", 0]]);
+  const victimRun = runs.find(({ executions }) => executions.some(({ start }) => start.argv.includes("waits")))!;
+  expect(listNestedCommands(victimRun)).toEqual([["echo mine", 0]]);
   for (const { shown } of runs) expect(shown).not.toContain("nested_log_invalid");
   return attacker.stdout;
 }

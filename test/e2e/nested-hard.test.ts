@@ -9,7 +9,7 @@ import { startRunner, runToEnd, startCoordinator } from "./coordinator-process.t
 import { startDrover } from "./start-drover.ts";
 
 const hasBwrap = findBwrap() !== null;
-const both = `${droverCommand} exec "echo one" || exit 1\n${droverCommand} run echo --message two || exit 2\n`;
+const nestedCommands = `${droverCommand} exec "echo one" || exit 1\n${droverCommand} run echo --message two || exit 2\n`;
 
 it.each([
   ...(hasBwrap ? [["--isolation", "sandbox"]] : []),
@@ -20,9 +20,9 @@ it.each([
   ["--env-mode", "merge"],
   ["--run-id", "R1", "--task-id", "T1"],
 ])("nested commands of exec %s %s are recorded", async (...options) => {
-  const project = createProject(both, undefined);
-  const ran = await project.run(["exec", "sh script.sh", ...options]);
-  expect(ran).toMatchObject({ code: 0 });
+  const project = createProject(nestedCommands, undefined);
+  const result = await project.run(["exec", "sh script.sh", ...options]);
+  expect(result).toMatchObject({ code: 0 });
   const runs = await readRecord(project);
   const outer = runs.find(({ agent_name }) => agent_name === "exec")!;
   expect(listNestedCommands(outer)).toEqual([["echo one", 0]]);
@@ -32,7 +32,7 @@ it.each([
 
 it("nested commands of a remote runner, also in a sandbox, are recorded by its coordinator", async () => {
   for (const isolation of hasBwrap ? ["pid", "sandbox"] : ["pid"]) {
-    const project = createProject(both, undefined, { isolation });
+    const project = createProject(nestedCommands, undefined, { isolation });
     const coordinator = await startCoordinator(createDirectory());
     await startRunner(coordinator, project.cwd, "far", ["-x", "./profiles/here.json", "-x", "echo"]);
     const outer = await runToEnd(coordinator, { agent_name: "script" });
@@ -87,9 +87,9 @@ it("everything reported before the outer Drover was killed is recorded, even if 
     await outer.end("SIGKILL");
     // the next command writes the ends that the killed one could not
     expect((await project.run(["run", "echo", "--message", "next"])).code).toBe(0);
-    const lost = (await readRecord(project)).find(({ agent_name }) => agent_name !== "echo")!;
-    expect(lost).toMatchObject({ status: "failed", reason: "runner_lost" });
-    expect(listNestedCommands(lost)).toEqual([
+    const outerRun = (await readRecord(project)).find(({ agent_name }) => agent_name !== "echo")!;
+    expect(outerRun).toMatchObject({ status: "failed", reason: "runner_lost" });
+    expect(listNestedCommands(outerRun)).toEqual([
       ["echo before", 0],
       ["echo begun >&2; sleep 600", "interrupted"],
     ]);
@@ -115,14 +115,15 @@ it("a run's token gives access only to that run and its children, and ends with 
     expect(await status("GET", path)).toBe(403);
   for (const path of ["/tokens", "/runs/stop", "/runner/register", "/runner/report", "/backup", "/webhooks"])
     expect(await status("POST", path, {})).toBe(403);
-  const other = (await coordinator.call<{ run_id: string }>("POST", "/runs", { agent_name: "script" })).json.run_id;
-  expect(await status("GET", `/runs/${other}`)).toBe(404);
-  expect(await status("POST", `/runs/${other}/stop`)).toBe(404);
+  const otherRunId = (await coordinator.call<{ run_id: string }>("POST", "/runs", { agent_name: "script" })).json
+    .run_id;
+  expect(await status("GET", `/runs/${otherRunId}`)).toBe(404);
+  expect(await status("POST", `/runs/${otherRunId}/stop`)).toBe(404);
   // the token determines the parent, whatever the request says
   const child = await coordinator.call<{ run_id: string; parent_run_id: string }>(
     "POST",
     "/runs",
-    { agent_name: "script", parent_run_id: other },
+    { agent_name: "script", parent_run_id: otherRunId },
     key,
   );
   expect(child.json.parent_run_id).toBe(run.run_id);
@@ -137,7 +138,7 @@ it("the socket of a run without a coordinator accepts only that run's token and 
     `printf '%s' "$DROVER_API_KEY" > key; printf '%s' "$DROVER_API_URL" > url\nwhile ! test -e go; do sleep 0.1; done\n`,
     undefined,
   );
-  const ended = project.run(["run", "script"]);
+  const endedRun = project.run(["run", "script"]);
   const text = (name: string) =>
     existsSync(join(project.cwd, name)) ? readFileSync(join(project.cwd, name), "utf8") : "";
   await expect.poll(() => text("url"), { timeout: 60_000 }).toMatch(/^unix:.+\/s$/);
@@ -162,7 +163,7 @@ it("the socket of a run without a coordinator accepts only that run's token and 
   for (const path of ["/runs", "/tokens", "/health", "/docs", "/ui/"])
     expect(await ask(path, text("key"))).not.toBe(200);
   await drover(["exec", "touch go"], { cwd: project.cwd, env: project.env });
-  expect((await ended).code).toBe(0);
+  expect((await endedRun).code).toBe(0);
   expect(existsSync(socketPath)).toBe(false);
   expect(readdirSync(join(project.cwd, "state", "runs", "nested"))).toEqual([]);
 });

@@ -8,7 +8,7 @@ import { droverCommand, listNestedCommands, type Project, createProject, readRec
 import { startRunner, runToEnd, startCoordinator } from "./coordinator-process.ts";
 import { startDrover } from "./start-drover.ts";
 
-const both = `${droverCommand} exec "echo one" || exit 1\n${droverCommand} run echo --message two || exit 2\n`;
+const nestedCommands = `${droverCommand} exec "echo one" || exit 1\n${droverCommand} run echo --message two || exit 2\n`;
 
 async function expectBothRecorded(project: Project): Promise<void> {
   const runs = await readRecord(project);
@@ -24,16 +24,16 @@ describe.skipIf(findBwrap() === null).each([
   ["root", undefined],
   ["an ordinary user", nobodyUid],
 ] as const)("nested commands in a sandbox as %s", (_, uid) => {
-  const cannot = !isRoot && uid !== undefined;
+  const isUnsupported = !isRoot && uid !== undefined;
 
-  it.skipIf(cannot)("are recorded under their run if there is no coordinator", async () => {
-    const project = createProject(both, uid, { isolation: "sandbox" });
+  it.skipIf(isUnsupported)("are recorded under their run if there is no coordinator", async () => {
+    const project = createProject(nestedCommands, uid, { isolation: "sandbox" });
     expect(await project.run(["run", "script"])).toMatchObject({ code: 0 });
     await expectBothRecorded(project);
   });
 
-  it.skipIf(cannot)("are recorded under their run of drover up", async () => {
-    const project = createProject(both, uid, { isolation: "sandbox" });
+  it.skipIf(isUnsupported)("are recorded under their run of drover up", async () => {
+    const project = createProject(nestedCommands, uid, { isolation: "sandbox" });
     await startDrover(["up", "--port", "0"], { ...project, ready: /Drover is up at/ });
     expect(await project.run(["run", "script"])).toMatchObject({ code: 0 });
     await expectBothRecorded(project);
@@ -45,7 +45,7 @@ it.each([
   ["an ordinary user", nobodyUid],
 ] as const)("nested commands of runAgent in another program, as %s, are recorded under its run", async (_, uid) => {
   if (!isRoot && uid !== undefined) return;
-  const project = createProject(both, uid);
+  const project = createProject(nestedCommands, uid);
   const index = pathToFileURL(join(root, "dist", "index.mjs")).href;
   writeFileSync(
     join(project.cwd, "outer.mjs"),
@@ -55,20 +55,20 @@ it.each([
      process.exitCode = success ? 0 : 1;`,
   );
   const commandPrefix = ["env", process.execPath, join(project.cwd, "outer.mjs")];
-  const ran = await drover([], {
+  const result = await drover([], {
     cwd: project.cwd,
     env: project.env,
     commandPrefix,
     ...(uid === undefined ? {} : { uid }),
   });
-  expect(ran).toMatchObject({ code: 0 });
+  expect(result).toMatchObject({ code: 0 });
   await expectBothRecorded(project);
 });
 
 it.skipIf(!isRoot)(
   "nested commands of a runner with another user and state are recorded by its coordinator",
   async () => {
-    const project = createProject(both, nobodyUid);
+    const project = createProject(nestedCommands, nobodyUid);
     const coordinator = await startCoordinator(createDirectory());
     const { json } = await coordinator.call<{ token: string }>("POST", "/tokens", { role: "runner", subject: "far" });
     await startDrover(["runner", "--name", "far", "-x", "./profiles/here.json", "-x", "echo"], {
@@ -90,9 +90,9 @@ it.skipIf(!isRoot)(
 
 it("a run that starts itself fails at the ninth level and says why", async () => {
   const project = createProject(`${droverCommand} run script\n`, undefined);
-  const ran = await project.run(["run", "script"]);
-  expect(ran.code).not.toBe(0);
-  expect(ran.stderr).toContain("Runs can be nested at most 8 levels deep, and this run would exceed that");
+  const result = await project.run(["run", "script"]);
+  expect(result.code).not.toBe(0);
+  expect(result.stderr).toContain("Runs can be nested at most 8 levels deep, and this run would exceed that");
   const runs = await readRecord(project);
   expect(runs).toHaveLength(9);
   expect(runs.map(({ status }) => status)).toEqual(runs.map(() => "failed"));

@@ -41,9 +41,9 @@ describe.each([["root", undefined] as const, ["an ordinary user", nobodyUid] as 
   (_, uid) => {
     it.skipIf(!isRoot && uid !== undefined)("are recorded under their exec", async () => {
       const project = createProject(lines, uid);
-      const ran = await project.run(["exec", "sh script.sh"]);
-      expect(ran.stderr).not.toContain("DROVER_API_KEY");
-      expect(ran.code).toBe(0);
+      const result = await project.run(["exec", "sh script.sh"]);
+      expect(result.stderr).not.toContain("DROVER_API_KEY");
+      expect(result.code).toBe(0);
       await expectRecorded(project, "exec");
       const exported = (await project.run(["audit", "export"])).stdout.trim().split("\n");
       expect(exported.map((line) => JSON.parse(line).reportedBy).filter((by) => by === "command")).toHaveLength(3);

@@ -25,18 +25,18 @@ it("20 runs, 20 execs and two ups started at once in one empty folder all comple
     Promise.all(numbers.map((n) => run("run", "echo", "--message", `run ${n}`))),
     Promise.all(numbers.map((n) => run("exec", `echo exec ${n}`))),
   ]);
-  for (const [n, ran] of runs.entries())
-    expect(ran).toMatchObject({
+  for (const [n, results] of runs.entries())
+    expect(results).toMatchObject({
       code: 0,
       signal: null,
       stdout: `${JSON.stringify({ message: `run ${n}` })}\n`,
       stderr: "",
     });
-  for (const [n, ran] of execs.entries())
-    expect(ran).toMatchObject({ code: 0, signal: null, stdout: `exec ${n}\n`, stderr: "" });
+  for (const [n, results] of execs.entries())
+    expect(results).toMatchObject({ code: 0, signal: null, stdout: `exec ${n}\n`, stderr: "" });
   const coordinator = ups.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
-  const refused = ups.flatMap((one) => (one.status === "rejected" ? [String(one.reason)] : []));
-  expect([coordinator.length, refused]).toEqual([1, [expect.stringContaining("DROVER-STA-011")]]);
+  const refusals = ups.flatMap((one) => (one.status === "rejected" ? [String(one.reason)] : []));
+  expect([coordinator.length, refusals]).toEqual([1, [expect.stringContaining("DROVER-STA-011")]]);
 
   // every command finds the coordinator that serves, with everything that was recorded before
   expect((await run("runners", "list")).stdout).toContain("online\techo");
@@ -89,13 +89,13 @@ it("runs at once after `drover up` was killed, and ends the run that a killed `d
   expect(await run("run", "echo", "--message", "hi")).toMatchObject({ code: 0, stderr: "" });
 
   const [first, second] = await Promise.all(["run", "run"].map(() => startLongRun(cwd)));
-  const long = (await json("runs", "list", "--agent", "long", "--status", "running", "--limit", "1")) as {
+  const longRun = (await json("runs", "list", "--agent", "long", "--status", "running", "--limit", "1")) as {
     run_id: string;
   };
   await first!.end("SIGKILL");
   await second!.end("SIGKILL");
   expect(await run("run", "echo", "--message", "hi")).toMatchObject({ code: 0, stderr: "" });
-  expect(await json("runs", "show", long.run_id)).toMatchObject({
+  expect(await json("runs", "show", longRun.run_id)).toMatchObject({
     status: "failed",
     reason: "runner_lost",
     attempt: 1,
@@ -108,17 +108,17 @@ it("runs at once after `drover up` was killed, and ends the run that a killed `d
 });
 
 it("runs beside a `drover runner` of another coordinator that has the same profile and state directory", async () => {
-  const elsewhere = createProject();
-  const coordinator = await elsewhere.up();
-  const { url } = JSON.parse(readFileSync(announcementFile(recordDirectory(elsewhere.state)), "utf8"));
-  const token = readFileSync(tokenFile(recordDirectory(elsewhere.state), "token"), "utf8").trim();
+  const otherProject = createProject();
+  const coordinator = await otherProject.up();
+  const { url } = JSON.parse(readFileSync(announcementFile(recordDirectory(otherProject.state)), "utf8"));
+  const token = readFileSync(tokenFile(recordDirectory(otherProject.state), "token"), "utf8").trim();
   const { cwd, env, run } = createProject();
-  const remote = { ...env, DROVER_API_URL: url, DROVER_API_KEY: token };
-  const runner = await startDrover(["runner", "-x", "echo"], { cwd, env: remote, ready: /^Offers echo/m });
-  const ran = await Promise.all([1, 2, 3].map((n) => run("run", "echo", "--message", `${n}`)));
-  expect(ran.map(({ code, stderr }) => [code, stderr])).toEqual([1, 2, 3].map(() => [0, ""]));
+  const remoteEnv = { ...env, DROVER_API_URL: url, DROVER_API_KEY: token };
+  const runner = await startDrover(["runner", "-x", "echo"], { cwd, env: remoteEnv, ready: /^Offers echo/m });
+  const results = await Promise.all([1, 2, 3].map((n) => run("run", "echo", "--message", `${n}`)));
+  expect(results.map(({ code, stderr }) => [code, stderr])).toEqual([1, 2, 3].map(() => [0, ""]));
   expect((await run("runs", "list", "--status", "completed")).stdout.trim().split("\n")).toHaveLength(3);
-  expect((await elsewhere.run("runs", "list")).stdout).toBe("");
+  expect((await otherProject.run("runs", "list")).stdout).toBe("");
   expect(await runner.end("SIGTERM")).toBe(0);
   expect(await coordinator.end("SIGTERM")).toBe(0);
 });

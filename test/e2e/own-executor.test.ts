@@ -47,9 +47,9 @@ test("warns about mistakes of an executor even without a terminal, but not with 
   const { run } = createProject();
   const event = await run("parrot", "--what", "bad event");
   expect(event).toMatchObject({ code: 0, stdout: '{"what":"bad event"}\n' });
-  const wrong = "tool_use: tool_use_id: expected string, received undefined";
+  const eventFault = "tool_use: tool_use_id: expected string, received undefined";
   expect(event.stderr).toContain(
-    `drover: warning: The executor parrot sent an invalid event, which was dropped: ${wrong}\n`,
+    `drover: warning: The executor parrot sent an invalid event, which was dropped: ${eventFault}\n`,
   );
   expect((await run("parrot", "--what", "bad event", "--quiet")).stderr).toBe("");
   const reason = await run("parrot", "--what", "bad reason");
@@ -69,9 +69,9 @@ test("the stack trace of a bug names the line in the source file", async () => {
 
 test("--timeout applies to the run; an exec option becomes a parameter, with a warning", async () => {
   const { run } = createProject();
-  const late = await run("parrot", "--what", "hang", "--timeout", "1");
-  expect(late.code).toBe(124);
-  expect(late.stderr).toContain("drover: failed (timeout): ");
+  const timedOut = await run("parrot", "--what", "hang", "--timeout", "1");
+  expect(timedOut.code).toBe(124);
+  expect(timedOut.stderr).toContain("drover: failed (timeout): ");
   const cwd = await run("parrot", "--what", "greet", "--cwd", "/tmp");
   expect(cwd).toMatchObject({ code: 0, stdout: '{"what":"greet","cwd":"/tmp"}\n' });
   expect(cwd.stderr).toMatch(
@@ -86,10 +86,10 @@ test.each([
   ["a time that is too long", ["parrot", "--timeout", "1e9"], "DROVER-API-006", "timeout_seconds"],
   ["parameters that do not fit", ["disk-usage", "--top", "-1"], "DROVER-PAR-001", "parameters.top: "],
 ])("exits with 2 for %s", async (_what, words, code, expected) => {
-  const ran = await createProject().run(...words);
-  expect(ran).toMatchObject({ code: 2, stdout: "" });
-  expect(ran.stderr).toContain(code);
-  expect(ran.stderr).toContain(expected);
+  const result = await createProject().run(...words);
+  expect(result).toMatchObject({ code: 2, stdout: "" });
+  expect(result.stderr).toContain(code);
+  expect(result.stderr).toContain(expected);
 });
 
 test("says who stopped a run", async () => {
@@ -107,12 +107,12 @@ test("says who stopped a run", async () => {
 test("`up` suggests a run of an available agent", async () => {
   const { cwd, env } = createProject();
   const ready = /Press Ctrl-C to stop/;
-  const own = await startDrover(["up", "--port", "0", "-x", "parrot"], { cwd, env, ready });
-  expect(own.output).toContain('  drover run parrot --prompt "..."\n  drover agents list\n');
-  expect(own.output).not.toContain("drover run echo");
-  await own.end("SIGTERM");
-  const all = await startDrover(["up", "--port", "0"], { cwd, env, ready });
-  expect(all.output).toContain('  drover run echo --message "Hello World"\n');
+  const upWithParrot = await startDrover(["up", "--port", "0", "-x", "parrot"], { cwd, env, ready });
+  expect(upWithParrot.output).toContain('  drover run parrot --prompt "..."\n  drover agents list\n');
+  expect(upWithParrot.output).not.toContain("drover run echo");
+  await upWithParrot.end("SIGTERM");
+  const upWithAll = await startDrover(["up", "--port", "0"], { cwd, env, ready });
+  expect(upWithAll.output).toContain('  drover run echo --message "Hello World"\n');
 });
 
 test("two signals stop `up` at once even if an executor blocks its thread, and leave no process", async () => {
@@ -127,8 +127,10 @@ test("two signals stop `up` at once even if an executor blocks its thread, and l
   process.kill(up.pid, "SIGINT");
   expect(await first).toBe(0);
   // a process's environment contains the id of its run
-  const left = readdirSync("/proc").filter((each) => /^\d+$/.test(each) && readEnvironment(each).includes(run_id));
-  expect(left).toEqual([]);
+  const leftProcesses = readdirSync("/proc").filter(
+    (each) => /^\d+$/.test(each) && readEnvironment(each).includes(run_id),
+  );
+  expect(leftProcesses).toEqual([]);
   process.kill(pid, "SIGKILL");
   await watching;
 });

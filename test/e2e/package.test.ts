@@ -79,10 +79,10 @@ describe("the library, installed from its tarball", () => {
   });
 
   it("is one copy for programs that use both module formats", () => {
-    const both = 'import { RequestError } from "drover"; import { createRequire } from "node:module";';
+    const imports = 'import { RequestError } from "drover"; import { createRequire } from "node:module";';
     writeFileSync(
       join(cwd, "both.mjs"),
-      `${both} console.log(RequestError === createRequire(import.meta.url)("drover").RequestError);`,
+      `${imports} console.log(RequestError === createRequire(import.meta.url)("drover").RequestError);`,
     );
     expect(succeed(process.execPath, ["both.mjs"], cwd)).toBe("true\n");
   });
@@ -125,7 +125,7 @@ it("serves the packed dashboard, so that its users build nothing", async () => {
   const drover = join(cwd, "node_modules/drover/bin/drover.js");
   const env = { PATH: process.env["PATH"] ?? "", HOME: cwd, DROVER_STATE_DIR: join(cwd, "up-state") };
   const up = spawn(process.execPath, [drover, "up", "--port", "0"], { cwd, env, stdio: ["ignore", "ignore", "pipe"] });
-  const ended = new Promise((resolve) => up.once("close", resolve));
+  const closed = new Promise((resolve) => up.once("close", resolve));
   let output = "";
   up.stderr.on("data", (chunk: Buffer) => (output += String(chunk)));
   try {
@@ -137,7 +137,7 @@ it("serves the packed dashboard, so that its users build nothing", async () => {
     for (const path of files) expect([path, (await fetch(new URL(path, url))).status]).toEqual([path, 200]);
   } finally {
     up.kill("SIGTERM");
-    await ended;
+    await closed;
   }
 });
 
@@ -164,10 +164,10 @@ it(
     try {
       const command = ["node_modules/drover/bin/drover.js", ...firstCommand()];
       const child = spawn(process.execPath, command, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
-      let printed = "";
+      let printedText = "";
       for (const stream of [child.stdout, child.stderr])
-        stream.on("data", (chunk: Buffer) => (printed += String(chunk)));
-      expect(await new Promise((resolve) => child.once("close", resolve)), printed).toBe(0);
+        stream.on("data", (chunk: Buffer) => (printedText += String(chunk)));
+      expect(await new Promise((resolve) => child.once("close", resolve)), printedText).toBe(0);
     } finally {
       await server.stop();
     }

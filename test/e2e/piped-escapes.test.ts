@@ -21,7 +21,7 @@ const hostile: Record<string, string> = {
   long: "\u001b[A".repeat(40),
 };
 // oxlint-disable-next-line no-control-regex
-const acting = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]|\p{Bidi_Control}/u;
+const controlCharacters = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]|\p{Bidi_Control}/u;
 
 /** Creates files and definitions with all of these characters in their names, and one whose name is not UTF-8. */
 function createHostileProject() {
@@ -57,7 +57,7 @@ test.each([
   for (const json of [[], ["--json"]]) {
     const { stdout, stderr } = await drover([...args, ...json], project);
     expect(stdout + stderr).toContain(shown);
-    expect(stdout + stderr).not.toMatch(acting);
+    expect(stdout + stderr).not.toMatch(controlCharacters);
   }
 });
 
@@ -72,13 +72,13 @@ test("strips control characters from messages in a pipe, escapes them in JSON, a
   writeFileSync(`${script}.txt`, words);
   chmodSync(script, 0o755);
   writeFileSync(join(cwd, "agents", "fail.json"), JSON.stringify({ name: "fail", command: "fail" }));
-  const ran = await drover(["run", "fail", "--json"], project);
-  const { run_id, error } = JSON.parse(ran.stdout) as { run_id: string; error: string };
+  const result = await drover(["run", "fail", "--json"], project);
+  const { run_id, error } = JSON.parse(result.stdout) as { run_id: string; error: string };
   expect(error).toContain("\u009b2J");
-  expect(ran.stdout).not.toMatch(acting);
+  expect(result.stdout).not.toMatch(controlCharacters);
   const events = await drover(["runs", "events", run_id], project);
   expect(events.stdout).toContain("instead");
-  expect(events.stdout).not.toMatch(acting);
+  expect(events.stdout).not.toMatch(controlCharacters);
   expect((await drover(["runs", "show", run_id], project)).stdout).toContain(words);
-  expect((await drover(["audit", "export"], project)).stdout).not.toMatch(acting);
+  expect((await drover(["audit", "export"], project)).stdout).not.toMatch(controlCharacters);
 });

@@ -5,15 +5,15 @@ import type { Question } from "../../src/model/question.ts";
 import type { Run } from "../../src/model/run.ts";
 import { openTerminal, keys, terminalTest, type Terminal } from "./at-terminal.ts";
 import { drover } from "./drover.ts";
-import { scriptedProject } from "./scripted-project.ts";
+import { createScriptedProject } from "./scripted-project.ts";
 import { startDrover } from "./start-drover.ts";
 
-type Project = ReturnType<typeof scriptedProject>;
+type Project = ReturnType<typeof createScriptedProject>;
 
 /** An agent that asks before it creates a file in its workspace, and then answers. */
 function asking(agent: Record<string, unknown> = {}): Project {
   const tools = [{ name: "command.run", input: { command: "echo made >made.txt; pwd" } }];
-  return scriptedProject([{ text: "May I?", tools }, { text: "Thank you." }], agent);
+  return createScriptedProject([{ text: "May I?", tools }, { text: "Thank you." }], agent);
 }
 
 async function runInTerminal(project: Project): Promise<Terminal> {
@@ -90,9 +90,9 @@ terminalTest("names who answered first, in the terminal and to a second answer",
   expect(approved).toMatchObject({ code: 0, stdout: `${question!.run_id}\t${question!.request_id}\tallow\n` });
   await run.waitForText("allowed by admin, elsewhere", "Thank you.");
   expect(await run.exitCode).toBe(0);
-  const late = await drover(["runs", "deny", question!.run_id, question!.request_id], project);
-  expect(late.code).toBe(1);
-  expect(late.stderr).toContain("admin already answered with allow");
+  const secondAnswer = await drover(["runs", "deny", question!.run_id, question!.request_id], project);
+  expect(secondAnswer.code).toBe(1);
+  expect(secondAnswer.stderr).toContain("admin already answered with allow");
   const none = await drover(["runs", "deny", question!.run_id], project);
   expect(none.code).toBe(2);
   expect(none.stderr).toContain("has no open question");
@@ -101,7 +101,7 @@ terminalTest("names who answered first, in the terminal and to a second answer",
 
 terminalTest("a chat asks inline, and `always` lasts for the session", async () => {
   const call = { name: "command.run", input: { command: "echo hi" } };
-  const project = scriptedProject([
+  const project = createScriptedProject([
     { text: "One.", tools: [call] },
     { text: "Two." },
     { text: "Three.", tools: [call] },
@@ -183,12 +183,12 @@ it("answers questions through the coordinator, and validates edited input", asyn
   while (questions.length === 0) questions = await openQuestions(project);
   const shown = await drover(["questions", "show", run_id], project);
   expect(shown.stdout).toContain("$ echo made >made.txt; pwd");
-  const bad = await drover(["runs", "approve", run_id, "--input", "{"], project);
-  expect(bad).toMatchObject({ code: 2 });
-  expect(bad.stderr).toContain("--input is not valid JSON");
-  const unfit = await drover(["runs", "approve", run_id, "--input", '{"command": 7}'], project);
-  expect(unfit.code).toBe(2);
-  expect(unfit.stderr).toContain("The edited input does not match the schema of the tool command.run");
+  const withInvalidJson = await drover(["runs", "approve", run_id, "--input", "{"], project);
+  expect(withInvalidJson).toMatchObject({ code: 2 });
+  expect(withInvalidJson.stderr).toContain("--input is not valid JSON");
+  const withInvalidInput = await drover(["runs", "approve", run_id, "--input", '{"command": 7}'], project);
+  expect(withInvalidInput.code).toBe(2);
+  expect(withInvalidInput.stderr).toContain("The edited input does not match the schema of the tool command.run");
   const edited = await drover(
     ["runs", "approve", run_id, "--input", '{"command": "echo changed"}', "--remember"],
     project,

@@ -48,17 +48,17 @@ describe("a record that vanished or was replaced", () => {
     [
       "the record of another project is in its place",
       async (record, run, state) => {
-        const theirs = await createOtherRecord(run, state);
+        const otherRecord = await createOtherRecord(run, state);
         rmSync(record, { recursive: true });
-        cpSync(theirs, record, { recursive: true });
+        cpSync(otherRecord, record, { recursive: true });
       },
     ],
     [
       "another record, with as many rows, is made in its place",
       async (record, run) => {
         rmSync(record, { recursive: true });
-        const again = await run("exec", "echo forged");
-        expect(again.stderr).toContain("does not match its audit head");
+        const forgedExec = await run("exec", "echo forged");
+        expect(forgedExec.stderr).toContain("does not match its audit head");
         for (const _ of [1, 2, 3]) await run("exec", "echo forged");
       },
     ],
@@ -91,11 +91,11 @@ describe("a record that vanished or was replaced", () => {
     for (const name of ["one", "two"]) await run("exec", `echo ${name}`);
     const directory = await state();
     await damage(recordDirectory(directory), run, directory);
-    const seen = await run("audit", "verify");
+    const firstVerify = await run("audit", "verify");
     const next = await run("exec", "echo next");
     expect(next).toMatchObject({ code: 0, stdout: "next\n" });
-    const after = await run("audit", "verify");
-    for (const one of [seen, after])
+    const laterVerify = await run("audit", "verify");
+    for (const one of [firstVerify, laterVerify])
       expect(one).toMatchObject({ code: 1, stdout: expect.stringMatching(/NOT intact.*DROVER-AUD-002/) });
   });
 

@@ -22,9 +22,9 @@ describe("run without a coordinator", () => {
   it("runs in its own process, prints the output and exits with the command's code", async () => {
     const { run } = createProject();
     const message = "quotes \" and ' $(id) `x`\nnext line 🎉 --x";
-    const good = await run("run", "echo", "--message", message);
-    expect(good).toMatchObject({ code: 0, stderr: "" });
-    expect(JSON.parse(good.stdout)).toEqual({ message });
+    const accepted = await run("run", "echo", "--message", message);
+    expect(accepted).toMatchObject({ code: 0, stderr: "" });
+    expect(JSON.parse(accepted.stdout)).toEqual({ message });
     const refused = await run("run", "echo", "--message", "x", "--unknown", "y");
     expect(refused.code).toBe(1);
     expect(refused.stderr).toContain("Error: Unknown parameter: --unknown");
@@ -57,9 +57,9 @@ describe("run without a coordinator", () => {
     writeFileSync(join(cwd, "agents", "raw.yaml"), "name: raw\ncommand: sh raw.sh\n");
     writeFileSync(join(cwd, "raw.sh"), "printf '\\000\\377\\303(\\303\\251\\n\\303'; kill -9 $$");
     const bytes = Buffer.from([0x00, 0xff, 0xc3, 0x28, 0xc3, 0xa9, 0x0a, 0xc3]);
-    const ran = await run("run", "raw");
-    expect(ran).toMatchObject({ code: 137, stdoutBytes: bytes });
-    const id = /runs show (\S+)/.exec(ran.stderr)![1]!;
+    const result = await run("run", "raw");
+    expect(result).toMatchObject({ code: 137, stdoutBytes: bytes });
+    const id = /runs show (\S+)/.exec(result.stderr)![1]!;
     const shown = (await run("runs", "show", id)).stdoutBytes;
     expect(shown.subarray(shown.indexOf("\nstdout\n") + "\nstdout\n".length)).toEqual(
       Buffer.concat([bytes, Buffer.from("\n")]),
@@ -117,20 +117,20 @@ describe("up", () => {
     expect(statSync(tokenFile(recordDirectory(state), "token")).mode & 0o777).toBe(0o600);
 
     expect((await run("run", "echo", "--message", "hi")).stdout).toBe('{"message":"hi"}\n');
-    const whole = JSON.parse((await run("run", "echo", "--message", "hi", "--json")).stdout);
-    expect(whole).toMatchObject({ status: "completed", exit_code: 0, result_data: { message: "hi" } });
+    const wholeRun = JSON.parse((await run("run", "echo", "--message", "hi", "--json")).stdout);
+    expect(wholeRun).toMatchObject({ status: "completed", exit_code: 0, result_data: { message: "hi" } });
     expect((await run("agents", "list")).stdout).toContain("echo\tprocedural\trunner");
     expect((await run("runners", "list")).stdout).toContain("online");
-    const events = (await run("runs", "events", whole.run_id, "--json")).stdout
+    const events = (await run("runs", "events", wholeRun.run_id, "--json")).stdout
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line));
     expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
     expect(events.at(-1).event.type).toBe("result");
-    const again = (await run("runs", "retry", whole.run_id.slice(0, -4), "--quiet")).stdout.trim();
+    const retriedId = (await run("runs", "retry", wholeRun.run_id.slice(0, -4), "--quiet")).stdout.trim();
     await expect
-      .poll(async () => JSON.parse((await run("runs", "show", again, "--json")).stdout))
-      .toMatchObject({ status: "completed", retry_of: whole.run_id });
+      .poll(async () => JSON.parse((await run("runs", "show", retriedId, "--json")).stdout))
+      .toMatchObject({ status: "completed", retry_of: wholeRun.run_id });
 
     const token = (await run("tokens", "create", "ada", "--role", "viewer", "--quiet")).stdout.trim();
     expect(token).toMatch(/^drv_/);
@@ -188,8 +188,8 @@ it("lists and shows agents from files, the record and profiles without a coordin
       .split("\n")
       .map((line) => JSON.parse(line) as { name: string; source: string })
       .map(({ name, source }) => `${name} ${source}`);
-  const found = await names();
-  expect(found).toEqual(expect.arrayContaining(["echo runner", "one file"]));
+  const agentNames = await names();
+  expect(agentNames).toEqual(expect.arrayContaining(["echo runner", "one file"]));
   expect(existsSync(join(cwd, "state"))).toBe(false);
   const store = await openStore({
     directory: recordDirectory(env.DROVER_STATE_DIR),
@@ -199,7 +199,7 @@ it("lists and shows agents from files, the record and profiles without a coordin
   const agent = createAgent("put", { tags: ["slow", "review"] });
   await store.apply([{ op: "put_agent", agent, by: "me" }]);
   await store.close();
-  expect(await names()).toEqual([...found, "put api"].sort());
+  expect(await names()).toEqual([...agentNames, "put api"].sort());
   expect(await names("--tag", "review")).toEqual(["one file", "put api"]);
   expect(JSON.parse((await run("agents", "show", "put")).stdout)).toMatchObject({ name: "put", source: "api" });
   expect(await run("agents", "show", "nosuch")).toMatchObject({

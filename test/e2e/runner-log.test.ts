@@ -18,17 +18,17 @@ it("names the coordinator, and each run with its agent, outcome and duration", a
   };
   const runner = await startDrover(["runner", "-x", "procedural"], { cwd, env, ready: /^Offers /m });
   expect(runner.output).toMatch(new RegExp(`^Offers procedural to ${coordinator.url}$`, "m"));
-  const good = await runToEnd(coordinator, { agent_name: "good" });
-  const bad = await runToEnd(coordinator, { agent_name: "bad" });
+  const goodRun = await runToEnd(coordinator, { agent_name: "good" });
+  const badRun = await runToEnd(coordinator, { agent_name: "bad" });
   const time = "20\\d\\d-\\S+Z";
   const duration = "\\d[\\d.]*(?:ms|s|m\\d+s)";
-  await expect.poll(() => runner.output).toMatch(new RegExp(`^${time} run ${good.run_id} of good: started$`, "m"));
+  await expect.poll(() => runner.output).toMatch(new RegExp(`^${time} run ${goodRun.run_id} of good: started$`, "m"));
   await expect
     .poll(() => runner.output)
-    .toMatch(new RegExp(`^${time} run ${good.run_id} of good: completed after ${duration}$`, "m"));
+    .toMatch(new RegExp(`^${time} run ${goodRun.run_id} of good: completed after ${duration}$`, "m"));
   await expect
     .poll(() => runner.output)
-    .toMatch(new RegExp(`^${time} run ${bad.run_id} of bad: failed \\(exit_nonzero\\) after ${duration}$`, "m"));
+    .toMatch(new RegExp(`^${time} run ${badRun.run_id} of bad: failed \\(exit_nonzero\\) after ${duration}$`, "m"));
 });
 
 it("says what happens to active runs at the first and at the second signal", async () => {

@@ -36,9 +36,9 @@ async function project() {
 
 it("adds, lists, shows, runs, disables and removes schedules, and shows a failed run as failed", async () => {
   const { ask, json } = await project();
-  const patient = { timeout: 60_000, interval: 300 };
+  const longTimeout = { timeout: 60_000, interval: 300 };
   await expect
-    .poll(async () => (await json<Schedule>("schedules")).map(({ name }) => name), patient)
+    .poll(async () => (await json<Schedule>("schedules")).map(({ name }) => name), longTimeout)
     .toEqual(["nightly"]);
   const added = await ask("schedules", "add", "fails", "hourly", "--cron", "0 * * * *", "--overlap", "queue");
   expect(added, added.stderr).toMatchObject({ code: 0, stderr: expect.stringContaining("Next:") });
@@ -48,7 +48,7 @@ it("adds, lists, shows, runs, disables and removes schedules, and shows a failed
 
   const [run] = (await json<Run>("schedules", "run", "fails/hourly")) as [Run];
   const shown = async () => (await json<Schedule & { history: Slot[] }>("schedules", "show", "hourly"))[0]?.history;
-  await expect.poll(shown, patient).toMatchObject([{ run_id: run.run_id, run_status: "failed", manual: true }]);
+  await expect.poll(shown, longTimeout).toMatchObject([{ run_id: run.run_id, run_status: "failed", manual: true }]);
   const page = (await ask("schedules", "show", "hourly")).stdout;
   expect(page).toMatch(/failed \(exit_nonzero\), by hand/);
   expect(page).not.toMatch(/completed|success/i);

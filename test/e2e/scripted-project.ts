@@ -8,7 +8,7 @@ export interface Turn {
 }
 
 /** A project whose agent `talker` takes these turns in order, across all runs of a session. */
-export function scriptedProject(
+export function createScriptedProject(
   turns: readonly Turn[],
   agent: Record<string, unknown> = {},
 ): { cwd: string; env: Record<string, string> } {
@@ -25,7 +25,7 @@ export function scriptedProject(
 }
 
 /** A tool call that ends when the file exists. */
-export function waitFor(file: string): NonNullable<Turn["tools"]> {
+export function createWaitCall(file: string): NonNullable<Turn["tools"]> {
   const command = `while ! [ -e '${file}' ]; do sleep 0.05; done`;
   return [{ name: "command.run", input: { command } }];
 }

@@ -114,9 +114,9 @@ it("keeps no part of a long secret at a cut, in a path, in an id or in a variabl
     token.slice(4, -4),
     "value-of-mine",
   ];
-  const found = listFiles(state).flatMap((file) => {
+  const filesWithParts = listFiles(state).flatMap((file) => {
     const bytes = readFileSync(file);
     return parts.filter((needle) => bytes.includes(needle)).map((needle) => `${needle} in ${file}`);
   });
-  expect(found).toEqual([]);
+  expect(filesWithParts).toEqual([]);
 });

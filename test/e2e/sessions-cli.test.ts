@@ -9,9 +9,9 @@ import { startRunner, startCoordinator } from "./coordinator-process.ts";
 
 const toPrompt = (what: object): string[] => ["--prompt", JSON.stringify(what)];
 
-let made: ReturnType<typeof startServing> | undefined;
+let serving: ReturnType<typeof startServing> | undefined;
 /** Shared by all tests of this file, so earlier sessions remain. */
-const getServing = () => (made ??= startServing());
+const getServing = () => (serving ??= startServing());
 
 /** A coordinator, and a runner that offers `scribe`, `stiff` and the procedural agent `plain`. */
 async function startServing() {
@@ -52,14 +52,14 @@ describe("sessions", () => {
     const forked = await json("sessions", "fork", id.slice(0, 20), ...toPrompt({ remember: "other" }));
     expect(forked).toMatchObject({ mode: "fork", forked_from: id, result_text: "one > two > other" });
     expect(forked.session_id).not.toBe(id);
-    const third = await json("sessions", "resume", id, ...toPrompt({ remember: "three" }));
-    expect(third).toMatchObject({ mode: "resume", session_id: id, result_text: "one > two > three" });
+    const thirdRun = await json("sessions", "resume", id, ...toPrompt({ remember: "three" }));
+    expect(thirdRun).toMatchObject({ mode: "resume", session_id: id, result_text: "one > two > three" });
 
     const listed = (await run("sessions", "list", "--agent", "scribe")).stdout.trim().split("\n");
-    const ours = listed
+    const sessionIds = listed
       .map((line) => line.split("\t").slice(0, 3))
       .filter(([of]) => [id, forked.session_id].includes(of));
-    expect(ours).toEqual([
+    expect(sessionIds).toEqual([
       [forked.session_id, "scribe", "1"],
       [id, "scribe", "3"],
     ]);
@@ -71,7 +71,7 @@ describe("sessions", () => {
     expect(shown.stderr).toContain(`Continue: drover sessions resume ${id}`);
     const rows = shown.stdout.split("\n\n")[1]!.trim().split("\n");
     expect(rows.map((row) => row.split("\t"))).toEqual([
-      [third.run_id, "resume", "completed", expect.any(String)],
+      [thirdRun.run_id, "resume", "completed", expect.any(String)],
       [expect.any(String), "resume", "completed", first.run_id],
       [first.run_id, "start", "completed", "-"],
     ]);
@@ -123,8 +123,8 @@ describe("sessions", () => {
   it("are listed as expired after the agent's session.timeout, also without a coordinator", async () => {
     const cwd = createDirectory();
     writeScribe(cwd);
-    const brief = "name: brief\ntype: autonomous\nexecutor: scribe\nsession: { timeout: 1 }\n";
-    writeFileSync(join(cwd, "agents-scribe", "brief.yaml"), brief);
+    const briefAgent = "name: brief\ntype: autonomous\nexecutor: scribe\nsession: { timeout: 1 }\n";
+    writeFileSync(join(cwd, "agents-scribe", "brief.yaml"), briefAgent);
     const env = { DROVER_STATE_DIR: join(cwd, "state") };
     const run = (...args: string[]) => drover(args, { cwd, env });
     await run("run", "scribe", ...toPrompt({ remember: "one" }));
@@ -175,9 +175,9 @@ describe("sessions", () => {
     const fork = await run("sessions", "fork", stiff.session_id, ...toPrompt({}));
     expect(fork.code).toBe(1);
     expect(fork.stderr).toContain("cannot fork a session");
-    const wordless = await run("sessions", "resume", stiff.session_id);
-    expect(wordless).toMatchObject({ code: 2 });
-    expect(wordless.stderr).toContain("--prompt");
+    const withoutPrompt = await run("sessions", "resume", stiff.session_id);
+    expect(withoutPrompt).toMatchObject({ code: 2 });
+    expect(withoutPrompt.stderr).toContain("--prompt");
     const unknown = await run("sessions", "resume", "ffffffff", "--prompt", "x");
     expect(unknown).toMatchObject({ code: 2 });
     expect(unknown.stderr).toContain("drover sessions list");
@@ -191,9 +191,9 @@ describe("sessions", () => {
     const show = async () => JSON.parse((await run("runs", "show", id, "--json")).stdout);
     await expect.poll(async () => (await show()).status, { interval: 500 }).toBe("running");
     const { session_id } = await show();
-    const busy = await run("sessions", "delete", session_id);
-    expect(busy.code).not.toBe(0);
-    expect(busy.stderr).toContain("DROVER-API-030");
+    const activeDeletion = await run("sessions", "delete", session_id);
+    expect(activeDeletion.code).not.toBe(0);
+    expect(activeDeletion.stderr).toContain("DROVER-API-030");
     expect((await run("sessions", "show", session_id)).code).toBe(0);
 
     await run("runs", "stop", id);
@@ -217,12 +217,12 @@ describe("sessions", () => {
       drover(["sessions", mode, id, ...toPrompt({ remember: word })], { cwd: from, env });
     const below = await continueSession("resume", join(cwd, "sub"), "two");
     expect(below, below.stderr).toMatchObject({ code: 0, stdout: "one > two\n" });
-    const elsewhere = await continueSession("fork", createDirectory(), "three");
-    expect(elsewhere, elsewhere.stderr).toMatchObject({ code: 0, stdout: "one > two > three\n" });
+    const forkElsewhere = await continueSession("fork", createDirectory(), "three");
+    expect(forkElsewhere, forkElsewhere.stderr).toMatchObject({ code: 0, stdout: "one > two > three\n" });
     expect(JSON.parse((await run("sessions", "show", id, "--json")).stdout)).toMatchObject({ run_count: 2 });
     expect((await run("sessions", "delete", id, "--json")).stdout).toBe(`{"session_id":"${id}","deleted":true}\n`);
-    const [left = ""] = (await run("sessions", "list")).stdout.split("\t");
-    expect([left === id, left]).toEqual([false, expect.stringMatching(/^[0-9a-f-]{36}$/)]);
+    const [sessionId = ""] = (await run("sessions", "list")).stdout.split("\t");
+    expect([sessionId === id, sessionId]).toEqual([false, expect.stringMatching(/^[0-9a-f-]{36}$/)]);
     const unknown = await drover(["sessions", "resume", id, "--prompt", "x"], { cwd: createDirectory(), env });
     expect(unknown).toMatchObject({ code: 2 });
   });
@@ -235,8 +235,8 @@ describe("the output of run for an autonomous agent", () => {
     expect(answer).toMatchObject({ code: 0, stdout: "The answer\n", stderr: "" });
     const same = await run("run", "scribe", ...toPrompt({ output: "line\nThe answer\n", text: "The answer" }));
     expect(same.stdout).toBe("line\nThe answer\n");
-    const other = await run("run", "scribe", ...toPrompt({ output: "log\n", text: "The answer" }));
-    expect(other.stdout).toBe("log\nThe answer\n");
+    const otherAnswer = await run("run", "scribe", ...toPrompt({ output: "log\n", text: "The answer" }));
+    expect(otherAnswer.stdout).toBe("log\nThe answer\n");
     const files = encodeFiles({ "a.txt": "x" });
     expect((await run("run", "scribe", ...toPrompt({ files, text: "ok" }))).stderr).toMatch(
       /^1 file: drover runs files \S+\n$/,

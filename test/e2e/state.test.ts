@@ -56,7 +56,7 @@ it("each clone and worktree has its own state, and a link shares the state of it
 });
 
 describe("a .drover/ that came with a repository", () => {
-  async function startStranger() {
+  async function startOtherProgram() {
     const requests: string[] = [];
     const server = createServer((request, response) => {
       requests.push(request.url ?? "");
@@ -76,7 +76,7 @@ describe("a .drover/ that came with a repository", () => {
     ["record", [["runs", "list"], ["runner"], ["exec", "true"]]],
   ] as [string, string[][]][])("with an address and a token in ./%s attracts no command", async (half, commands) => {
     const { cwd, run } = createProject();
-    const { requests, url } = await startStranger();
+    const { requests, url } = await startOtherProgram();
     const project = join(cwd, ".drover", half);
     mkdirSync(project, { recursive: true });
     writeFileSync(announcementFile(project), JSON.stringify({ url, pid: process.pid, token_file: "token" }));
@@ -93,9 +93,9 @@ describe("a .drover/ that came with a repository", () => {
   it("with a database is not modified, and is only moved if it is named", async () => {
     const { cwd, run, home } = createProject();
     await drover(["exec", "true"], { cwd, env: { HOME: createDirectory(), DROVER_STATE_DIR: join(cwd, ".drover") } });
-    const before = readFileSync(databaseFile(recordDirectory(join(cwd, ".drover"))));
+    const databaseBefore = readFileSync(databaseFile(recordDirectory(join(cwd, ".drover"))));
     await run("exec", "echo mine");
-    expect(readFileSync(databaseFile(recordDirectory(join(cwd, ".drover")))).equals(before)).toBe(true);
+    expect(readFileSync(databaseFile(recordDirectory(join(cwd, ".drover")))).equals(databaseBefore)).toBe(true);
     expect(await run("state", "move")).toMatchObject({ code: 2, stderr: expect.stringContaining("--from") });
     const trusting = await drover(["runs", "list"], { cwd, env: { HOME: home, DROVER_TRUST: cwd } });
     expect(trusting).toMatchObject({
@@ -153,8 +153,8 @@ describe("a state of an earlier version", () => {
     const state = join(cwd, "state");
     const env = { HOME: home, DROVER_STATE_DIR: state };
     await startCommand(["coordinator", "--port", "0"], { cwd, env, ready: /^Serving/m });
-    const to = { HOME: home, DROVER_STATE_DIR: join(cwd, "other") };
-    const move = () => drover(["state", "move", "--from", state], { cwd, env: to });
+    const newStateEnv = { HOME: home, DROVER_STATE_DIR: join(cwd, "other") };
+    const move = () => drover(["state", "move", "--from", state], { cwd, env: newStateEnv });
     expect(await move()).toMatchObject({
       code: 125,
       stderr: expect.stringMatching(/A coordinator is using .*DROVER-STA-014/),
@@ -172,8 +172,8 @@ it("commands find the coordinator of their project from any of its directories",
     ready: /Drover is up at/,
   });
   const url = /up at (\S+)/.exec(output)?.[1] ?? "";
-  const found = await at(join(cwd, "deep", "er"), "run", "echo", "--message", "found", "--json");
-  expect(found, found.stderr).toMatchObject({ code: 0, stdout: expect.stringContaining("found") });
+  const runOutput = await at(join(cwd, "deep", "er"), "run", "echo", "--message", "found", "--json");
+  expect(runOutput, runOutput.stderr).toMatchObject({ code: 0, stdout: expect.stringContaining("found") });
   expect((await at(cwd, "up", "--port", "0")).stderr).toContain(url);
 });
 

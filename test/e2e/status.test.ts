@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { openTerminal, terminalTest } from "./at-terminal.ts";
 import { drover, createDirectory, root } from "./drover.ts";
 import { createProject } from "./create-project.ts";
-import { scriptedProject } from "./scripted-project.ts";
+import { createScriptedProject } from "./scripted-project.ts";
 import {
   startCommand,
   startRunner,
@@ -31,7 +31,7 @@ const makeFile = { name: "command.run", input: { command: "touch made.txt" } };
 
 /** A project with a run that is parked until its question is answered, and one that is parked because its budget is spent. */
 async function parkRuns() {
-  const project = scriptedProject([{ text: "May I?", tools: [makeFile] }, { text: "Thank you." }], {
+  const project = createScriptedProject([{ text: "May I?", tools: [makeFile] }, { text: "Thank you." }], {
     park_after_seconds: 0.2,
   });
   const spender = {
@@ -50,13 +50,13 @@ async function parkRuns() {
     expect(code, stderr).toBe(75);
   }
   const listed = (await run("runs", "list", "--json")).stdout.trim().split("\n");
-  const [spent, asking] = listed.map((line) => (JSON.parse(line) as { run_id: string }).run_id);
-  return { ...project, run, spent: spent!, asking: asking! };
+  const [spentRunId, asking] = listed.map((line) => (JSON.parse(line) as { run_id: string }).run_id);
+  return { ...project, run, spent: spentRunId!, asking: asking! };
 }
 
 describe("drover status", () => {
   it("shows open questions and parked runs, with what continues them", async () => {
-    const { run, spent, asking } = await parkRuns();
+    const { run, spent: spentRunId, asking } = await parkRuns();
     const { stdout } = await run("status");
     expect(stdout).toContain("1 open question, 2 parked");
     expect(stdout).toMatch(
@@ -64,27 +64,27 @@ describe("drover status", () => {
     );
     const parked = stdout.split("Parked\n")[1]!.trim().split("\n");
     expect(parked.map((line) => line.split("\t"))).toEqual([
-      [spent, "spender", expect.stringMatching(/^budget spent/), `drover runs resume ${spent}`],
+      [spentRunId, "spender", expect.stringMatching(/^budget spent/), `drover runs resume ${spentRunId}`],
       [asking, "talker", expect.stringMatching(/^waits for an answer/), "when it is answered"],
     ]);
     expect(JSON.parse((await run("status", "--json")).stdout).activity).toMatchObject({
       questions: { count: 1, items: [{ run_id: asking, tool: "command.run" }] },
-      parked: { count: 2, items: [{ run_id: spent, parked_why: "budget" }, { parked_why: "approval" }] },
+      parked: { count: 2, items: [{ run_id: spentRunId, parked_why: "budget" }, { parked_why: "approval" }] },
     });
   });
 
   terminalTest("has short ids, relative times and colours on a terminal", async () => {
-    const { run, cwd, env, spent, asking } = await parkRuns();
+    const { run, cwd, env, spent: spentRunId, asking } = await parkRuns();
     await run("exec", "exit 3");
     const terminal = openTerminal(["status"], { cwd, env, columns: 160 });
     expect(await terminal.exitCode).toBe(1);
     const shown = terminal.shown();
     const cyan = (text: string): string => `\u001b[36m${text}\u001b[39m`;
-    for (const id of [spent, asking]) {
+    for (const id of [spentRunId, asking]) {
       expect(shown).toContain(cyan(id.slice(-8)));
       expect(shown).not.toContain(id);
     }
-    expect(shown).toContain(`drover runs resume ${spent.slice(-8)}`);
+    expect(shown).toContain(`drover runs resume ${spentRunId.slice(-8)}`);
     expect(shown).toMatch(/\[2m\d+[sm] ago/);
     expect(shown).toContain("\u001b[31mexit_nonzero\u001b[39m");
   });

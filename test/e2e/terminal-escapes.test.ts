@@ -8,7 +8,7 @@ import { drover, createDirectory } from "./drover.ts";
 /** Clears the screen, sets the title, writes to the clipboard, and overwrites the line. */
 const escapes = "\u001b[2J\u001b]0;owned\u0007\u001b]52;c;b3duZWQ=\u0007\rinstead\u009b1A";
 // oxlint-disable-next-line no-control-regex
-const acting = /\u001b(?!\[[\d;]*m)|[\u0000-\u0008\u000b\u000c\u000e-\u001a\u007f-\u009f]|\r(?!\n)/;
+const controlCharacters = /\u001b(?!\[[\d;]*m)|[\u0000-\u0008\u000b\u000c\u000e-\u001a\u007f-\u009f]|\r(?!\n)/;
 
 function createHostileProject(): { cwd: string; env: Record<string, string> } {
   const cwd = createDirectory();
@@ -34,8 +34,8 @@ async function showAtTerminal(args: string[], project: ReturnType<typeof createH
 
 terminalTest("messages about a run cannot control the terminal", async () => {
   const project = createHostileProject();
-  const ran = await drover(["run", "fail", "--json"], project);
-  const { run_id, error } = JSON.parse(ran.stdout) as { run_id: string; error: string };
+  const result = await drover(["run", "fail", "--json"], project);
+  const { run_id, error } = JSON.parse(result.stdout) as { run_id: string; error: string };
   expect(error).toContain("\u001b[2J");
   for (const args of [
     ["runs", "events", run_id],
@@ -44,7 +44,7 @@ terminalTest("messages about a run cannot control the terminal", async () => {
   ]) {
     const shown = await showAtTerminal(args, project);
     expect(shown, args.join(" ")).toContain(args[1] === "list" ? "fail" : "instead");
-    expect(shown, args.join(" ")).not.toMatch(acting);
+    expect(shown, args.join(" ")).not.toMatch(controlCharacters);
   }
 });
 
@@ -64,7 +64,7 @@ terminalTest(
     ]) {
       const printed = await showAtTerminal(args, project);
       expect(printed, args[0]).toContain("instead");
-      expect(printed, args[0]).not.toMatch(acting);
+      expect(printed, args[0]).not.toMatch(controlCharacters);
     }
   },
 );
@@ -76,22 +76,22 @@ terminalTest("names of directories, agents and servers cannot control the termin
     join(project.cwd, "agents", "kind.json"),
     JSON.stringify({ name: "kind", description, command: "scripts/fail" }),
   );
-  const named = join(project.cwd, `shown${escapes.replaceAll("/", "")}`);
-  mkdirSync(named);
-  writeFileSync(join(named, "drover.yaml"), "isolation: none\n");
+  const hostileDirectory = join(project.cwd, `shown${escapes.replaceAll("/", "")}`);
+  mkdirSync(hostileDirectory);
+  writeFileSync(join(hostileDirectory, "drover.yaml"), "isolation: none\n");
   for (const [args, cwd] of [
-    [["exec", "--no-input", "true"], named],
+    [["exec", "--no-input", "true"], hostileDirectory],
     [["agents", "list"], project.cwd],
     [["agents", "show", "kind"], project.cwd],
-    [["trust", named], project.cwd],
+    [["trust", hostileDirectory], project.cwd],
     [["trust", "list"], project.cwd],
     [["exec", "--", `./shown${escapes}`], project.cwd],
     [["exec", `--shown${escapes}`], project.cwd],
     [["agents", "check", `shown${escapes}`], project.cwd],
   ] as const) {
-    const env = { ...project.env, ...(cwd === named ? { DROVER_TRUST: "" } : {}) };
+    const env = { ...project.env, ...(cwd === hostileDirectory ? { DROVER_TRUST: "" } : {}) };
     const shown = await showAtTerminal([...args], { cwd, env });
     expect(shown, args.join(" ")).toContain("shown");
-    expect(shown, args.join(" ")).not.toMatch(acting);
+    expect(shown, args.join(" ")).not.toMatch(controlCharacters);
   }
 });

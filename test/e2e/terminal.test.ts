@@ -54,8 +54,8 @@ terminalTest("a command that handles Ctrl-C continues", async () => {
   const file = join(terminal.cwd, "beats");
   // the command may not have written the first one yet
   const beats = () => (existsSync(file) ? readFileSync(file, "utf8").length : 0);
-  const before = beats();
-  await terminal.waitUntil(() => beats() > before + 30);
+  const beatsBefore = beats();
+  await terminal.waitUntil(() => beats() > beatsBefore + 30);
   writeFileSync(join(terminal.cwd, "enough"), "");
   expect(await terminal.exitCode).toBe(0);
   expect((await terminal.lastRun()).status).toBe("completed");
@@ -74,8 +74,8 @@ terminalTest("prints complete rows on a terminal of unknown width", async () => 
   const cwd = createDirectory();
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
   await drover(["exec", "echo hello"], { cwd, env });
-  const through = ["script", "-qec", 'stty cols 0; exec "$NODE" "$BIN" runs list', "/dev/null"];
-  const [file, ...words] = through;
+  const command = ["script", "-qec", 'stty cols 0; exec "$NODE" "$BIN" runs list', "/dev/null"];
+  const [file, ...words] = command;
   const { stdout } = spawnSync(file!, words, {
     cwd,
     env: { ...process.env, ...env, NODE: process.execPath, BIN: bin },

@@ -17,10 +17,10 @@ async function openProject() {
       cwd,
       env: { DROVER_STATE_DIR: join(cwd, "none"), DROVER_API_URL: coordinator.url, DROVER_API_KEY: token },
     });
-  const made = async (...args: string[]): Promise<Token & { token: string }> => {
-    const ran = await run("tokens", ...args, "--json");
-    expect(ran, ran.stderr).toMatchObject({ code: 0 });
-    return JSON.parse(ran.stdout);
+  const createToken = async (...args: string[]): Promise<Token & { token: string }> => {
+    const result = await run("tokens", ...args, "--json");
+    expect(result, result.stderr).toMatchObject({ code: 0 });
+    return JSON.parse(result.stdout);
   };
   /** Returns the rows of the list without their creation times. */
   const list = async () =>
@@ -28,12 +28,12 @@ async function openProject() {
       .trim()
       .split("\n")
       .map((line) => line.split("\t"));
-  return { cwd, coordinator, run, as, made, list };
+  return { cwd, coordinator, run, as, made: createToken, list };
 }
 
 describe("drover tokens", () => {
   it("creates, lists, rotates and revokes tokens, and shows each once", async () => {
-    const { run, as, made, list, coordinator } = await openProject();
+    const { run, as, made: createToken, list, coordinator } = await openProject();
     const plain = await run("tokens", "create", "ada", "--expires-in", "30d", "--label", "laptop");
     expect(plain, plain.stderr).toMatchObject({ code: 0, stdout: expect.stringMatching(/^drv_[0-9A-Za-z]{32}\n$/) });
     expect(plain.stderr).toMatch(/not shown again.*drover tokens revoke [0-9a-f-]{36}/);
@@ -44,31 +44,31 @@ describe("drover tokens", () => {
     expect(Date.parse(row[4]!) - Date.now()).toBeGreaterThan(29 * 86_400_000);
     expect((await as(ada, "runs", "list")).code).toBe(0);
 
-    const viewer = await made("create", "--subject", "ada", "--role", "viewer");
+    const viewer = await createToken("create", "--subject", "ada", "--role", "viewer");
     expect(viewer).toMatchObject({ role: "viewer", subject: "ada", expires_at: null });
-    const rotated = await made("rotate", viewer.token_id.slice(0, 30));
+    const rotated = await createToken("rotate", viewer.token_id.slice(0, 30));
     expect(rotated).toMatchObject({ role: "viewer", subject: "ada", replaces: { token_id: viewer.token_id } });
     expect((await as(viewer.token, "runs", "list")).code).toBe(0);
-    const again = await run("tokens", "rotate", viewer.token_id, "--at-once");
-    expect(again.stderr).toContain(viewer.token_id);
+    const repeatedRotation = await run("tokens", "rotate", viewer.token_id, "--at-once");
+    expect(repeatedRotation.stderr).toContain(viewer.token_id);
     const refused = await as(viewer.token, "runs", "list");
     expect(refused.code).not.toBe(0);
     expect(refused.stderr).toContain("DROVER-API-010");
-    expect((await as(again.stdout.trim(), "runs", "list")).code).toBe(0);
+    expect((await as(repeatedRotation.stdout.trim(), "runs", "list")).code).toBe(0);
 
     // users see and end their own tokens and nobody else's
-    const other = await made("create", "bob");
-    const mine = (await as(ada, "tokens", "list")).stdout;
-    expect(mine).toContain(rotated.token_id);
-    expect(mine).not.toContain(other.token_id);
-    const foreign = await as(ada, "tokens", "revoke", other.token_id);
-    expect(foreign).toMatchObject({ code: 2 });
-    expect(foreign.stderr).toContain("DROVER-USE-008");
+    const tokenOfBob = await createToken("create", "bob");
+    const tokensOfAda = (await as(ada, "tokens", "list")).stdout;
+    expect(tokensOfAda).toContain(rotated.token_id);
+    expect(tokensOfAda).not.toContain(tokenOfBob.token_id);
+    const revokedByOther = await as(ada, "tokens", "revoke", tokenOfBob.token_id);
+    expect(revokedByOther).toMatchObject({ code: 2 });
+    expect(revokedByOther.stderr).toContain("DROVER-USE-008");
     expect((await as(ada, "tokens", "create", "eve", "--role", "admin")).stderr).toContain("DROVER-API-011");
     expect((await as(ada, "tokens", "revoke", rotated.token_id)).stdout).toBe(`${rotated.token_id}\n`);
 
-    const gone = await run("tokens", "revoke", "--subject", "ada", "--json");
-    const ids = gone.stdout
+    const revocation = await run("tokens", "revoke", "--subject", "ada", "--json");
+    const ids = revocation.stdout
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line));
@@ -80,10 +80,10 @@ describe("drover tokens", () => {
     expect((await run("tokens", "list", "--limit", "1")).stderr).toContain("More: drover tokens list --limit 1");
 
     // invalid ids, and ids that the coordinator refuses
-    const text = await run("tokens", "revoke", other.token);
+    const text = await run("tokens", "revoke", tokenOfBob.token);
     expect(text).toMatchObject({ code: 2 });
     expect(text.stderr).toContain("is a token, not the id");
-    expect(text.stderr).not.toContain(other.token);
+    expect(text.stderr).not.toContain(tokenOfBob.token);
     expect((await run("tokens", "rotate", "ffffffff")).stderr).toContain("drover tokens list");
     const subject = JSON.parse((await run("tokens", "create", "*", "--json")).stdout);
     expect(subject).toMatchObject({ error: { code: "DROVER-API-006", field: "body.subject" } });
@@ -93,7 +93,7 @@ describe("drover tokens", () => {
       const file = join(coordinator.state, name);
       if (!statSync(file).isFile()) continue;
       const bytes = readFileSync(file, "latin1");
-      for (const token of [ada, viewer.token, rotated.token, other.token]) expect(bytes).not.toContain(token);
+      for (const token of [ada, viewer.token, rotated.token, tokenOfBob.token]) expect(bytes).not.toContain(token);
     }
   });
 
@@ -114,8 +114,8 @@ describe("drover tokens", () => {
   });
 
   it("enrols a runner, once", async () => {
-    const { cwd, made, list, coordinator } = await openProject();
-    const enrolment = await made("enrol", "build-host", "--label", "rack-7");
+    const { cwd, made: createToken, list, coordinator } = await openProject();
+    const enrolment = await createToken("enrol", "build-host", "--label", "rack-7");
     expect(enrolment).toMatchObject({ kind: "enrolment", role: "runner", token: expect.stringMatching(/^drve_/) });
     expect(Date.parse(enrolment.expires_at!) - Date.now()).toBeLessThan(86_400_001);
     const runner = (name: string, more: Record<string, string> = { DROVER_ENROLMENT: enrolment.token }) =>
@@ -125,8 +125,8 @@ describe("drover tokens", () => {
         ready: /^Offers /m,
       });
     await runner("one");
-    const own = readFileSync(runnerTokenFile(recordDirectory(join(cwd, "one"))), "utf8").trim();
-    expect(own).toMatch(/^drv_/);
+    const runnerToken = readFileSync(runnerTokenFile(recordDirectory(join(cwd, "one"))), "utf8").trim();
+    expect(runnerToken).toMatch(/^drv_/);
     expect((await coordinator.call<{ items: { owner: string }[] }>("GET", "/runners")).json.items).toMatchObject([
       { owner: "build-host" },
     ]);
@@ -137,11 +137,11 @@ describe("drover tokens", () => {
     await expect(runner("two")).rejects.toThrow("DROVER-API-019");
     // from now on the stored token is enough
     mkdirSync(recordDirectory(join(cwd, "three")), { recursive: true });
-    writeFileSync(runnerTokenFile(recordDirectory(join(cwd, "three"))), `${own}\n`, { mode: 0o600 });
+    writeFileSync(runnerTokenFile(recordDirectory(join(cwd, "three"))), `${runnerToken}\n`, { mode: 0o600 });
     await runner("three", {});
   });
 
-  const bad: [what: string, args: string[], says: string][] = [
+  const invalidCommands: [what: string, args: string[], says: string][] = [
     ["no subject", ["create"], "SUBJECT"],
     ["a subject twice", ["create", "ada", "--subject", "bob"], "twice"],
     ["a role that does not exist", ["create", "ada", "--role", "vewer"], "Did you mean viewer?"],
@@ -155,16 +155,16 @@ describe("drover tokens", () => {
     ["an option of another command", ["revoke", "x", "--at-once"], "--at-once"],
     ["a page that is too large", ["list", "--limit", "5000"], "--limit 5000"],
   ];
-  it.each(bad)("refuses %s before any request is sent", async (_what, args, expected) => {
-    const ran = await drover(["tokens", ...args], { cwd: createDirectory() });
-    expect(ran).toMatchObject({ code: 2, stdout: "" });
-    expect(ran.stderr).toContain(expected);
-    expect(ran.stderr).toMatch(/DROVER-USE-00[17]/);
+  it.each(invalidCommands)("refuses %s before any request is sent", async (_what, args, expected) => {
+    const result = await drover(["tokens", ...args], { cwd: createDirectory() });
+    expect(result).toMatchObject({ code: 2, stdout: "" });
+    expect(result.stderr).toContain(expected);
+    expect(result.stderr).toMatch(/DROVER-USE-00[17]/);
   });
 
   it("lists the commands of the group without a subcommand", async () => {
-    const ran = await drover(["tokens"], { cwd: createDirectory() });
-    expect(ran).toMatchObject({ code: 2, stdout: "" });
-    expect(ran.stderr).toMatch(/^drover tokens COMMAND\n[^]*drover tokens rotate /);
+    const result = await drover(["tokens"], { cwd: createDirectory() });
+    expect(result).toMatchObject({ code: 2, stdout: "" });
+    expect(result.stderr).toMatch(/^drover tokens COMMAND\n[^]*drover tokens rotate /);
   });
 });

@@ -12,17 +12,17 @@ beforeEach(() => {
   // nothing is trusted unless a test trusts it
   env = { HOME: home, DROVER_TRUST: "", DROVER_STATE_DIR: join(home, "state") };
 });
-const put = (path: string, content: unknown): void => {
+const writeProjectFile = (path: string, content: unknown): void => {
   mkdirSync(dirname(join(cwd, path)), { recursive: true });
   writeFileSync(join(cwd, path), typeof content === "string" ? content : JSON.stringify(content));
 };
 const run = (...args: string[]): Promise<CommandResult> => drover(args, { cwd, env });
-const ran = (): boolean => existsSync(join(cwd, "it-ran"));
+const hasRun = (): boolean => existsSync(join(cwd, "it-ran"));
 const line = (what: string): string =>
   `drover: ${cwd} is not trusted: ignored ${what}. Trust it with: drover trust ${cwd}\n`;
 
 /** Whatever loads this code leaves the mark. */
-const evil = (): string =>
+const evilModule = (): string =>
   `import { writeFileSync } from "node:fs"; writeFileSync(${JSON.stringify(join(cwd, "it-ran"))}, "");
    export default { create: () => ({ name: "a", can: {}, run: async () => ({ status: "completed", text: "" }) }) };`;
 
@@ -30,16 +30,16 @@ it("trust says that a directory with profiles but without drover.yaml shares the
   delete env["DROVER_STATE_DIR"];
   const note = "This directory is not a project (no drover.yaml, no git repository), so it shares your user's record.";
   expect((await run("trust")).stderr).not.toContain(note);
-  put("profiles/a.json", { type: "procedural" });
+  writeProjectFile("profiles/a.json", { type: "procedural" });
   expect((await run("trust")).stderr).toContain(`drover: ${note} To make it a project: touch drover.yaml\n`);
-  put("drover.yaml", "");
+  writeProjectFile("drover.yaml", "");
   expect((await run("trust")).stderr).not.toContain(note);
 });
 
 describe("profiles and agents of an untrusted directory", () => {
   it("never run, and one message says so", async () => {
-    put("x/evil.mjs", evil());
-    for (const name of ["a", "echo"]) put(`profiles/${name}.json`, { type: "a", module: "./x/evil.mjs" });
+    writeProjectFile("x/evil.mjs", evilModule());
+    for (const name of ["a", "echo"]) writeProjectFile(`profiles/${name}.json`, { type: "a", module: "./x/evil.mjs" });
     const { code, stdout, stderr } = await run("run", "echo", "--message", "hi");
     expect([code, stdout, stderr]).toEqual([
       0,
@@ -47,7 +47,7 @@ describe("profiles and agents of an untrusted directory", () => {
       expect.stringContaining(line("profiles/ (2)")),
     ]);
     expect(await run("run", "nosuch")).toMatchObject({ code: 2 });
-    expect(ran()).toBe(false);
+    expect(hasRun()).toBe(false);
   });
 
   const shapes: [what: string, profile: unknown][] = [
@@ -59,66 +59,70 @@ describe("profiles and agents of an untrusted directory", () => {
     ["that is a bomb", `{${'"a":{'.repeat(5000)}`],
   ];
   it.each(shapes)("a profile %s does not break unrelated runs", async (_, profile) => {
-    put("profiles/a.json", profile);
-    put("profiles/procedural.json", profile);
-    put("profiles/echo.json", profile);
+    writeProjectFile("profiles/a.json", profile);
+    writeProjectFile("profiles/procedural.json", profile);
+    writeProjectFile("profiles/echo.json", profile);
     const { code, stdout } = await run("run", "echo", "--message", "hi");
-    expect([code, stdout, ran()]).toEqual([0, expect.stringContaining("hi"), false]);
+    expect([code, stdout, hasRun()]).toEqual([0, expect.stringContaining("hi"), false]);
   });
 
   it("are not offered by name, by `agents list`, by `runner`, by a session or through a link", async () => {
-    put("profiles/mine.json", { type: "procedural", agents_dir: "./agents" });
-    put("agents/mine.json", { name: "mine", command: "touch it-ran" });
+    writeProjectFile("profiles/mine.json", { type: "procedural", agents_dir: "./agents" });
+    writeProjectFile("agents/mine.json", { name: "mine", command: "touch it-ran" });
     expect(await run("run", "mine")).toMatchObject({
       code: 2,
       stderr: expect.stringContaining(line("profiles/ (1), agents/ (1)")),
     });
     expect((await run("agents", "list")).stdout).not.toContain("mine");
     expect((await run("runner", "-x", "mine")).stderr).toContain("DROVER-PRF-001");
-    const elsewhere = createDirectory();
-    symlinkSync(join(cwd, "profiles"), join(elsewhere, "profiles"));
-    env["DROVER_TRUST"] = elsewhere;
-    const linked = await drover(["run", "mine"], { cwd: elsewhere, env });
+    const otherDirectory = createDirectory();
+    symlinkSync(join(cwd, "profiles"), join(otherDirectory, "profiles"));
+    env["DROVER_TRUST"] = otherDirectory;
+    const linked = await drover(["run", "mine"], { cwd: otherDirectory, env });
     expect(linked).toMatchObject({
       code: 2,
       stderr: expect.stringContaining(`drover trust ${join(cwd, "profiles")}\n`),
     });
-    expect(ran()).toBe(false);
+    expect(hasRun()).toBe(false);
   });
 
   it("are used when they are named on the command line or trusted", async () => {
-    put("profiles/mine.json", { type: "procedural", agents_dir: "./offers" });
-    put("offers/mine.json", { name: "mine", command: "echo mine" });
-    const mine = (): Promise<CommandResult> => run("run", "mine", "--no-input");
-    expect(await mine()).toMatchObject({ code: 2 });
+    writeProjectFile("profiles/mine.json", { type: "procedural", agents_dir: "./offers" });
+    writeProjectFile("offers/mine.json", { name: "mine", command: "echo mine" });
+    const runMine = (): Promise<CommandResult> => run("run", "mine", "--no-input");
+    expect(await runMine()).toMatchObject({ code: 2 });
     expect(await run("trust")).toMatchObject({ code: 0, stderr: expect.stringContaining(`Trusted ${cwd}.`) });
-    expect(await mine()).toMatchObject({ code: 0, stdout: expect.stringContaining("mine") });
+    expect(await runMine()).toMatchObject({ code: 0, stdout: expect.stringContaining("mine") });
     expect((await run("trust", "list", "--json")).stdout).toContain(JSON.stringify(cwd));
     expect(await run("trust", "revoke", cwd)).toMatchObject({ code: 0 });
-    expect(await mine()).toMatchObject({ code: 2 });
+    expect(await runMine()).toMatchObject({ code: 2 });
     env["DROVER_TRUST"] = dirname(cwd);
-    expect(await mine()).toMatchObject({ code: 0 });
+    expect(await runMine()).toMatchObject({ code: 0 });
     // they can be inspected before they are trusted
     env["DROVER_TRUST"] = "";
     expect(await run("agents", "check")).toMatchObject({ code: 0, stdout: "ok mine\n" });
   });
 
   it("cannot load packages from their node_modules", async () => {
-    put("node_modules/@anthropic-ai/claude-agent-sdk/package.json", { name: "x", version: "1.0.0", main: "x.js" });
-    put(
+    writeProjectFile("node_modules/@anthropic-ai/claude-agent-sdk/package.json", {
+      name: "x",
+      version: "1.0.0",
+      main: "x.js",
+    });
+    writeProjectFile(
       "node_modules/@anthropic-ai/claude-agent-sdk/x.js",
       `require("fs").writeFileSync(${JSON.stringify(join(cwd, "it-ran"))}, "")`,
     );
-    put("a.md", "# A\n\nYou do.\n");
+    writeProjectFile("a.md", "# A\n\nYou do.\n");
     const words = ["agent-executor", "a.md", ".", "--provider", "claude-code", "--prompt", "x"];
     expect((await run(...words)).code).not.toBe(0);
-    expect(ran()).toBe(false);
+    expect(hasRun()).toBe(false);
   });
 });
 
 describe("an untrusted drover.yaml", () => {
   it("cannot disable the audit or expose secrets", async () => {
-    put("drover.yaml", "execution:\n  audit: { enabled: false }\n  environment: { allow: ['*'] }\n");
+    writeProjectFile("drover.yaml", "execution:\n  audit: { enabled: false }\n  environment: { allow: ['*'] }\n");
     env["MY_TOKEN"] = "s3cret-value";
     const { stderr, stdout } = await run("exec", "env");
     expect(stdout).not.toContain("MY_TOKEN");
@@ -145,7 +149,7 @@ describe("an untrusted drover.yaml", () => {
     ["agents_auto_accept", "agents_auto_accept: true"],
   ];
   it.each(widening)("ignores %s, and says so", async (key, text) => {
-    put("drover.yaml", text);
+    writeProjectFile("drover.yaml", text);
     expect(await run("exec", "true")).toMatchObject({
       code: 0,
       stderr: expect.stringContaining(line(`${key} of drover.yaml`)),
@@ -153,7 +157,7 @@ describe("an untrusted drover.yaml", () => {
   });
 
   it("may make settings stricter", async () => {
-    put(
+    writeProjectFile(
       "drover.yaml",
       "execution:\n  default_timeout_seconds: 1\n  environment: { deny: [MY_NAME] }\n  use_shell: false\n",
     );
@@ -172,7 +176,7 @@ describe("an untrusted drover.yaml", () => {
     ["has 50,000 keys", Array.from({ length: 50_000 }, (_, index) => `k${index}: 1\n`).join("")],
   ];
   it.each(faulty)("that %s does not stop a command", async (_, text) => {
-    put("drover.yaml", text);
+    writeProjectFile("drover.yaml", text);
     const { code, stderr } = await run("exec", "true");
     expect([code, stderr]).toEqual([0, expect.stringMatching(/ignored drover\.yaml, which is invalid \[DROVER-CFG-/)]);
     env["DROVER_TRUST"] = cwd;
@@ -180,30 +184,31 @@ describe("an untrusted drover.yaml", () => {
   });
 
   it("does not take over the settings and agents of a trusted project through links", async () => {
-    put("project/drover.yaml", "execution:\n  audit:\n    enabled: false\n");
-    put("project/agents/mine.yaml", "name: mine\ncommand: sh mine.sh\n");
-    put("stranger/mine.sh", `touch ${join(cwd, "it-ran")}`);
+    writeProjectFile("project/drover.yaml", "execution:\n  audit:\n    enabled: false\n");
+    writeProjectFile("project/agents/mine.yaml", "name: mine\ncommand: sh mine.sh\n");
+    writeProjectFile("stranger/mine.sh", `touch ${join(cwd, "it-ran")}`);
     await run("trust", "project");
-    const stranger = join(cwd, "stranger");
-    for (const name of ["drover.yaml", "agents"]) symlinkSync(join("..", "project", name), join(stranger, name));
-    const runAsStranger = (...args: string[]): Promise<CommandResult> => drover(args, { cwd: stranger, env });
+    const untrustedDirectory = join(cwd, "stranger");
+    for (const name of ["drover.yaml", "agents"])
+      symlinkSync(join("..", "project", name), join(untrustedDirectory, name));
+    const runUntrusted = (...args: string[]): Promise<CommandResult> => drover(args, { cwd: untrustedDirectory, env });
     const message = (what: string): string =>
-      `drover: ${stranger} is not trusted: ignored ${what}. Trust it with: drover trust ${stranger}\n`;
-    expect(await runAsStranger("exec", "true")).toMatchObject({
+      `drover: ${untrustedDirectory} is not trusted: ignored ${what}. Trust it with: drover trust ${untrustedDirectory}\n`;
+    expect(await runUntrusted("exec", "true")).toMatchObject({
       code: 0,
       stderr: message("execution.audit.enabled of drover.yaml"),
     });
-    expect((await runAsStranger("runs", "list", "--quiet")).stdout.trim().split("\n")).toHaveLength(1);
-    const refused = await runAsStranger("run", "mine");
+    expect((await runUntrusted("runs", "list", "--quiet")).stdout.trim().split("\n")).toHaveLength(1);
+    const refused = await runUntrusted("run", "mine");
     expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining("agents/ (1)") });
-    expect(ran()).toBe(false);
+    expect(hasRun()).toBe(false);
     await run("trust", "stranger");
-    expect(await runAsStranger("run", "mine")).toMatchObject({ code: 0, stderr: "" });
-    expect(ran()).toBe(true);
+    expect(await runUntrusted("run", "mine")).toMatchObject({ code: 0, stderr: "" });
+    expect(hasRun()).toBe(true);
   });
 
   it("above a trusted directory stays untrusted, and a link counts as its target", async () => {
-    put("drover.yaml", "isolation: none\n");
+    writeProjectFile("drover.yaml", "isolation: none\n");
     mkdirSync(join(cwd, "below"));
     env["DROVER_TRUST"] = join(cwd, "below");
     const below = { cwd: join(cwd, "below"), env };
@@ -215,7 +220,7 @@ describe("an untrusted drover.yaml", () => {
 
 describe("the trust prompt", () => {
   it("appears once at a terminal, and yes takes effect immediately", async () => {
-    put("drover.yaml", "isolation: group\n");
+    writeProjectFile("drover.yaml", "isolation: group\n");
     const first = openTerminal(["exec", "true"], { cwd, env });
     await first.waitForText("[y/N]");
     first.press("y\r");
@@ -226,18 +231,18 @@ describe("the trust prompt", () => {
   });
 
   it("does not repeat after no; --no-input asks nothing and trusts nothing", async () => {
-    put("drover.yaml", "isolation: group\n");
-    const silent = openTerminal(["exec", "--no-input", "true"], { cwd, env });
-    await silent.exitCode;
-    expect(silent.shown()).not.toContain("[y/N]");
+    writeProjectFile("drover.yaml", "isolation: group\n");
+    const withoutInput = openTerminal(["exec", "--no-input", "true"], { cwd, env });
+    await withoutInput.exitCode;
+    expect(withoutInput.shown()).not.toContain("[y/N]");
     const first = openTerminal(["exec", "true"], { cwd, env });
     await first.waitForText("[y/N]");
     first.press("\r");
     await first.exitCode;
-    const again = openTerminal(["exec", "true"], { cwd, env });
-    await again.exitCode;
-    expect(again.shown()).not.toContain("[y/N]");
-    expect(again.shown()).toContain("is not trusted");
+    const secondPrompt = openTerminal(["exec", "true"], { cwd, env });
+    await secondPrompt.exitCode;
+    expect(secondPrompt.shown()).not.toContain("[y/N]");
+    expect(secondPrompt.shown()).toContain("is not trusted");
   });
 });
 
@@ -252,7 +257,7 @@ it("keeps the decisions of concurrent commands", async () => {
 it("says why the file of trusted directories is ignored", async () => {
   await run("trust");
   chmodSync(join(env["HOME"]!, ".config/drover/trusted.json"), 0o666);
-  put("drover.yaml", "isolation: none\n");
+  writeProjectFile("drover.yaml", "isolation: none\n");
   const { stderr } = await run("exec", "true");
   expect(stderr).toMatch(/trusted\.json is ignored: other users can write to it/);
   expect(stderr).toContain(line("isolation of drover.yaml"));
@@ -268,7 +273,7 @@ describe("a project created by init", () => {
   });
 
   it("is all that init trusts in a directory with other files", async () => {
-    put("below/drover.yaml", "isolation: none\n");
+    writeProjectFile("below/drover.yaml", "isolation: none\n");
     expect(await run("init")).toMatchObject({ code: 0 });
     expect(await run("run", "greet", "--name", "Ada")).toMatchObject({ code: 0 });
     expect((await drover(["exec", "true"], { cwd: join(cwd, "below"), env })).stderr).toContain("is not trusted");
@@ -276,7 +281,7 @@ describe("a project created by init", () => {
   });
 
   it("is trusted except for profiles that existed before", async () => {
-    put("profiles/theirs.json", { type: "a", command: "touch it-ran" });
+    writeProjectFile("profiles/theirs.json", { type: "a", command: "touch it-ran" });
     expect((await run("init")).stderr).toContain(`drover trust ${cwd}`);
     expect(await run("run", "greet", "--name", "Ada")).toMatchObject({ code: 2 });
   });

@@ -71,12 +71,12 @@ it("says what a pending run waits for, and `runs wait` ends at its timeout or wi
   expect(why.stdout).toContain("The run is pending:");
   expect(why.stdout).toContain("No runner is online.");
   expect(JSON.parse((await run("runs", "why", pending.run_id, "--json")).stdout)).toMatchObject({ status: "pending" });
-  const late = await run("runs", "wait", "last", "--timeout", "0.1");
-  expect(late).toMatchObject({ code: 124, stdout: "" });
-  expect(late.stderr).toContain("is still pending after 0.1 s");
+  const waitWithTimeout = await run("runs", "wait", "last", "--timeout", "0.1");
+  expect(waitWithTimeout).toMatchObject({ code: 124, stdout: "" });
+  expect(waitWithTimeout.stderr).toContain("is still pending after 0.1 s");
 
-  const silent = run("run", "deploy", "--target", "production", "--quiet");
-  const waiting = run("runs", "wait", pending.run_id);
+  const quietRun = run("run", "deploy", "--target", "production", "--quiet");
+  const waitResult = run("runs", "wait", pending.run_id);
   writeFileSync(join(cwd, "deploy.sh"), "exit 7");
   mkdirSync(join(cwd, "profiles"));
   writeFileSync(join(cwd, "profiles", "here.json"), JSON.stringify({ type: "procedural" }));
@@ -86,8 +86,8 @@ it("says what a pending run waits for, and `runs wait` ends at its timeout or wi
     ready: /^drover: waiting: No runner is online\.$/m,
   });
   await startRunner(coordinator, cwd, "one", ["-x", "./profiles/here.json"]);
-  expect(await waiting).toMatchObject({ code: 7, stdout: `${pending.run_id}\tfailed\n` });
-  const quiet = await silent;
+  expect(await waitResult).toMatchObject({ code: 7, stdout: `${pending.run_id}\tfailed\n` });
+  const quiet = await quietRun;
   expect(quiet.code).toBe(7);
   expect(quiet.stderr).not.toContain("waiting");
 });

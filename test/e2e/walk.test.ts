@@ -117,8 +117,8 @@ test("case 18: a run goes to the one of two runners that has its agent", async (
   await startRunner(coordinator, directory, "without", ["-x", join(directory, "profiles", "without-agents.json")]);
   const { json } = await coordinator.call<PageOf<RunnerRow>>("GET", "/runners");
   const owner = json.items.find(({ name }) => name === "with");
-  const other = json.items.find(({ name }) => name === "without");
-  expect(other).toMatchObject({ status: "online", agents: [] });
+  const otherAgent = json.items.find(({ name }) => name === "without");
+  expect(otherAgent).toMatchObject({ status: "online", agents: [] });
   const runs = await Promise.all(
     Array.from({ length: 10 }, (_, index) =>
       runToEnd(coordinator, { agent_name: "sum", parameters: { a: index, b: index } }),

@@ -32,23 +32,23 @@ test("coordinators killed around the ends of runs lose or repeat neither chains 
   const runs: string[] = [];
   for (let index = 0; index < 12; index += 1) runs.push((await client.submit({ agent_name: "work" })).run_id);
   for (const least of [2, 5, 9]) {
-    const ended = async () => (await client.runs.list({ agent_name: "work", status: ["completed"] })).items.length;
-    await expect.poll(ended, patience).toBeGreaterThanOrEqual(least);
+    const countEnded = async () => (await client.runs.list({ agent_name: "work", status: ["completed"] })).items.length;
+    await expect.poll(countEnded, patience).toBeGreaterThanOrEqual(least);
     await current.end("SIGKILL");
     current = await coordinator();
   }
   await expect
     .poll(async () => (await client.runs.list({ agent_name: "after", status: ["completed"] })).items.length, patience)
     .toBe(runs.length);
-  const after = (await client.runs.list({ agent_name: "after" })).items;
-  expect(after.map(({ parent_run_id }) => parent_run_id).toSorted()).toEqual(runs.toSorted());
-  const all = [...runs, ...after.map(({ run_id }) => run_id)].toSorted();
+  const afterRuns = (await client.runs.list({ agent_name: "after" })).items;
+  expect(afterRuns.map(({ parent_run_id }) => parent_run_id).toSorted()).toEqual(runs.toSorted());
+  const runIds = [...runs, ...afterRuns.map(({ run_id }) => run_id)].toSorted();
   const delivered = async () =>
     (await client.webhooks.deliveries({ status: "delivered", limit: 1000 })).items.map(({ run_id }) => run_id);
-  await expect.poll(async () => (await delivered()).toSorted(), patience).toEqual(all);
-  expect((await client.webhooks.deliveries({ limit: 1000 })).items).toHaveLength(all.length);
+  await expect.poll(async () => (await delivered()).toSorted(), patience).toEqual(runIds);
+  expect((await client.webhooks.deliveries({ limit: 1000 })).items).toHaveLength(runIds.length);
   const notified = receiver.requests.map(({ body }) => (JSON.parse(body) as { run: Run }).run.run_id);
-  expect([...new Set(notified)].toSorted()).toEqual(all);
+  expect([...new Set(notified)].toSorted()).toEqual(runIds);
   await receiver.close();
 });
 

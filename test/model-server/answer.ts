@@ -15,19 +15,19 @@ export async function sendReply(
   how: Pick<Answer, "slow_ms_per_chunk" | "cut_after_bytes" | "stream_fault">,
   signal: AbortSignal,
 ): Promise<void> {
-  const chunks = stream ? streamed(reply, how.stream_fault, dialect) : [JSON.stringify(dialect.whole(reply))];
+  const chunks = stream ? createStream(reply, how.stream_fault, dialect) : [JSON.stringify(dialect.whole(reply))];
   response.writeHead(200, {
     "content-type": stream ? (dialect.stream?.type ?? "text/event-stream") : "application/json",
     "cache-control": "no-cache",
     "request-id": "req_scripted",
   });
-  let left = how.cut_after_bytes ?? Infinity;
+  let bytesLeft = how.cut_after_bytes ?? Infinity;
   for (const chunk of chunks) {
     if (how.slow_ms_per_chunk !== undefined) await sleep(how.slow_ms_per_chunk, undefined, { signal });
     const bytes = Buffer.from(chunk);
-    await written(response, bytes.subarray(0, left));
-    left -= bytes.length;
-    if (left <= 0) {
+    await writeChunk(response, bytes.subarray(0, bytesLeft));
+    bytesLeft -= bytes.length;
+    if (bytesLeft <= 0) {
       response.destroy();
       return;
     }
@@ -38,19 +38,19 @@ export async function sendReply(
 type Chunk = string | Uint8Array;
 
 /** The chunks of the stream, up to and including the fault. */
-function streamed(reply: Reply, fault: Answer["stream_fault"], dialect: Dialect): Chunk[] {
+function createStream(reply: Reply, fault: Answer["stream_fault"], dialect: Dialect): Chunk[] {
   const frames = dialect.frames(reply);
   const chunks = [...frames.map((frame) => wire(dialect, frame)), ...(dialect.farewell ? [dialect.farewell] : [])];
   if (fault === undefined) return chunks;
   const middle = Math.ceil(chunks.length / 2);
-  const before = chunks.slice(0, middle);
-  if (fault === "ends_early") return before;
+  const chunksBefore = chunks.slice(0, middle);
+  if (fault === "ends_early") return chunksBefore;
   // Named like the previous event, because readers skip unknown events.
   if (fault === "malformed")
-    return [...before, encoded(dialect, frames[middle - 1]?.event, '{"broken'), ...chunks.slice(middle)];
+    return [...chunksBefore, encode(dialect, frames[middle - 1]?.event, '{"broken'), ...chunks.slice(middle)];
   const [type, text] = ["overloaded_error", "Overloaded in the middle"];
   const frame = dialect.streamError?.(type, text) ?? { event: "error", data: dialect.error(503, type, text) };
-  return [...before, wire(dialect, frame)];
+  return [...chunksBefore, wire(dialect, frame)];
 }
 
 export function sendError(
@@ -61,9 +61,9 @@ export function sendError(
   response.end(JSON.stringify(dialect.error(error.status, error.type, error.message)));
 }
 
-const wire = (dialect: Dialect, { event, data }: Frame): Chunk => encoded(dialect, event, JSON.stringify(data));
+const wire = (dialect: Dialect, { event, data }: Frame): Chunk => encode(dialect, event, JSON.stringify(data));
 
-function encoded({ stream }: Dialect, event: string | undefined, payload: string): Chunk {
+function encode({ stream }: Dialect, event: string | undefined, payload: string): Chunk {
   return (
     stream?.encode(event ?? "unknown", payload) ??
     `${event === undefined ? "" : `event: ${event}\n`}data: ${payload}\n\n`
@@ -71,6 +71,6 @@ function encoded({ stream }: Dialect, event: string | undefined, payload: string
 }
 
 /** Writes each chunk separately. Stops waiting if the client disconnects. */
-function written(response: ServerResponse, bytes: Uint8Array): Promise<void> {
+function writeChunk(response: ServerResponse, bytes: Uint8Array): Promise<void> {
   return new Promise((resolve) => response.write(bytes, () => resolve()));
 }

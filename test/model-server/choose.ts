@@ -10,11 +10,13 @@ export type Chosen =
 export function choose(script: Script, request: ModelRequest, broken: (turn: Turn) => number): Chosen {
   if (request.schema !== undefined) return { kind: "side" };
   if (typeof script === "function") return { kind: "turn", turn: script(request) };
-  const lastUser = request.messages.findLastIndex((message) => message.role === "user" && ownText(message.text) !== "");
-  const text = lastUser < 0 ? "" : ownText(request.messages[lastUser]!.text);
+  const lastUser = request.messages.findLastIndex(
+    (message) => message.role === "user" && stripClientText(message.text) !== "",
+  );
+  const text = lastUser < 0 ? "" : stripClientText(request.messages[lastUser]!.text);
   const rule = script.find(({ when }) => (typeof when === "string" ? text.endsWith(when) : when.test(text)));
   if (!rule) return request.tools.length === 0 ? { kind: "side" } : { kind: "unknown", text };
-  let index = stepsAfter(request.messages.slice(lastUser + 1));
+  let index = countSteps(request.messages.slice(lastUser + 1));
   for (let turn = rule.turns[index]; turn?.times !== undefined && broken(turn) >= turn.times; turn = rule.turns[index])
     index++;
   index = Math.min(index, rule.turns.length - 1);
@@ -22,12 +24,12 @@ export function choose(script: Script, request: ModelRequest, broken: (turn: Tur
 }
 
 /** Returns the text of the user or a tool, without what the client adds around it. */
-export function ownText(text: string): string {
+export function stripClientText(text: string): string {
   return text.replaceAll(/<(system-reminder|environment_context|session_context)>[^]*?<\/\1>/g, "").trim();
 }
 
 /** Results of parallel calls arrive in one message or in several. */
-function stepsAfter(messages: readonly Message[]): number {
+function countSteps(messages: readonly Message[]): number {
   return messages.filter(
     (message, index) => message.tool_results.length > 0 && !((messages[index - 1]?.tool_results.length ?? 0) > 0),
   ).length;

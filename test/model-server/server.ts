@@ -7,9 +7,9 @@ import { chat } from "./dialects/chat.ts";
 import { converse } from "./dialects/converse.ts";
 import { gemini } from "./dialects/gemini.ts";
 import { responses } from "./dialects/responses.ts";
-import { type Fields, parsedOr } from "./json.ts";
+import { type Fields, parseOrNull } from "./json.ts";
 import type { Answer, ModelRequest, Dialect, DialectName, Message, Reply, Script, Turn } from "./script.ts";
-import { smallestValue } from "./side-answer.ts";
+import { createSmallestValue } from "./side-answer.ts";
 import { translate } from "./tools.ts";
 
 /** A received model request. */
@@ -48,12 +48,12 @@ export async function startModelServer(script: Script): Promise<ModelServer> {
   const requests: Received[] = [];
   const others: string[] = [];
   const broken = new Map<string, number>();
-  const ended = new AbortController();
+  const stopController = new AbortController();
   const server = createServer((request, response) => {
     // A client may disconnect in the middle.
     response.on("error", () => response.destroy());
     void handle(request, response).catch((error: unknown) => {
-      if (!ended.signal.aborted) others.push(`DEFECT ${String(error)}`);
+      if (!stopController.signal.aborted) others.push(`DEFECT ${String(error)}`);
       response.destroy();
     });
   });
@@ -66,12 +66,12 @@ export async function startModelServer(script: Script): Promise<ModelServer> {
       others.push(`${request.method} ${path}`);
       return answerOther(path, text, response);
     }
-    const body = parsedOr(text);
+    const body = parseOrNull(text);
     const modelRequest = dialect.read(body, path);
     const key = (turn: Turn): string => JSON.stringify([turn, modelRequest.messages]);
     const chosen = choose(script, modelRequest, (turn) => broken.get(key(turn)) ?? 0);
     const { model, messages } = modelRequest;
-    const headers = withoutSecrets(request.headers);
+    const headers = removeSecrets(request.headers);
     requests.push({ dialect: dialect.name, path, model, messages, answered: chosen.kind, body, headers });
     if (chosen.kind === "turn" && fails(chosen.turn))
       broken.set(key(chosen.turn), (broken.get(key(chosen.turn)) ?? 0) + 1);
@@ -86,20 +86,21 @@ export async function startModelServer(script: Script): Promise<ModelServer> {
     count: number,
     size: number,
   ): Promise<void> {
-    const to = { response, dialect, stream: modelRequest.stream };
+    const target = { response, dialect, stream: modelRequest.stream };
     if (chosen.kind === "unknown") {
       const message = `No rule of the script matches ${JSON.stringify(chosen.text.slice(-200))}.`;
-      return sendError(to, { status: 400, type: "invalid_request_error", message });
+      return sendError(target, { status: 400, type: "invalid_request_error", message });
     }
-    const turn: Turn = chosen.kind === "side" ? { text: sideText(modelRequest) } : chosen.turn;
+    const turn: Turn = chosen.kind === "side" ? { text: createSideText(modelRequest) } : chosen.turn;
     if ("hang" in turn) return;
     if ("close" in turn) return void response.destroy();
-    if ("error" in turn) return sendError(to, turn.error);
+    if ("error" in turn) return sendError(target, turn.error);
     if ("web_page" in turn)
       return void response.writeHead(200, { "content-type": "text/html" }).end("<html>Sign in</html>");
     const reply = createReply(turn, modelRequest, count, size);
-    if (typeof reply === "string") return sendError(to, { status: 400, type: "invalid_request_error", message: reply });
-    await sendReply(to, reply, turn, ended.signal);
+    if (typeof reply === "string")
+      return sendError(target, { status: 400, type: "invalid_request_error", message: reply });
+    await sendReply(target, reply, turn, stopController.signal);
   }
 
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -111,7 +112,7 @@ export async function startModelServer(script: Script): Promise<ModelServer> {
     requests,
     others,
     stop() {
-      ended.abort();
+      stopController.abort();
       stopping ??= new Promise((resolve) => server.close(() => resolve()));
       server.closeAllConnections();
       return stopping;
@@ -120,9 +121,9 @@ export async function startModelServer(script: Script): Promise<ModelServer> {
 }
 
 function createReply(turn: Answer, modelRequest: ModelRequest, count: number, size: number): Reply | string {
-  const wanted = [...(turn.tool ? [turn.tool] : []), ...(turn.tools ?? [])];
+  const requestedCalls = [...(turn.tool ? [turn.tool] : []), ...(turn.tools ?? [])];
   const calls: Reply["calls"][number][] = [];
-  for (const [index, call] of wanted.entries()) {
+  for (const [index, call] of requestedCalls.entries()) {
     const translated = translate(call, modelRequest.tools);
     if (!translated)
       return `No tool for ${call.name} is offered: ${modelRequest.tools.map(({ name }) => name).join(", ")}.`;
@@ -141,20 +142,20 @@ const fails = (turn: Turn): boolean =>
   turn.cut_after_bytes !== undefined ||
   turn.stream_fault !== undefined;
 
-const sideText = ({ schema }: ModelRequest): string =>
-  schema === undefined ? "ok" : JSON.stringify(smallestValue(schema));
+const createSideText = ({ schema }: ModelRequest): string =>
+  schema === undefined ? "ok" : JSON.stringify(createSmallestValue(schema));
 
 /** Answers clients' other requests: health checks and token counts. */
 function answerOther(path: string, text: string, response: ServerResponse): void {
-  const found = ["/", "/api/hello", "/api/version"].includes(path);
+  const isHealthCheck = ["/", "/api/hello", "/api/version"].includes(path);
   const tokens = Math.ceil(text.length / 4);
   const counted = path.endsWith("/count_tokens")
     ? { input_tokens: tokens }
     : path.endsWith(":countTokens")
       ? { totalTokens: tokens }
       : null;
-  response.writeHead(found || counted ? 200 : 404, { "content-type": "application/json" });
-  response.end(JSON.stringify(counted ?? (found ? {} : { error: { message: `Nothing is at ${path}.` } })));
+  response.writeHead(isHealthCheck || counted ? 200 : 404, { "content-type": "application/json" });
+  response.end(JSON.stringify(counted ?? (isHealthCheck ? {} : { error: { message: `Nothing is at ${path}.` } })));
 }
 
 async function readBody(request: IncomingMessage): Promise<string> {
@@ -164,7 +165,7 @@ async function readBody(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-function withoutSecrets(headers: IncomingMessage["headers"]): Record<string, string> {
+function removeSecrets(headers: IncomingMessage["headers"]): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [
       name,

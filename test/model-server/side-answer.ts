@@ -1,12 +1,12 @@
-import { fieldsOf, textOf } from "./json.ts";
+import { toFields, toText } from "./json.ts";
 
 /** The smallest value that a JSON schema allows, used as a meaningless answer. */
-export function smallestValue(schema: unknown): unknown {
-  const fields = fieldsOf(schema);
+export function createSmallestValue(schema: unknown): unknown {
+  const fields = toFields(schema);
   if (Array.isArray(fields["enum"])) return fields["enum"][0];
   if (fields["const"] !== undefined) return fields["const"];
   const type = Array.isArray(fields["type"]) ? fields["type"][0] : fields["type"];
-  switch (textOf(type).toLowerCase()) {
+  switch (toText(type).toLowerCase()) {
     case "string":
       return "ok";
     case "number":
@@ -19,7 +19,7 @@ export function smallestValue(schema: unknown): unknown {
       return [];
     default:
       return Object.fromEntries(
-        Object.entries(fieldsOf(fields["properties"])).map(([name, inner]) => [name, smallestValue(inner)]),
+        Object.entries(toFields(fields["properties"])).map(([name, inner]) => [name, createSmallestValue(inner)]),
       );
   }
 }

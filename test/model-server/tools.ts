@@ -1,15 +1,15 @@
-import { textOf } from "./json.ts";
+import { toText } from "./json.ts";
 import type { OfferedTool, ToolCall } from "./script.ts";
 
 type Translate = (input: ToolCall["input"]) => Readonly<Record<string, unknown>>;
 
 /** For each neutral tool, the names that clients use, most specific first. */
-const known: Readonly<Record<string, readonly (readonly [name: string, translate: Translate])[]>> = {
+const clientTools: Readonly<Record<string, readonly (readonly [name: string, translate: Translate])[]>> = {
   write_file: [
     ["Write", ({ path, content }) => ({ file_path: path, content })],
     ["write_file", ({ path, content }) => ({ file_path: path, content })],
     ["write", ({ path, content }) => ({ filePath: path, content })],
-    ["apply_patch", ({ path, content }) => ({ text: addFile(textOf(path), textOf(content)) })],
+    ["apply_patch", ({ path, content }) => ({ text: addFile(toText(path), toText(content)) })],
   ],
   read_file: [
     ["Read", ({ path }) => ({ file_path: path })],
@@ -28,18 +28,18 @@ const known: Readonly<Record<string, readonly (readonly [name: string, translate
 
 /** Shell commands for clients that lack the tool. */
 const byShell: Readonly<Record<string, (input: ToolCall["input"]) => string>> = {
-  write_file: ({ path, content }) => `printf %s ${quoted(textOf(content))} > ${quoted(textOf(path))}`,
-  read_file: ({ path }) => `cat ${quoted(textOf(path))}`,
+  write_file: ({ path, content }) => `printf %s ${quoted(toText(content))} > ${quoted(toText(path))}`,
+  read_file: ({ path }) => `cat ${quoted(toText(path))}`,
 };
 
 /** Translates the call to this client's tools. Returns null if it offers none that fits. */
 export function translate(call: ToolCall, offered: readonly OfferedTool[]): (ToolCall & { takesText: boolean }) | null {
   const { name, input } = call;
-  if (call.exact || !(name in known))
+  if (call.exact || !(name in clientTools))
     return { ...call, takesText: offered.find((tool) => tool.name === name)?.takesText ?? false };
-  for (const [theirs, toInput] of known[name] ?? []) {
-    const tool = offered.find((each) => each.name === theirs);
-    if (tool) return { name: theirs, input: toInput(input), takesText: tool.takesText };
+  for (const [clientName, toInput] of clientTools[name] ?? []) {
+    const tool = offered.find((each) => each.name === clientName);
+    if (tool) return { name: clientName, input: toInput(input), takesText: tool.takesText };
   }
   const command = byShell[name]?.(input);
   return command === undefined ? null : translate({ name: "shell", input: { command } }, offered);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Guard } from "./guard.ts";
 import { followLog } from "./log.ts";
-import { ordinaryUser } from "./user.mjs";
+import { findOrdinaryUser } from "./user.mjs";
 
 export type Settings = Readonly<Record<string, string | number>>;
 
@@ -20,7 +20,7 @@ export async function createCluster(guard: Guard, options: ClusterOptions): Prom
   const data = join(guard.directory, "data");
   const secret = join(guard.directory, "password");
   writeFileSync(secret, options.password, { mode: 0o600 });
-  const user = ordinaryUser();
+  const user = findOrdinaryUser();
   if (user) chownSync(secret, user.uid, user.gid);
 
   const readLog = followLog(guard);
@@ -38,17 +38,20 @@ export async function createCluster(guard: Guard, options: ClusterOptions): Prom
     while (program.ended === null) await pause(10);
     return program.ended;
   };
-  let ended = await initialize("C.UTF-8");
+  let end = await initialize("C.UTF-8");
   // Not every system has that locale.
-  if (ended !== "exit 0") ended = await initialize("C");
-  if (ended !== "exit 0") throw new Error(`initdb failed in ${guard.directory} (${ended}):\n${readLog()}`);
+  if (end !== "exit 0") end = await initialize("C");
+  if (end !== "exit 0") throw new Error(`initdb failed in ${guard.directory} (${end}):\n${readLog()}`);
   rmSync(secret);
-  appendFileSync(join(data, "postgresql.conf"), toConf({ ...ours(guard.directory), ...options.settings }));
+  appendFileSync(
+    join(data, "postgresql.conf"),
+    formatSettings({ ...getDefaultSettings(guard.directory), ...options.settings }),
+  );
   return data;
 }
 
 /** Durable, as by default: tests kill the server and check what it had acknowledged. */
-const ours = (directory: string): Settings => ({
+const getDefaultSettings = (directory: string): Settings => ({
   listen_addresses: "127.0.0.1",
   unix_socket_directories: directory,
   max_connections: 200,
@@ -57,7 +60,7 @@ const ours = (directory: string): Settings => ({
   dynamic_shared_memory_type: "mmap",
 });
 
-function toConf(settings: Settings): string {
+function formatSettings(settings: Settings): string {
   return Object.entries(settings)
     .map(([name, value]) => `${name} = '${String(value).replaceAll("'", "''")}'\n`)
     .join("");

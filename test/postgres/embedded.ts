@@ -1,11 +1,15 @@
 import { cpSync, existsSync, readFileSync, symlinkSync } from "node:fs";
 import { basename, join } from "node:path";
-import { canRun, embeddedDirectory, embeddedPackage, hasPrograms, oldest } from "./programs.mjs";
-import type { ordinaryUser } from "./user.mjs";
+import { canRun, getEmbeddedDirectory, embeddedPackage, hasPrograms, oldest } from "./programs.mjs";
+import type { findOrdinaryUser } from "./user.mjs";
 
 /** The directory with the programs that npm installed below `home`. They are copied below `spare` if necessary. */
-export function embeddedPrograms(home: string, user: ReturnType<typeof ordinaryUser>, spare: string): string {
-  const native = embeddedDirectory(home);
+export function prepareEmbeddedPrograms(
+  home: string,
+  user: ReturnType<typeof findOrdinaryUser>,
+  spare: string,
+): string {
+  const native = getEmbeddedDirectory(home);
   const programs = join(native, "bin");
   if (!hasPrograms(programs))
     throw new Error(

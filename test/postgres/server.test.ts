@@ -48,14 +48,14 @@ it("accepts connections over TCP and its socket, and creates separate databases"
   await one?.query("create table rows (text text)");
   await expect(other?.query("select * from rows")).rejects.toThrow("does not exist");
   const { username, password, pathname } = new URL(urls[0] ?? "");
-  const near = await connect({
+  const socketClient = await connect({
     host: server.socketDirectory,
     port: server.port,
     user: username,
     password,
     database: pathname.slice(1),
   });
-  await near.query("insert into rows values ('🐑')");
+  await socketClient.query("insert into rows values ('🐑')");
   expect((await one?.query("select text from rows"))?.rows).toEqual([{ text: "🐑" }]);
   await expect(connect({ connectionString: server.url().replace(password, "guessed") })).rejects.toThrow("password");
 });
@@ -72,11 +72,11 @@ it("still has what was committed after it is killed and restarted, at the same a
   server.kill("SIGKILL");
   await server.restart();
   expect(findTraces(server.dataDirectory).pid).not.toBe(pid);
-  const again = await connect({ connectionString });
-  expect((await again.query("select n from rows")).rows).toEqual([{ n: 1 }]);
+  const secondClient = await connect({ connectionString });
+  expect((await secondClient.query("select n from rows")).rows).toEqual([{ n: 1 }]);
   await server.restart();
-  const third = await connect({ connectionString });
-  expect((await third.query("select n from rows")).rows).toEqual([{ n: 1 }]);
+  const thirdClient = await connect({ connectionString });
+  expect((await thirdClient.query("select n from rows")).rows).toEqual([{ n: 1 }]);
 });
 
 it("accepts settings", async () => {
@@ -99,14 +99,16 @@ it("leaves nothing behind when it is stopped, even if it was killed in the middl
   const server = await start();
   const client = await connect({ connectionString: server.url() });
   const { rows } = await client.query("select pg_backend_pid() as pid");
-  const busy = expect(client.query("do $$ begin loop null; end loop; end $$")).rejects.toThrow(/terminated|ECONNRESET/);
+  const busyQuery = expect(client.query("do $$ begin loop null; end loop; end $$")).rejects.toThrow(
+    /terminated|ECONNRESET/,
+  );
   const traces = findTraces(server.dataDirectory);
   const watch = await connect({ connectionString: server.url() });
   const active = `select count(*)::int as n from pg_stat_activity where pid = ${rows[0].pid} and state = 'active'`;
   await expect.poll(async () => (await watch.query(active)).rows).toEqual([{ n: 1 }]);
   server.kill("SIGKILL");
   await Promise.all([server.stop(), server.stop()]);
-  await busy;
+  await busyQuery;
   expect(existsSync(server.socketDirectory)).toBe(false);
   expectNothingOf(traces);
 });
@@ -166,9 +168,9 @@ it("leaves nothing behind if the process that started it is killed during startu
   const traces = await vi.waitFor(
     () => {
       const [directory = ""] = readdirSync(temporary);
-      const found = findTraces(join(temporary, directory, "data"));
-      expect(found.sharedMemory).not.toBe("");
-      return found;
+      const newTraces = findTraces(join(temporary, directory, "data"));
+      expect(newTraces.sharedMemory).not.toBe("");
+      return newTraces;
     },
     { timeout: 120_000, interval: 2 },
   );

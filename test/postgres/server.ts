@@ -2,11 +2,11 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { createCluster, type Settings } from "./cluster.ts";
 import { createDatabase } from "./databases.ts";
-import { embeddedPrograms } from "./embedded.ts";
+import { prepareEmbeddedPrograms } from "./embedded.ts";
 import { openGuard } from "./guard.ts";
 import { launch } from "./launch.ts";
 import { findSystemPrograms } from "./programs.mjs";
-import { ordinaryUser } from "./user.mjs";
+import { findOrdinaryUser } from "./user.mjs";
 
 /** A real server in a new directory. It stops when this process exits, however that happens. */
 export interface PostgresServer {
@@ -38,9 +38,11 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   const sourceDirectory = options.sourceDirectory ?? import.meta.dirname;
   const guard = await openGuard(sourceDirectory);
   try {
-    const user = ordinaryUser();
+    const user = findOrdinaryUser();
     const programDirectory =
-      options.programDirectory ?? findSystemPrograms(user) ?? embeddedPrograms(sourceDirectory, user, guard.directory);
+      options.programDirectory ??
+      findSystemPrograms(user) ??
+      prepareEmbeddedPrograms(sourceDirectory, user, guard.directory);
     const password = randomBytes(18).toString("base64url");
     const data = await createCluster(guard, { programDirectory, password, settings: options.settings ?? {} });
     let { program, port } = await launch(guard, { programDirectory, data });

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
  * The user to run PostgreSQL, which refuses to run as root: another user if this process is root, otherwise null.
  * @returns {{ uid: number, gid: number } | null}
  */
-export function ordinaryUser() {
+export function findOrdinaryUser() {
   if (process.getuid?.() !== 0) return null;
   const users = readFileSync("/etc/passwd", "utf8")
     .split("\n")

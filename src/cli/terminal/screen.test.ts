@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { terminalScreen } from "../../../test/fixtures/cli/terminal-screen.ts";
+import { createTerminalScreen } from "../../../test/fixtures/cli/terminal-screen.ts";
 import { createScreen } from "./screen.ts";
 
 function open(columns = 20, rows = 10) {
-  const terminal = terminalScreen(columns);
+  const terminal = createTerminalScreen(columns);
   const size = { columns, rows };
   return {
     terminal,
@@ -56,7 +56,7 @@ describe("the screen", () => {
 
   it("erases all live rows after the terminal has become narrower", () => {
     const size = { columns: 20, rows: 10 };
-    const wide = terminalScreen(20);
+    const wide = createTerminalScreen(20);
     let target = wide;
     const screen = createScreen(
       (text) => target.write(text),
@@ -65,7 +65,7 @@ describe("the screen", () => {
     screen.setLiveArea({ rows: ["fifteen letters", "> typed"], cursor: { row: 1, column: 2 } });
     // The terminal itself wraps the first row into two.
     size.columns = 10;
-    const narrow = terminalScreen(10);
+    const narrow = createTerminalScreen(10);
     narrow.write("fifteen letters\n> ");
     target = narrow;
     screen.setLiveArea({ rows: ["> typed"], cursor: { row: 0, column: 7 } });

@@ -10,7 +10,7 @@ import {
   poll,
   prepareRunners,
   sh,
-  textOf,
+  getText,
 } from "../../../test/fixtures/execute/registered.ts";
 import { getOutputBytes } from "../../model/output.ts";
 import { findOrphans } from "../../process/orphans.ts";
@@ -26,8 +26,8 @@ test("runs a claimed run to its outcome and leaves nothing behind", async () => 
   const types = coordinator.events(id).map(({ type }) => type);
   expect(types.slice(0, 2)).toEqual(["status", "execution_started"]);
   expect(types.at(-1)).toBe("execution_ended");
-  expect(textOf(coordinator, id)).toContain(join(directory, "tmp"));
-  expect(textOf(coordinator, id)).toContain(id);
+  expect(getText(coordinator, id)).toContain(join(directory, "tmp"));
+  expect(getText(coordinator, id)).toContain(id);
   expectDense(coordinator, id);
   await poll(logs).toEqual([]);
   expect(await readdir(join(directory, "tmp"))).toEqual([]);
@@ -97,7 +97,7 @@ test("redacts secrets from events, results and the log before they are written",
   await waitForOutcome(coordinator, id);
   const recordedText = JSON.stringify([coordinator.events(id), coordinator.runs.get(id)!.outcome]);
   expect(recordedText).not.toContain("canary-6f1d20b7e4");
-  expect(textOf(coordinator, id)).toBe("[redacted:TEST_API_KEY]");
+  expect(getText(coordinator, id)).toBe("[redacted:TEST_API_KEY]");
 });
 
 test("writes the log of an autonomous run line by line, and keeps it when the run has finished", async () => {
@@ -206,7 +206,7 @@ test("loses no event and no run in an outage", async () => {
   coordinator.faults.away = null;
   for (const id of ids) {
     expect(await waitForOutcome(coordinator, id)).toMatchObject({ status: "completed" });
-    expect(textOf(coordinator, id)).toBe(Array.from({ length: 20 }, (_, i) => `line ${i + 1}\n`).join(""));
+    expect(getText(coordinator, id)).toBe(Array.from({ length: 20 }, (_, i) => `line ${i + 1}\n`).join(""));
     expectDense(coordinator, id);
     expect(coordinator.runs.get(id)!.attempt).toBe(1);
   }
@@ -310,7 +310,7 @@ test("keeps the outcome for its next start if it is stopped while the coordinato
   const { open, logs } = await setUp(coordinator, { times: { shutdownMs: 200 } });
   const runner = await open();
   const id = coordinator.submit(sh("echo half; sleep 1000"));
-  await poll(() => textOf(coordinator, id)).toBe("half\n");
+  await poll(() => getText(coordinator, id)).toBe("half\n");
   coordinator.faults.away = "down";
   await runner.stop();
   expect(await logs()).toEqual([`${id}.1.jsonl`]);

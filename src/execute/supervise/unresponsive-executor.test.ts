@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
 import type { FixtureOptions } from "../../../test/fixtures/execute/open-runner.ts";
-import { waitForOutcome, poll, prepareRunners, sh, textOf } from "../../../test/fixtures/execute/registered.ts";
+import { waitForOutcome, poll, prepareRunners, sh, getText } from "../../../test/fixtures/execute/registered.ts";
 import type { Executor, RunContext } from "../../model/executor.ts";
 import { findOrphans } from "../../process/orphans.ts";
 import { start } from "../../process/start.ts";
@@ -182,7 +182,7 @@ test("a module executor that leaks timers and programs, or dies, affects no othe
     message: expect.stringMatching(/The executor module stopped unexpectedly: [^]*uncaught/),
   });
   expect(await waitForOutcome(coordinator, leaked)).toMatchObject({ status: "completed", text: "done" });
-  expect(textOf(coordinator, leaked)).toBe("a note\n");
+  expect(getText(coordinator, leaked)).toBe("a note\n");
   expect(coordinator.events(leaked)).toContainEqual(expect.objectContaining({ code: "left_running" }));
   for (const id of [died, leaked]) expect(findOrphans(executionIds(coordinator, id))).toEqual([]);
 });

@@ -3,7 +3,7 @@ import { afterEach, expect, it } from "vitest";
 import { describeContract } from "../../../test/contract/contract.ts";
 import { providerContract, type ProviderSubject } from "../../../test/contract/provider.ts";
 import { openContext } from "../../../test/fixtures/execute/open-context.ts";
-import { memory, newId, startScriptedService } from "../../../test/fixtures/llm/scripted-service.ts";
+import { createMemoryStore, newId, startScriptedService } from "../../../test/fixtures/llm/scripted-service.ts";
 import type { Turn } from "../../../test/model-server/script.ts";
 import { startModelServer } from "../../../test/model-server/server.ts";
 import type { Command } from "../../model/process.ts";
@@ -30,7 +30,7 @@ async function openClaudeCode(url: string) {
       started.push(command);
       return context.start(command);
     },
-    store: memory(),
+    store: createMemoryStore(),
     newId,
   });
   cleanups.push(close, provider.close);

@@ -5,7 +5,7 @@ import { buffer } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { drive, output } from "../../../test/fixtures/dispatch/drive.ts";
 import { standingClock } from "../../../test/fixtures/dispatch/host.ts";
-import { dump } from "../../../test/fixtures/record/dump.ts";
+import { dumpTables } from "../../../test/fixtures/record/dump.ts";
 import { contents, fillEveryTable } from "../../../test/fixtures/record/every-table.ts";
 import { fillRecord } from "../../../test/fixtures/record/fill.ts";
 import { runWithFiles, hashBytes } from "../../../test/fixtures/record/files.ts";
@@ -48,13 +48,13 @@ it("copies a record to PostgreSQL and back unchanged, and either engine can cont
   const read = await readAll(store);
   expect(read.unnamed).toBe("not named yet");
   await store.close();
-  const before = dump(directory);
+  const before = dumpTables(directory);
   const empty = tables.filter(({ name }) => before[name]?.length === 0).map(({ name }) => name);
   expect(empty).toEqual([]);
   expect(new Set(before["runs"]?.map(({ status }) => status))).toEqual(new Set(runStatuses));
 
   const { copied, audit } = await migrateRecord({ directory, url: database.url, now: now() });
-  expect(dump(directory)).toEqual(before);
+  expect(dumpTables(directory)).toEqual(before);
   expect(copied.rows).toEqual(Object.fromEntries(tables.map(({ name }) => [name, before[name]?.length])));
   expect(audit).toEqual(await verifyAudit({ directory }));
   expect(audit).toMatchObject({ ok: true, pruned: { rows: 60 } });
@@ -68,7 +68,7 @@ it("copies a record to PostgreSQL and back unchanged, and either engine can cont
   expect(await backupRecord(location, file, now())).toEqual({ head: audit.head });
   const restored = await restoreRecord({ directory: join(root, "back") }, file, { now: now(), keepTokens: true });
   expect(restored).toEqual({ made_at: now().toISOString(), audit, revoked_tokens: null });
-  expect(dump(join(root, "back"))).toEqual(before);
+  expect(dumpTables(join(root, "back"))).toEqual(before);
   expect(readKeyOrEmpty(join(root, "back"))).toEqual(readKeyOrEmpty(directory));
 
   const fleetStore = await openPostgresStore({ ...location, now });

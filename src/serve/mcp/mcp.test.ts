@@ -5,7 +5,7 @@ import {
   getData,
   type Generation,
   startAgentsHost,
-  textOf,
+  getText,
 } from "../../../test/fixtures/mcp/agents-host.ts";
 import { createClient } from "../../wire/client.ts";
 
@@ -55,7 +55,7 @@ test.each(generations)("run_<agent> starts a run, sends progress and returns its
   await expect.poll(() => notifications.map(({ message }) => message), callOptions).toContain("40 %: counting");
   await host.finish(claim, { status: "completed", exit_code: 0, text: '{"files":3}', data: { files: 3 } });
   const result = await call;
-  expect(textOf(result)).toBe('{"files":3}');
+  expect(getText(result)).toBe('{"files":3}');
   expect(result).toMatchObject({ structuredContent: { files: 3 }, _meta: { "drover/run_id": claim.run_id } });
   expect(result.isError).toBeFalsy();
   expect(notifications[0]?.message).toBe(`run ${claim.run_id} started`);
@@ -297,7 +297,7 @@ test("an attempt token starts, follows and stops only its own run's children", a
     trigger_type: "agent",
   });
   await host.finish(child, { status: "completed", exit_code: 0, text: "for my parent" });
-  expect(textOf(await call)).toBe("for my parent");
+  expect(getText(await call)).toBe("for my parent");
   const second = getData(await attemptClient.callTool({ name: "start_run", arguments: { agent: "hidden" } }));
   const stopped = await attemptClient.callTool({ name: "stop_run", arguments: { run_id: second["run_id"] } });
   expect(getData(stopped)).toMatchObject({ status: "cancelled" });

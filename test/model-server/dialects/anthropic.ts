@@ -1,18 +1,18 @@
-import { type Fields, fieldsOf, inputText, listOf, piecesOf, textOf } from "../json.ts";
+import { type Fields, toFields, serializeInput, toFieldsList, splitIntoPieces, toText } from "../json.ts";
 import type { Dialect, Frame, Message, Reply } from "../script.ts";
 
 /** Anthropic Messages. */
 export const anthropic: Dialect = {
   name: "anthropic",
   read: (body) => ({
-    model: textOf(body["model"]),
+    model: toText(body["model"]),
     stream: body["stream"] === true,
     messages: [
       { role: "system", text: plain(body["system"]), tool_calls: [], tool_results: [] },
-      ...listOf(body["messages"]).map(message),
+      ...toFieldsList(body["messages"]).map(message),
     ],
-    tools: listOf(body["tools"]).map(({ name }) => ({ name: textOf(name), takesText: false })),
-    schema: fieldsOf(fieldsOf(body["output_config"])["format"])["schema"],
+    tools: toFieldsList(body["tools"]).map(({ name }) => ({ name: toText(name), takesText: false })),
+    schema: toFields(toFields(body["output_config"])["format"])["schema"],
   }),
   whole: (reply) => ({
     ...head(reply),
@@ -25,22 +25,22 @@ export const anthropic: Dialect = {
 };
 
 function message({ role, content }: Fields): Message {
-  const parts = listOf(content);
+  const parts = toFieldsList(content);
   return {
     role: role === "assistant" ? "assistant" : role === "system" ? "system" : "user",
     text: plain(content),
     tool_calls: parts
       .filter(({ type }) => type === "tool_use")
-      .map(({ name, input }) => ({ name: textOf(name), input: fieldsOf(input) })),
+      .map(({ name, input }) => ({ name: toText(name), input: toFields(input) })),
     tool_results: parts.filter(({ type }) => type === "tool_result").map((part) => plain(part["content"])),
   };
 }
 
 function plain(content: unknown): string {
   if (typeof content === "string") return content;
-  return listOf(content)
+  return toFieldsList(content)
     .filter(({ type }) => type === "text")
-    .map(({ text }) => textOf(text))
+    .map(({ text }) => toText(text))
     .join("\n");
 }
 
@@ -74,10 +74,13 @@ function frames(reply: Reply): Frame[] {
     ...blocks(reply).flatMap((block, index) => {
       const [empty, deltas] =
         block.type === "text"
-          ? [{ type: "text", text: "" }, piecesOf(block.text).map((text) => ({ type: "text_delta", text }))]
+          ? [{ type: "text", text: "" }, splitIntoPieces(block.text).map((text) => ({ type: "text_delta", text }))]
           : [
               { ...shown(block), input: {} },
-              piecesOf(inputText(block.call)).map((partial_json) => ({ type: "input_json_delta", partial_json })),
+              splitIntoPieces(serializeInput(block.call)).map((partial_json) => ({
+                type: "input_json_delta",
+                partial_json,
+              })),
             ];
       return [
         { type: "content_block_start", index, content_block: empty },

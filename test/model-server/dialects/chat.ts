@@ -1,18 +1,18 @@
-import { type Fields, fieldsOf, inputText, listOf, parsedOr, piecesOf, textOf } from "../json.ts";
+import { type Fields, toFields, serializeInput, toFieldsList, parseOrNull, splitIntoPieces, toText } from "../json.ts";
 import type { Dialect, Frame, Message, Reply } from "../script.ts";
 
 /** OpenAI Chat Completions, also as implemented by other services. */
 export const chat: Dialect = {
   name: "chat",
   read: (body) => ({
-    model: textOf(body["model"]),
+    model: toText(body["model"]),
     stream: body["stream"] === true,
-    messages: listOf(body["messages"]).map(message),
-    tools: listOf(body["tools"]).map((tool) => ({
-      name: textOf(fieldsOf(tool["function"])["name"]),
+    messages: toFieldsList(body["messages"]).map(message),
+    tools: toFieldsList(body["tools"]).map((tool) => ({
+      name: toText(toFields(tool["function"])["name"]),
       takesText: false,
     })),
-    schema: fieldsOf(fieldsOf(body["response_format"])["json_schema"])["schema"],
+    schema: toFields(toFields(body["response_format"])["json_schema"])["schema"],
   }),
   whole: (reply) => ({
     ...head(reply, "chat.completion"),
@@ -38,16 +38,16 @@ function message({ role, content, tool_calls }: Fields): Message {
   const text =
     typeof content === "string"
       ? content
-      : listOf(content)
-          .map((part) => textOf(part["text"]))
+      : toFieldsList(content)
+          .map((part) => toText(part["text"]))
           .join("\n");
   if (role === "tool") return { role: "user", text: "", tool_calls: [], tool_results: [text] };
   return {
     role: role === "assistant" || role === "user" ? role : "system",
     text,
-    tool_calls: listOf(tool_calls).map((call) => {
-      const { name, arguments: input } = fieldsOf(call["function"]);
-      return { name: textOf(name), input: parsedOr(textOf(input)) };
+    tool_calls: toFieldsList(tool_calls).map((call) => {
+      const { name, arguments: input } = toFields(call["function"]);
+      return { name: toText(name), input: parseOrNull(toText(input)) };
     }),
     tool_results: [],
   };
@@ -65,7 +65,7 @@ const calls = (reply: Reply) =>
     index,
     id: call.id,
     type: "function",
-    function: { name: call.name, arguments: inputText(call) },
+    function: { name: call.name, arguments: serializeInput(call) },
   }));
 
 const finish = (reply: Reply): string => (reply.calls.length > 0 ? "tool_calls" : "stop");
@@ -82,10 +82,10 @@ function frames(reply: Reply): Frame[] {
   });
   return [
     chunk({ role: "assistant", content: "" }),
-    ...piecesOf(reply.text).map((content) => chunk({ content })),
+    ...splitIntoPieces(reply.text).map((content) => chunk({ content })),
     ...calls(reply).flatMap((call) => [
       chunk({ tool_calls: [{ ...call, function: { name: call.function.name, arguments: "" } }] }),
-      ...piecesOf(call.function.arguments).map((part) =>
+      ...splitIntoPieces(call.function.arguments).map((part) =>
         chunk({ tool_calls: [{ index: call.index, function: { arguments: part } }] }),
       ),
     ]),

@@ -1,5 +1,5 @@
 import { crc32 } from "node:zlib";
-import { type Fields, fieldsOf, inputText, listOf, piecesOf, textOf } from "../json.ts";
+import { type Fields, toFields, serializeInput, toFieldsList, splitIntoPieces, toText } from "../json.ts";
 import type { Dialect, Frame, Message, Reply } from "../script.ts";
 
 /** Amazon Bedrock Converse, streamed. The model is part of the path. */
@@ -10,10 +10,10 @@ export const converse: Dialect = {
     stream: true,
     messages: [
       { role: "system", text: plain(body["system"]), tool_calls: [], tool_results: [] },
-      ...listOf(body["messages"]).map(message),
+      ...toFieldsList(body["messages"]).map(message),
     ],
-    tools: listOf(fieldsOf(body["toolConfig"])["tools"]).map(({ toolSpec }) => ({
-      name: textOf(fieldsOf(toolSpec)["name"]),
+    tools: toFieldsList(toFields(body["toolConfig"])["tools"]).map(({ toolSpec }) => ({
+      name: toText(toFields(toolSpec)["name"]),
       takesText: false,
     })),
     schema: undefined,
@@ -26,33 +26,33 @@ export const converse: Dialect = {
 };
 
 function message({ role, content }: Fields): Message {
-  const parts = listOf(content);
+  const parts = toFieldsList(content);
   return {
     role: role === "assistant" ? "assistant" : "user",
     text: plain(content),
     tool_calls: parts.flatMap(({ toolUse }) => {
-      const { name, input } = fieldsOf(toolUse);
-      return name === undefined ? [] : [{ name: textOf(name), input: fieldsOf(input) }];
+      const { name, input } = toFields(toolUse);
+      return name === undefined ? [] : [{ name: toText(name), input: toFields(input) }];
     }),
     tool_results: parts.flatMap(({ toolResult }) =>
-      toolResult === undefined ? [] : [plain(fieldsOf(toolResult)["content"])],
+      toolResult === undefined ? [] : [plain(toFields(toolResult)["content"])],
     ),
   };
 }
 
 const plain = (content: unknown): string =>
-  listOf(content)
-    .map(({ text }) => textOf(text))
+  toFieldsList(content)
+    .map(({ text }) => toText(text))
     .filter((text) => text !== "")
     .join("\n");
 
 function frames({ text, calls, usage }: Reply): Frame[] {
   const { input_tokens: inputTokens, output_tokens: outputTokens } = usage;
   const blocks = [
-    ...(text === "" ? [] : [{ start: {}, deltas: piecesOf(text).map((piece): unknown => ({ text: piece })) }]),
+    ...(text === "" ? [] : [{ start: {}, deltas: splitIntoPieces(text).map((piece): unknown => ({ text: piece })) }]),
     ...calls.map((call) => ({
       start: { toolUse: { toolUseId: call.id, name: call.name } },
-      deltas: piecesOf(inputText(call)).map((input): unknown => ({ toolUse: { input } })),
+      deltas: splitIntoPieces(serializeInput(call)).map((input): unknown => ({ toolUse: { input } })),
     })),
   ];
   return [

@@ -1,21 +1,21 @@
-import { type Fields, fieldsOf, listOf, piecesOf, textOf } from "../json.ts";
+import { type Fields, toFields, toFieldsList, splitIntoPieces, toText } from "../json.ts";
 import type { Dialect, Frame, Message, Reply } from "../script.ts";
 
 /** Gemini generateContent. The model and whether to stream are part of the path. */
 export const gemini: Dialect = {
   name: "gemini",
   read: (body, path) => {
-    const config = fieldsOf(body["generationConfig"]);
+    const config = toFields(body["generationConfig"]);
     return {
       model: /models\/([^:/]+):/.exec(path)?.[1] ?? "",
       stream: path.includes(":streamGenerateContent"),
       messages: [
-        { ...message(fieldsOf(body["systemInstruction"])), role: "system" },
-        ...listOf(body["contents"]).map(message),
+        { ...message(toFields(body["systemInstruction"])), role: "system" },
+        ...toFieldsList(body["contents"]).map(message),
       ],
-      tools: listOf(body["tools"])
-        .flatMap((tool) => listOf(tool["functionDeclarations"]))
-        .map(({ name }) => ({ name: textOf(name), takesText: false })),
+      tools: toFieldsList(body["tools"])
+        .flatMap((tool) => toFieldsList(tool["functionDeclarations"]))
+        .map(({ name }) => ({ name: toText(name), takesText: false })),
       schema: config["responseJsonSchema"] ?? config["responseSchema"],
     };
   },
@@ -25,23 +25,23 @@ export const gemini: Dialect = {
 };
 
 function message({ role, parts }: Fields): Message {
-  const all = listOf(parts);
+  const all = toFieldsList(parts);
   return {
     role: role === "model" ? "assistant" : "user",
     text: all
       .filter(({ thought }) => thought !== true)
-      .map(({ text }) => textOf(text))
+      .map(({ text }) => toText(text))
       .filter((text) => text !== "")
       .join("\n"),
     tool_calls: all.flatMap(({ functionCall }) => {
-      const { name, args } = fieldsOf(functionCall);
-      return name === undefined ? [] : [{ name: textOf(name), input: fieldsOf(args) }];
+      const { name, args } = toFields(functionCall);
+      return name === undefined ? [] : [{ name: toText(name), input: toFields(args) }];
     }),
     tool_results: all.flatMap(({ functionResponse }) => {
-      const { name, response } = fieldsOf(functionResponse);
+      const { name, response } = toFields(functionResponse);
       if (name === undefined) return [];
-      const { output, error, content } = fieldsOf(response);
-      return [textOf(output ?? error ?? content) || JSON.stringify(response)];
+      const { output, error, content } = toFields(response);
+      return [toText(output ?? error ?? content) || JSON.stringify(response)];
     }),
   };
 }
@@ -61,7 +61,7 @@ const answer = (reply: Reply, parts: readonly unknown[], finishReason?: string) 
 });
 
 function frames(reply: Reply): Frame[] {
-  const parts = [...texts(piecesOf(reply.text)), ...calls(reply)];
+  const parts = [...texts(splitIntoPieces(reply.text)), ...calls(reply)];
   return parts.map((part, index) => ({
     data: answer(reply, [part], index === parts.length - 1 ? "STOP" : undefined),
   }));

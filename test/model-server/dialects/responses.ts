@@ -1,20 +1,20 @@
-import { type Fields, fieldsOf, inputText, listOf, parsedOr, piecesOf, textOf } from "../json.ts";
+import { type Fields, toFields, serializeInput, toFieldsList, parseOrNull, splitIntoPieces, toText } from "../json.ts";
 import type { Dialect, Frame, Message, OfferedTool, Reply } from "../script.ts";
 
 /** OpenAI Responses. */
 export const responses: Dialect = {
   name: "responses",
   read: (body) => ({
-    model: textOf(body["model"]),
+    model: toText(body["model"]),
     stream: body["stream"] === true,
     messages: [
-      { role: "system", text: textOf(body["instructions"]), tool_calls: [], tool_results: [] },
+      { role: "system", text: toText(body["instructions"]), tool_calls: [], tool_results: [] },
       ...(typeof body["input"] === "string"
         ? [createMessage("user", body["input"])]
-        : listOf(body["input"]).flatMap(message)),
+        : toFieldsList(body["input"]).flatMap(message)),
     ],
-    tools: listOf(body["tools"]).flatMap(parseTools),
-    schema: fieldsOf(fieldsOf(body["text"])["format"])["schema"],
+    tools: toFieldsList(body["tools"]).flatMap(parseTools),
+    schema: toFields(toFields(body["text"])["format"])["schema"],
   }),
   whole: (reply) => ({ ...head(reply), status: "completed", output: items(reply), usage: usage(reply) }),
   frames,
@@ -34,8 +34,8 @@ const createMessage = (role: Message["role"], text: string): Message => ({
 
 function parseTools(tool: Fields): OfferedTool[] {
   // A namespace contains tools.
-  if (tool["type"] === "namespace") return listOf(tool["tools"]).flatMap(parseTools);
-  const name = textOf(tool["name"]);
+  if (tool["type"] === "namespace") return toFieldsList(tool["tools"]).flatMap(parseTools);
+  const name = toText(tool["name"]);
   return name === "" ? [] : [{ name, takesText: tool["type"] === "custom" }];
 }
 
@@ -43,8 +43,8 @@ function message(item: Fields): Message[] {
   switch (item["type"]) {
     case "function_call":
     case "custom_tool_call": {
-      const input = item["type"] === "function_call" ? parsedOr(textOf(item["arguments"])) : { text: item["input"] };
-      return [{ ...createMessage("assistant", ""), tool_calls: [{ name: textOf(item["name"]), input }] }];
+      const input = item["type"] === "function_call" ? parseOrNull(toText(item["arguments"])) : { text: item["input"] };
+      return [{ ...createMessage("assistant", ""), tool_calls: [{ name: toText(item["name"]), input }] }];
     }
     case "function_call_output":
     case "custom_tool_call_output":
@@ -61,10 +61,10 @@ function message(item: Fields): Message[] {
 
 function plain(content: unknown): string {
   if (typeof content === "string") return content;
-  const inner = fieldsOf(content)["content"];
+  const inner = toFields(content)["content"];
   if (inner !== undefined) return plain(inner);
-  return listOf(content)
-    .map(({ text }) => textOf(text))
+  return toFieldsList(content)
+    .map(({ text }) => toText(text))
     .join("\n");
 }
 
@@ -92,15 +92,22 @@ function items({ text, calls }: Reply) {
     ...calls.map((call) => {
       const { id, name, input, takesText } = call;
       return takesText
-        ? { type: "custom_tool_call", id: `ctc_${id}`, call_id: id, name, input: textOf(input["text"]) }
-        : { type: "function_call", id: `fc_${id}`, call_id: id, name, status: "completed", arguments: inputText(call) };
+        ? { type: "custom_tool_call", id: `ctc_${id}`, call_id: id, name, input: toText(input["text"]) }
+        : {
+            type: "function_call",
+            id: `fc_${id}`,
+            call_id: id,
+            name,
+            status: "completed",
+            arguments: serializeInput(call),
+          };
     }),
   ];
 }
 
 function frames(reply: Reply): Frame[] {
   const all = items(reply).flatMap((item, output_index): Fields[] => {
-    const deltas = item.type === "message" ? piecesOf(reply.text) : [];
+    const deltas = item.type === "message" ? splitIntoPieces(reply.text) : [];
     const begun = item.type === "message" ? { ...item, status: "in_progress", content: [] } : item;
     return [
       { type: "response.output_item.added", output_index, item: begun },
@@ -119,5 +126,5 @@ function frames(reply: Reply): Frame[] {
     { type: "response.created", response: { ...head(reply), status: "in_progress", output: [] } },
     ...all,
     { type: "response.completed", response: whole },
-  ].map((data, sequence_number) => ({ event: textOf(data.type), data: { ...data, sequence_number } }));
+  ].map((data, sequence_number) => ({ event: toText(data.type), data: { ...data, sequence_number } }));
 }

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { conversationText, newSession, openClaudeSdk } from "../../../../test/fixtures/execute/claude-sdk.ts";
+import { getConversationText, createSessionId, openClaudeSdk } from "../../../../test/fixtures/execute/claude-sdk.ts";
 import type { RunEvent } from "../../../model/event.ts";
 
 const harness = openClaudeSdk([
@@ -42,7 +42,7 @@ const getRaw = (event: RunEvent): { type?: string; session_id?: string } | undef
   "raw" in event ? (event.raw as { type?: string; session_id?: string } | undefined) : undefined;
 
 test("logs each message in full, passes it on, and counts usage in increments", async () => {
-  const session_id = newSession();
+  const session_id = createSessionId();
   const messages: unknown[] = [];
   const result = await (
     await harness
@@ -79,27 +79,29 @@ test("logs each message in full, passes it on, and counts usage in increments", 
 describe("sessions", () => {
   test("continue and fork from the record on another runner with another HOME, and a fork leaves the original unchanged", async () => {
     const { run, server } = await harness;
-    const session_id = newSession();
+    const session_id = createSessionId();
     const first = await run("write it", { invocation: { session_id } });
     const original = Buffer.from(first.state!.bytes);
     const file = transcriptPath(first.directory, session_id);
     const storedBytes = readFileSync(file);
 
-    const forkSession = newSession();
+    const forkSession = createSessionId();
     const fork = await run("and in a branch?", {
       state: first.state,
       invocation: { mode: "fork", session_id: forkSession, forked_from: session_id },
     });
     expect(fork.outcome).toMatchObject({ status: "completed", text: "The same file." });
-    expect(conversationText(server.requests.at(-1)!)).toMatch(/write it[^]*hello\.txt is there\.[^]*and in a branch\?/);
+    expect(getConversationText(server.requests.at(-1)!)).toMatch(
+      /write it[^]*hello\.txt is there\.[^]*and in a branch\?/,
+    );
     expect(fork.events).toContainEqual(expect.objectContaining({ subtype: "init", executor_session_id: forkSession }));
     expect(Buffer.from(first.state!.bytes)).toEqual(original);
     expect(readFileSync(file)).toEqual(storedBytes);
 
     const second = await run("what was first?", { state: first.state, invocation: { mode: "resume", session_id } });
     expect(second.outcome).toMatchObject({ status: "completed", text: "A file." });
-    expect(conversationText(server.requests.at(-1)!)).toContain("hello.txt is there.");
-    expect(conversationText(server.requests.at(-1)!)).not.toContain("in a branch");
+    expect(getConversationText(server.requests.at(-1)!)).toContain("hello.txt is there.");
+    expect(getConversationText(server.requests.at(-1)!)).not.toContain("in a branch");
     // The SDK's totals cover the session, but each run counts only its own usage.
     const cost = (result: typeof first): number => result.usage.reduce((sum, { cost_usd }) => sum + (cost_usd ?? 0), 0);
     expect(cost(second)).toBeLessThan(cost(first));
@@ -109,22 +111,22 @@ describe("sessions", () => {
       invocation: { mode: "resume", session_id: forkSession },
     });
     expect(third.outcome).toMatchObject({ status: "completed" });
-    expect(conversationText(server.requests.at(-1)!)).toContain("and in a branch?");
+    expect(getConversationText(server.requests.at(-1)!)).toContain("and in a branch?");
   });
 
   test("fork at an earlier turn with only that turn, and refuse a turn that does not exist", async () => {
     const { run, server } = await harness;
-    const session_id = newSession();
+    const session_id = createSessionId();
     const first = await run("what was first?", { invocation: { session_id } });
     const second = await run("write it", { state: first.state, invocation: { mode: "resume", session_id } });
     const fork = (fork_at_turn: number) =>
       run("and in a branch?", {
         state: second.state,
-        invocation: { mode: "fork", session_id: newSession(), forked_from: session_id, fork_at_turn },
+        invocation: { mode: "fork", session_id: createSessionId(), forked_from: session_id, fork_at_turn },
       });
     expect((await fork(1)).outcome).toMatchObject({ status: "completed", text: "The same file." });
-    expect(conversationText(server.requests.at(-1)!)).toMatch(/what was first\?[^]*A file\.[^]*and in a branch\?/);
-    expect(conversationText(server.requests.at(-1)!)).not.toContain("write it");
+    expect(getConversationText(server.requests.at(-1)!)).toMatch(/what was first\?[^]*A file\.[^]*and in a branch\?/);
+    expect(getConversationText(server.requests.at(-1)!)).not.toContain("write it");
     const requestsBefore = server.requests.length;
     expect((await fork(3)).outcome).toMatchObject({
       status: "failed",
@@ -148,7 +150,7 @@ describe("sessions", () => {
 
   test("continue where a lost run stopped, and inform the model", async () => {
     const { run, server } = await harness;
-    const session_id = newSession();
+    const session_id = createSessionId();
     const first = await run("write it", { invocation: { session_id } });
     // The script has no rule for the text that the executor sends here.
     const continued = await run("write it", {
@@ -156,7 +158,7 @@ describe("sessions", () => {
       invocation: { session_id, continues: true, attempt: 2 },
     });
     expect(continued.outcome).toMatchObject({ status: "failed", reason: "provider_invalid_response" });
-    expect(conversationText(server.requests.at(-1)!)).toMatch(
+    expect(getConversationText(server.requests.at(-1)!)).toMatch(
       /hello\.txt is there\.[^]*The run was interrupted and continues now/,
     );
   });
@@ -280,7 +282,7 @@ describe("failures", () => {
 describe("stopping", () => {
   test.each(["hang", "wait for it"])("leaves no process and makes no further request (%s)", async (prompt) => {
     const { run, server } = await harness;
-    const session_id = newSession();
+    const session_id = createSessionId();
     let requestsBefore = 0;
     const result = await run(prompt, {
       invocation: { session_id },
@@ -299,7 +301,7 @@ describe("stopping", () => {
 
   test("fails at the time limit, and the session can continue", async () => {
     const { run, server } = await harness;
-    const session_id = newSession();
+    const session_id = createSessionId();
     const result = await run("wait for it", {
       invocation: { session_id },
       agent: { permissions: { mode: "acceptEdits", allowed_tools: ["Bash"] } },
@@ -313,7 +315,7 @@ describe("stopping", () => {
     expect(result.outcome).toMatchObject({ status: "failed", reason: "timeout" });
     const next = await run("what was first?", { state: result.state, invocation: { mode: "resume", session_id } });
     expect(next.outcome).toMatchObject({ status: "completed" });
-    expect(conversationText(server.requests.at(-1)!)).toContain("wait for it");
+    expect(getConversationText(server.requests.at(-1)!)).toContain("wait for it");
   });
 
   test("fails as max_turns after too many turns", async () => {

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "vitest";
 import {
-  conversationText,
-  newSession,
+  getConversationText,
+  createSessionId,
   openClaudeSdk,
   type SdkRun,
 } from "../../../../test/fixtures/execute/claude-sdk.ts";
@@ -60,7 +60,7 @@ test.each([
 ])(
   "parks a run that has spent its %s before the next request, and gives it the full budget again when it continues",
   async (_kind, createBudget) => {
-    const session_id = newSession();
+    const session_id = createSessionId();
     const budget = await createBudget();
     const parked = await spend(budget, { invocation: { session_id } });
     expect(parked.outcome).toMatchObject({
@@ -74,7 +74,7 @@ test.each([
       invocation: { session_id, continues: true, attempt: 2 },
     });
     expect(continued.outcome).toMatchObject({ status: "completed", text: "I am done." });
-    expect(conversationText(continued.requests[0]!)).toMatch(/never end[^]*continues now/);
+    expect(getConversationText(continued.requests[0]!)).toMatch(/never end[^]*continues now/);
   },
 );
 
@@ -93,7 +93,7 @@ test("fails a run that has spent its budget if when_spent is fail, and parks one
 
 test("parks a run until the account's usage limit resets, and continues it in its session", async () => {
   const { run, server } = await harness;
-  const session_id = newSession();
+  const session_id = createSessionId();
   // With a subscription, because an API key has no such limit.
   const env = { ANTHROPIC_API_KEY: "", CLAUDE_CODE_OAUTH_TOKEN: "sk-ant-oat01-scripted" };
   const until = new Date(resetsAt * 1000).toISOString();
@@ -112,7 +112,7 @@ test("parks a run until the account's usage limit resets, and continues it in it
     invocation: { session_id, continues: true, attempt: 2 },
   });
   expect(continued.outcome).toMatchObject({ status: "completed", text: "I am done." });
-  expect(conversationText(server.requests.at(-1)!)).toContain("be limited");
+  expect(getConversationText(server.requests.at(-1)!)).toContain("be limited");
 });
 
 test("passes messages to a working model, in the same process if that still accepts them", async () => {
@@ -140,7 +140,7 @@ test("passes messages to a working model, in the same process if that still acce
 
 test("gives the next attempt the messages that a lost attempt received, each only once", async () => {
   const { run, server } = await harness;
-  const session_id = newSession();
+  const session_id = createSessionId();
   const stop = { text: "stop now", seq: 5 };
   const agent = { permissions: { ...permissions, allowed_tools: ["Bash"] } };
   const first = await run("never end", {

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "vitest";
 import {
-  conversationText,
-  newSession,
+  getConversationText,
+  createSessionId,
   openClaudeSdk,
   type SdkRun,
 } from "../../../../test/fixtures/execute/claude-sdk.ts";
@@ -107,7 +107,7 @@ test("lets a person stop the run by their answer, without another request", asyn
 });
 
 test("parks a run whose question is open, and makes the call on another runner once it is allowed", async () => {
-  const session_id = newSession();
+  const session_id = createSessionId();
   const parked = await runAttended("run both", [{ decision: "park" }, { decision: "park" }], {
     invocation: { session_id },
   });
@@ -129,7 +129,7 @@ test("parks a run whose question is open, and makes the call on another runner o
 });
 
 test("does not make a deferred call in a later run of the session", async () => {
-  const session_id = newSession();
+  const session_id = createSessionId();
   const parked = await runAttended("run it", [{ decision: "park" }], { invocation: { session_id } });
   for (const isAttended of [true, false]) {
     const next = await runAttended("write it", [{ decision: "allow" }], {
@@ -188,7 +188,7 @@ test("asks about a read outside the work directory", async () => {
 });
 
 test("parks on a question from Claude Code itself and applies the answer after continuing", async () => {
-  const session_id = newSession();
+  const session_id = createSessionId();
   const parked = await runAttended("write the settings", [{ decision: "park" }], { invocation: { session_id } });
   expect(parked.outcome).toEqual({ status: "parked", why: "approval" });
   expect([await parked.read(".claude/settings.json"), parked.requests.length]).toEqual([null, 1]);
@@ -196,7 +196,7 @@ test("parks on a question from Claude Code itself and applies the answer after c
     state: parked.state,
     invocation: { session_id, continues: true, attempt: 2 },
   });
-  expect(conversationText(continued.requests[0]!)).toContain("The run was interrupted and continues now.");
+  expect(getConversationText(continued.requests[0]!)).toContain("The run was interrupted and continues now.");
   expect(continued.questions[0]!.request_id).toBe(parked.questions[0]!.request_id);
   expect(await continued.read(".claude/settings.json")).toBe("{}");
 });
