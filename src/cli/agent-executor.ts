@@ -46,6 +46,8 @@ async function runAgentFile(input: CommandInput): Promise<number> {
   const [file = "", directory = "", sessionArgument] = input.positionals;
   if (sessionArgument !== undefined && options["new"])
     throw usageError("SESSION and --new cannot be used together.", "agent-executor", "--new");
+  // An empty path would be the current directory, for example in `drover agent-executor dev.md "$UNSET"`.
+  if (directory === "") throw usageError("WORKSPACE is empty.", "agent-executor", "WORKSPACE");
   const workspace = checkWorkspace(resolve(cwd, directory));
   const project = await resolveTrust(input, await findProject(env, cwd), { profiles: true });
   const { agent, ...profile } = await loadAgentFileWithProfile(

@@ -35,6 +35,8 @@ async function runFileTools({ positionals, options }: CommandInput): Promise<num
   const http = readText(options, "http");
   const modes = [call, options["mcp"], http].filter((mode) => mode !== undefined).length;
   if (modes !== 1) throw usageError("Pass one call as JSON, or --mcp, or --http PORT.", "file-tools", "JSON");
+  // An empty path would be the current directory, for example in `drover file-tools "$UNSET"`.
+  if (directory === "") throw usageError("WORKSPACE is empty.", "file-tools", "WORKSPACE");
   const tools = createFileTools(await openWorkspace(directory).catch(throwWorkspaceError));
   if (call !== undefined) return callOnce(tools, call === "-" ? readFileSync(0, "utf8") : call);
   if (http === undefined) return serveStdio(tools);

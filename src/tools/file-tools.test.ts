@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import {
   chmodSync,
   existsSync,
@@ -25,6 +25,16 @@ const context: ToolContext = {
   signal: new AbortController().signal,
   start: async (command) => start(command, { environment: { mode: "replace" } }, new AbortController().signal),
 };
+
+/** Only root may create device nodes, and not in every container. */
+const canCreateDevices = ((): boolean => {
+  const directory = mkdtempSync(join(tmpdir(), "drover-device-"));
+  try {
+    return spawnSync("mknod", [join(directory, "null"), "c", "1", "3"]).status === 0;
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+})();
 
 let outside: string;
 let root: string;
@@ -308,6 +318,9 @@ describe("file.search", () => {
       matches: [{ path: "b.md", text: "needle" }],
     });
     expect(await call({ tool: "file.search", pattern: "nowhere" })).toEqual({ ok: true, matches: [] });
+    expect(await call({ tool: "file.search", pattern: "needle", path: "b.md" })).toMatchObject({
+      error: { code: "not_a_folder", message: expect.stringContaining("set glob") },
+    });
   });
 
   it("stops at maxResults and reports that there are more", async () => {
@@ -323,6 +336,92 @@ describe("file.search", () => {
     expect(await call({ tool: "file.search", pattern: "--files", path: "--pre=sh" })).toMatchObject({
       error: { code: "not_found" },
     });
+  });
+});
+
+describe("special and huge files", () => {
+  const patches = [{ find: "x", replace: "y" }];
+  /** Returns for each tool except delete what it answers for this path: its error code, or "ok". */
+  const callEach = async (path: string): Promise<Record<string, string>> => {
+    const calls = [
+      { tool: "file.read" },
+      { tool: "file.write", content: "x" },
+      { tool: "file.patch", patches },
+      { tool: "file.list" },
+      { tool: "file.search", pattern: "x" },
+    ];
+    const codes: Record<string, string> = {};
+    for (const toolCall of calls) {
+      const answer = await call({ ...toolCall, path });
+      codes[toolCall.tool] = answer.ok ? "ok" : answer.error.code;
+    }
+    return codes;
+  };
+  const refused = {
+    "file.read": "not_a_file",
+    "file.write": "not_a_file",
+    "file.patch": "not_a_file",
+    "file.list": "not_a_folder",
+    "file.search": "not_a_folder",
+  };
+
+  it("tools refuse to open a pipe, but list and delete it", async () => {
+    execFileSync("mkfifo", [join(root, "pipe")]);
+    writeWorkspaceFile("a.txt", "x\n");
+    expect(await callEach("pipe")).toEqual(refused);
+    const entries = [
+      { path: "a.txt", type: "file" },
+      { path: "pipe", type: "other" },
+    ];
+    expect(await call({ tool: "file.list" })).toEqual({ ok: true, entries });
+    expect(await call({ tool: "file.list", pattern: "**/*" })).toEqual({ ok: true, entries });
+    expect(await call({ tool: "file.search", pattern: "x" })).toEqual({
+      ok: true,
+      matches: [{ path: "a.txt", line: 1, text: "x" }],
+    });
+    expect(await call({ tool: "file.delete", path: "pipe" })).toEqual({ ok: true, deleted: true });
+    expect(readdirSync(root)).toEqual(["a.txt"]);
+  });
+
+  it.skipIf(!canCreateDevices)("tools refuse to open a device, but list and delete it", async () => {
+    // Reading /dev/zero never ends, and writing to /dev/full always fails.
+    for (const [name, minor] of [
+      ["zero", "5"],
+      ["full", "7"],
+    ] as const)
+      execFileSync("mknod", [join(root, name), "c", "1", minor]);
+    writeWorkspaceFile("a.txt", "x\n");
+    for (const name of ["zero", "full"]) expect(await callEach(name)).toEqual(refused);
+    expect(await call({ tool: "file.list" })).toMatchObject({
+      entries: [{ path: "a.txt" }, { path: "full", type: "other" }, { path: "zero", type: "other" }],
+    });
+    expect(await call({ tool: "file.search", pattern: "x" })).toMatchObject({ matches: [{ path: "a.txt" }] });
+    expect(statSync(join(root, "zero")).isCharacterDevice()).toBe(true);
+    for (const name of ["zero", "full"])
+      expect(await call({ tool: "file.delete", path: name })).toEqual({ ok: true, deleted: true });
+    expect(readdirSync(root)).toEqual(["a.txt"]);
+  });
+
+  it("a file of 1 GB is listed, replaced and deleted, and search skips it as its description says", async () => {
+    writeWorkspaceFile("huge", "x\n");
+    truncateSync(join(root, "huge"), 1024 ** 3);
+    writeWorkspaceFile("a.txt", "x\n");
+    expect(await call({ tool: "file.list" })).toMatchObject({ entries: [{ path: "a.txt" }, { path: "huge" }] });
+    expect(await call({ tool: "file.list", path: "huge" })).toMatchObject({ error: { code: "not_a_folder" } });
+    const match = { path: "a.txt", line: 1, text: "x" };
+    expect(await call({ tool: "file.search", pattern: "x" })).toEqual({ ok: true, matches: [match] });
+    expect(await call({ tool: "file.search", pattern: "x", glob: "huge" })).toEqual({ ok: true, matches: [] });
+    const { description } = createFileTools(await openWorkspace(root)).find(({ name }) => name === "file.search")!;
+    expect(description).toContain("Skips files above 10 MiB");
+    expect(await call({ tool: "file.write", path: "huge", content: "small" })).toEqual({
+      ok: true,
+      size: 5,
+      created: false,
+    });
+    expect(readdirSync(root)).toEqual(["a.txt", "huge"]);
+    expect(readWorkspaceFile("huge")).toBe("small");
+    truncateSync(join(root, "huge"), 1024 ** 3);
+    expect(await call({ tool: "file.delete", path: "huge" })).toEqual({ ok: true, deleted: true });
   });
 });
 

@@ -17,7 +17,8 @@ const maxErrorCharacters = 500;
  */
 export const searchTool = defineFileTool({
   name: "file.search",
-  description: "Search for a pattern in files using ripgrep",
+  description:
+    "Search for a pattern in files using ripgrep. Skips files above 10 MiB, and files that .gitignore excludes.",
   effect: "read",
   input: z.strictObject({
     pattern: z.string().min(1).max(10_000).describe("Regular expression to search for"),
@@ -72,7 +73,8 @@ function toRipgrepArguments({ pattern, glob, caseSensitive = true }: Query, dire
 /** Resolves links, because ripgrep follows none. */
 function resolvePath(workspace: Workspace, path: string): Promise<string> {
   return workspace.withPath(path, { followLast: true }, async ({ directory, name, parts }) => {
-    if (name !== null) await directory.stat(name);
+    if (name !== null && !(await directory.stat(name)).isDirectory())
+      throw new ToolFailure("not_a_folder", `${path} is not a directory. To search one file, set glob to its name.`);
     return join("./", Buffer.concat(parts.flatMap((part) => [part, Buffer.from("/")])).toString("utf8"));
   });
 }
@@ -118,7 +120,7 @@ async function collectMatches(
 
 function describeFailure(stderr: string, path: string): string {
   if (stderr !== "") return `ripgrep: ${stderr.slice(0, maxErrorCharacters)}`;
-  return `ripgrep could not search ${path}: it may be a file instead of a directory, or not readable.`;
+  return `ripgrep could not search ${path}: it may not be readable.`;
 }
 
 /** Does not match paths and lines that are not UTF-8, which ripgrep encodes as base64. No tool could show them. */

@@ -36,7 +36,8 @@ export async function openWorkspace(root: string): Promise<Workspace> {
   const real = await realpath(absolute).catch((error: unknown) => {
     const errno = getErrno(error);
     const reason = errno === "ENOENT" ? "it does not exist." : (explainErrno(errno) ?? String(error));
-    throw new ToolFailure("not_found", `The workspace ${root} cannot be opened: ${reason}`);
+    const code = errno === "ENOTDIR" ? "not_a_folder" : "not_found";
+    throw new ToolFailure(code, `The workspace ${root} cannot be opened: ${reason}`);
   });
   if (!(await stat(real)).isDirectory())
     throw new ToolFailure("not_a_folder", `The workspace ${root} is not a directory.`);
