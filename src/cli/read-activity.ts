@@ -1,6 +1,6 @@
 import type { Question } from "../model/question.ts";
 import type { RunRow } from "../model/store.ts";
-import type { RunStatus } from "../model/states.ts";
+import { type RunStatus, statusSets } from "../model/states.ts";
 import type { ApiClient } from "../wire/client.ts";
 import type { Output } from "../wire/contracts.ts";
 
@@ -32,7 +32,7 @@ export async function readActivity(client: ApiClient, hasCoordinator: boolean): 
     toGroup((await client.runs.list({ status, limit: 1000 })).items);
   const [runners, running, pending, questions, parked, failed] = await Promise.all([
     client.runners.list(),
-    list(["claimed", "running", "stopping"]),
+    list(statusSets.busy),
     list(["pending"]),
     client.questions.list({ open: true, limit: maxListed }),
     list(["parked"]),

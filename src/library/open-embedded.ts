@@ -3,6 +3,7 @@ import { withEmbedded } from "../embedded.ts";
 import type { Project } from "../local.ts";
 import { describeFault } from "../model/definition-fault.ts";
 import type { Environment } from "../model/environment.ts";
+import { statusSets } from "../model/states.ts";
 import type { ApiClient } from "../wire/client.ts";
 import { createDrover, type Drover } from "./drover.ts";
 import { waitForRun } from "./wait-for-run.ts";
@@ -56,7 +57,7 @@ async function stopUnfinished(client: ApiClient, runIds: ReadonlySet<string>): P
   const stops: Promise<unknown>[] = [];
   for (let cursor: string | null = null; ;) {
     const page: Awaited<ReturnType<ApiClient["runs"]["list"]>> = await client.runs.list({
-      status: ["pending", "claimed", "running", "waiting", "stopping"],
+      status: statusSets.open.filter((status) => status !== "parked"),
       limit: 1000,
       ...(cursor === null ? {} : { cursor }),
     });

@@ -1,3 +1,4 @@
+import { isAssigned } from "../model/states.ts";
 import { getTokenRejection, type Token } from "../model/token.ts";
 import type { ServeDeps } from "./deps.ts";
 import { Refusal } from "./refusal.ts";
@@ -28,12 +29,10 @@ async function authenticateAttempt(token: string, deps: AuthDeps): Promise<Princ
   const attempt = deps.attemptTokens.verify(token);
   if (attempt === null) throw unauthorized("This coordinator does not know this token.");
   const run = await deps.store.read.run_row(attempt.run_id);
-  if (run === null || run.attempt !== attempt.attempt || !activeStatuses.has(run.status))
+  if (run === null || run.attempt !== attempt.attempt || !isAssigned(run.status))
     throw staleToken("The run attempt that this token belongs to has ended.");
   return { kind: "attempt", run };
 }
-
-const activeStatuses: ReadonlySet<string> = new Set(["claimed", "running", "waiting", "stopping"]);
 
 function refuseInvalid(token: Token, now: Date): void {
   const rejection = getTokenRejection(token, now.toISOString());

@@ -3,7 +3,7 @@ import type { Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
 import { runWork, waitForAll } from "./run-work.ts";
 import type { Connection } from "./connection.ts";
-import { createRuns, isNewRun, type NewRun } from "./create-runs.ts";
+import { createRuns, isNewRun, type NewRun } from "../moves/create-many.ts";
 
 interface PendingOp<O extends Op = Op> {
   op: O;

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useSearch } from "@tanstack/react-router";
+import { statusSets } from "../../../src/model/states.ts";
 import { queries, type Stats } from "../../data/queries.ts";
 import { Card } from "../../parts/card.tsx";
 import { EmptyState } from "../../parts/empty-state.tsx";
@@ -19,7 +20,7 @@ export function Page() {
   // The route validates the search parameters.
   const { last = 24 } = useSearch({ strict: false }) as OverviewSearch;
   const stats = useQuery(queries.stats(last));
-  const open = useQuery(queries.recentRuns({ status: ["claimed", "running", "waiting", "stopping", "pending"] }, 50));
+  const open = useQuery(queries.recentRuns({ status: statusSets.open.filter((status) => status !== "parked") }, 50));
   const parked = useQuery(queries.recentRuns({ status: ["parked"] }, 50));
   const questions = useQuery(queries.questions(true));
   const anyRun = useQuery(queries.recentRuns({}, 1));

@@ -3,16 +3,16 @@ import type { Run } from "../../model/run.ts";
 import type { CreateRun, Op, OpResult } from "../../model/store.ts";
 import { toBodyColumns } from "../ops/create-run.ts";
 import { findOrCreateClaimableDemand } from "../ops/demands.ts";
-import { submittedEvent } from "../moves/move.ts";
-import { runColumns, runFields, toRunValues } from "../moves/run-columns.ts";
+import { submittedEvent } from "./move.ts";
+import { runColumns, runFields, toRunValues } from "./run-columns.ts";
 import { buildCap, storeAgentRev, sessionColumns, worksInPlace } from "../ops/submit.ts";
 import { all, type Row, type Work, write } from "../query.ts";
 import { isLargeValue } from "../../model/large-value.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { runWork, waitForAll } from "./run-work.ts";
-import type { Connection } from "./connection.ts";
-import { toTextArray } from "./text-array.ts";
+import { runWork, waitForAll } from "../postgres/run-work.ts";
+import type { Connection } from "../postgres/connection.ts";
+import { toTextArray } from "../postgres/text-array.ts";
 
 /** A run that continues nothing, so it can be created from the operation alone. */
 export type NewRun = CreateRun & { agent: Agent };
@@ -90,7 +90,7 @@ const selectTaken = `
   select null, null, null, setval('runs_run_no_seq', nextval('runs_run_no_seq') + ?4 - 1) - ?4 + 1`;
 
 /**
- * Creates many runs with few statements. A null result means that the run or its idempotency key already exists, or that
+ * Creates many runs with few statements, on PostgreSQL. A null result means that the run or its idempotency key already exists, or that
  * another run of this call has the same id, session or key. The regular operation has to handle such a run.
  */
 export async function createRuns(
