@@ -41,6 +41,16 @@ test("redacts the values of sensitive keys and flags", () => {
   });
 });
 
+test("redacts the items of a list under a sensitive key", () => {
+  const headers = { "x-api-key": ["abc123def", "plain"], cookie: ["abc123def"] };
+  expect(redactor.value({ headers, password: [["hunter22", 7, null], { id: "abc123def" }] })).toEqual({
+    headers: { "x-api-key": ["[redacted:api-key]", "plain"], cookie: ["abc123def"] },
+    password: [["[redacted:password]", 7, null], { id: "abc123def" }],
+  });
+  const once = redactor.value({ token: ["abc123def"] });
+  expect(redactor.value(once)).toBe(once);
+});
+
 test("changes nothing when data is redacted twice", () => {
   const once = redactor.value({ password: "hunter22", args: ["--token", "s3cr3t-value"] });
   expect(redactor.value(once)).toBe(once);

@@ -30,7 +30,8 @@ const pieceWork = 64 * 1024;
 /** The cost of a member, in addition to its characters. */
 const memberWork = 20;
 
-function* walk(value: unknown, context: Walk): Generator<undefined, unknown> {
+/** `name` is the sensitive key of a list, which applies to its items. */
+function* walk(value: unknown, context: Walk, name?: string): Generator<undefined, unknown> {
   if (typeof value === "string") return yield* redactText(value, context);
   if (typeof value !== "object" || value === null) return value;
   // Replace data that cannot be read completely.
@@ -38,7 +39,7 @@ function* walk(value: unknown, context: Walk): Generator<undefined, unknown> {
   if (context.parents.length >= maxDepth) return createMark("too-deep");
   context.parents.push(value);
   const result = Array.isArray(value)
-    ? yield* walkList(value, context)
+    ? yield* walkList(value, context, name)
     : isPlain(value)
       ? yield* walkRecord(value, context)
       : value;
@@ -52,14 +53,14 @@ function* redactText(text: string, context: Walk): Generator<undefined, string> 
   return context.redactor.text(text);
 }
 
-function* walkList(list: readonly unknown[], context: Walk): Generator<undefined, unknown> {
+function* walkList(list: readonly unknown[], context: Walk, name: string | undefined): Generator<undefined, unknown> {
   let isChanged = false;
   const results: unknown[] = [];
   for (const [index, item] of list.entries()) {
     if ((context.remainingWork -= memberWork) <= 0) yield* startNextPiece(context);
     const previous = list[index - 1];
     const flag =
-      typeof previous === "string" && /^--?[A-Za-z][\w.-]*$/.test(previous) ? previous.replace(/^-+/, "") : undefined;
+      typeof previous === "string" && /^--?[A-Za-z][\w.-]*$/.test(previous) ? previous.replace(/^-+/, "") : name;
     const result = isText(item) || isBranch(item) ? yield* walkNamed(flag, item, context) : item;
     isChanged ||= result !== item;
     results.push(result);
@@ -102,7 +103,8 @@ function toUniqueKey(key: string, used: ReadonlyMap<string, unknown>): string {
 }
 
 function* walkNamed(name: string | undefined, item: unknown, context: Walk): Generator<undefined, unknown> {
-  const result = yield* walk(item, context);
+  const listName = name !== undefined && Array.isArray(item) && findSensitiveWord(name) ? name : undefined;
+  const result = yield* walk(item, context, listName);
   if (name === undefined || typeof item !== "string" || result !== item) return result;
   const word = findSensitiveWord(name);
   if (word === undefined || !isLikelySecret(item) || /\s/.test(item) || item.startsWith(redactionMarkStart))

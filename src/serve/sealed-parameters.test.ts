@@ -30,6 +30,26 @@ const agent = {
   },
 };
 
+const privateKey = ["-----BEGIN PRIVATE KEY-----", "MC4CAQAwBQYDK2VwBCIEIK", "-----END PRIVATE KEY-----"].join("\n");
+const jwt = `eyJ${"hbGciOiJI"}UzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.${"c2lnbmF0dXJl"}`;
+/** Parameters of an agent without a schema, and the part that must not be stored. */
+const undeclaredSecrets: [what: string, parameters: Record<string, unknown>, word: string][] = [
+  ["a token in a sentence", { note: `use ${githubToken}, please` }, githubToken],
+  ["a token in a list", { words: ["--verbose", githubToken] }, githubToken],
+  ["a token deep in an object", { a: { b: [{ c: [githubToken] }] } }, githubToken],
+  ["a token in JSON text", { body: JSON.stringify({ auth: githubToken }) }, githubToken],
+  ["a token in the query of an address", { url: `https://x.example/?t=${githubToken}` }, githubToken],
+  ["a token as the name of a parameter", { [githubToken]: true }, githubToken],
+  ["a token in a name below", { env: { [`use ${githubToken}`]: "x" } }, githubToken],
+  ["a value with a sensitive name", { api_key: "hunter2-hunter2" }, "hunter2-hunter2"],
+  ["a sensitive name below", { deploy: { client_secret: "hunter3-hunter3" } }, "hunter3-hunter3"],
+  ["a list with a sensitive name", { "x-api-key": ["hunter4-hunter4"] }, "hunter4-hunter4"],
+  ["the login in an address", { database: "postgres://app:hunter5-hunter5@db/app" }, "hunter5-hunter5"],
+  ["a private key", { key: privateKey }, "MC4CAQAwBQYDK2VwBCIEIK"],
+  ["a signed token", { header: `Bearer ${jwt}` }, jwt],
+  ["a token after a secret of another kind", { text: `${jwt} ${githubToken}` }, githubToken],
+];
+
 interface OpenedRecord {
   coordinator: TestCoordinator;
   record: RecordLocation;
@@ -118,6 +138,34 @@ describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
       created.run_id,
     );
     expect(await dumpTables(coordinator)).not.toContain(githubToken);
+  });
+
+  test("that no schema declares is stored nowhere while its run waits, in whatever form it is sent", async () => {
+    const { coordinator } = await open();
+    cleanups.push(() => coordinator.dispose());
+    await coordinator.client.agents.put("any", {
+      type: "procedural",
+      command: "true",
+      parameters_validation: "executor",
+    });
+    const runs = new Map<string, (typeof undeclaredSecrets)[number]>();
+    for (const secretForm of undeclaredSecrets) {
+      const [what, sent, word] = secretForm;
+      const { run_id } = await coordinator.client.submit({ agent_name: "any", parameters: sent });
+      runs.set(run_id, secretForm);
+      const shown = JSON.stringify(await coordinator.client.runs.get(run_id));
+      expect([what, shown.includes(word)]).toEqual([what, false]);
+      expect([what, (await dumpTables(coordinator)).includes(word)]).toEqual([what, false]);
+    }
+    const { port } = coordinator;
+    const { runner_id, epoch } = await port.register({ ...registration("one"), slots: 20 });
+    const poll = { runner_id, epoch, claim_id: "c", want: 20, ack_order: 0 };
+    const { claims } = await port.poll(poll, new AbortController().signal);
+    expect(claims).toHaveLength(undeclaredSecrets.length);
+    for (const { run_id, invocation } of claims) {
+      const [what, sent] = runs.get(run_id)!;
+      expect([what, invocation.parameters]).toEqual([what, sent]);
+    }
   });
 
   test("reaches its runner, is never shown, and is deleted when the run ends", async () => {
