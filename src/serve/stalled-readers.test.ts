@@ -1,7 +1,9 @@
+import { randomBytes } from "node:crypto";
 import { connect, type Socket } from "node:net";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { sampleRun } from "../../test/fixtures/record/sample.ts";
+import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-database.ts";
 import { toResultEvent } from "../model/outcome.ts";
 
 const maxRequests = 10;
@@ -13,22 +15,8 @@ let large_id = "";
 let stalledToken = "";
 const sockets: Socket[] = [];
 
-beforeAll(async () => {
-  coordinator = await startTestCoordinator({
-    leaseMs: 3_600_000,
-    stalledMs: 300,
-    requestLimits: { requests: maxRequests, unreadBytes: 2 ** 20, totalRequests: 1000 },
-  });
-  run_id = await storeRun(coordinator, lines, null);
-  large_id = await storeRun(coordinator, 1, "y".repeat(16_000_000));
-  stalledToken = (await coordinator.client.tokens.create({ role: "admin", subject: "stalled" })).token;
-});
 afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy();
-});
-afterAll(async () => {
-  expect(coordinator.defects).toEqual([]);
-  await coordinator.dispose();
 });
 
 interface UnreadRequest {
@@ -66,14 +54,35 @@ const unreadRequests: [string, UnreadRequest][] = [
   ["refusals, many times", { path: () => "/runs/none", times: 200 }],
 ];
 
-test.each(unreadRequests)("%s that nobody reads affects no other caller and is disconnected", async (_, request) => {
-  for (let index = 0; index < maxRequests; index += 1) sendAndStall(request);
-  // Another caller reads the whole log meanwhile.
-  let seen = 0;
-  for await (const { event } of coordinator.client.runs.follow(run_id)) seen += event.type === "output" ? 1 : 0;
-  expect(seen).toBe(lines);
-  // The stalled readers no longer count, although their connections are still open.
-  await expect.poll(fetchStatus, { timeout: 60_000 }).toBe(200);
+describe.each(["SQLite", "PostgreSQL"])("on %s", (engine) => {
+  let database: FreshDatabase | null = null;
+  beforeAll(async () => {
+    if (engine === "PostgreSQL") database = await freshDatabase();
+    coordinator = await startTestCoordinator({
+      leaseMs: 3_600_000,
+      stalledMs: 300,
+      requestLimits: { requests: maxRequests, unreadBytes: 2 ** 20, totalRequests: 1000 },
+      ...(database === null ? {} : { database: { url: database.url, secret: randomBytes(32) } }),
+    });
+    run_id = await storeRun(coordinator, lines, null);
+    large_id = await storeRun(coordinator, 1, "y".repeat(16_000_000));
+    stalledToken = (await coordinator.client.tokens.create({ role: "admin", subject: "stalled" })).token;
+  });
+  afterAll(async () => {
+    expect(coordinator.defects).toEqual([]);
+    await coordinator.dispose();
+    await database?.drop();
+  });
+
+  test.each(unreadRequests)("%s that nobody reads affects no other caller and is disconnected", async (_, request) => {
+    for (let index = 0; index < maxRequests; index += 1) sendAndStall(request);
+    // Another caller reads the whole log meanwhile.
+    let seen = 0;
+    for await (const { event } of coordinator.client.runs.follow(run_id)) seen += event.type === "output" ? 1 : 0;
+    expect(seen).toBe(lines);
+    // The stalled readers no longer count, although their connections are still open.
+    await expect.poll(fetchStatus, { timeout: 60_000 }).toBe(200);
+  });
 });
 
 test("counts unread pages of one caller by their bytes", async () => {
