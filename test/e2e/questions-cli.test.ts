@@ -25,7 +25,7 @@ async function runInTerminal(project: Project): Promise<Terminal> {
 async function openQuestions(project: Project): Promise<Question[]> {
   const { stdout } = await drover(["questions", "--json"], project);
   const lines = stdout.trim().split("\n").filter(Boolean);
-  // the format in which the command line prints questions
+  // The format in which the command line prints questions.
   return lines.map((line) => JSON.parse(line) as Question);
 }
 
@@ -149,7 +149,7 @@ it("exits with 75 when a run is parked, and the command that answers continues i
   expect(approved.code).toBe(0);
   expect(approved.stdout).toContain("Thank you.");
   expect((await drover(["runs", "why", "last"], project)).stdout).toMatch(
-    /^The run completed. See: drover runs show \S+\n$/,
+    /^The run completed. For details: drover runs show \S+\n$/,
   );
 });
 
