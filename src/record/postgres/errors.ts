@@ -33,6 +33,7 @@ const unavailableCodes = new Set([
   "53300", // too many connections
   "25P03", // a transaction of Drover was idle for too long
   "25006", // now a standby: the next connection may reach the primary
+  "55000", // the database does not accept connections, for example while it is restored
   "0A000", // a newer version of Drover changed the table after the statement was prepared
   "40001",
   "40P01",
@@ -67,6 +68,16 @@ export function toHostError(error: unknown, url: string): unknown {
       message: `${name} cannot be used: ${getErrorMessage(error)}.`,
       field: "DATABASE_URL",
       next: "Check user, password (in the address, PGPASSWORD or ~/.pgpass) and database; the user must be allowed to create a schema.",
+      cause: error,
+    });
+  }
+  // Drover creates its schema and tables before it uses them.
+  if (code === "42P01" || code === "3F000") {
+    return new HostError({
+      code: "DROVER-STA-006",
+      message: `${name} cannot be used: ${getErrorMessage(error)}.`,
+      field: "DATABASE_URL",
+      next: "Something has removed Drover's tables. Stop all coordinators, and restore a backup into an empty database.",
       cause: error,
     });
   }
