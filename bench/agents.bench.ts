@@ -6,7 +6,15 @@ import { type PreparedClient, prepareClient } from "../test/clients/clients.ts";
 import { startModelServer } from "../test/model-server/server.ts";
 import { owned, stopChild } from "./dispatch/children.ts";
 import { startCoordinator, waitUntil } from "./dispatch/drover.ts";
-import { added, difference, interleave, ms, printTable, ratio, times } from "./rounds.ts";
+import {
+  formatAdded,
+  computeDifference,
+  interleave,
+  formatMs,
+  printTable,
+  computeRatio,
+  formatTimes,
+} from "./rounds.ts";
 
 const [, , benchDirectory = ""] = process.argv;
 const root = dirname(benchDirectory);
@@ -45,12 +53,12 @@ async function measure(name: Name, directory: string, url: string): Promise<void
   mkdirSync(home);
   const prepared = prepareClient(name, { home, url, directory: join(root, "test", "clients") });
   const drover = await startDrover(name, directory, prepared);
-  const bare = `bare ${name}`;
-  const ours = `${name} by Drover, submit to finished`;
+  const bareName = `bare ${name}`;
+  const droverName = `${name} by Drover, submit to finished`;
   const variants = [
-    { name: bare, once: () => runBare(name, prepared) },
+    { name: bareName, once: () => runBare(name, prepared) },
     {
-      name: ours,
+      name: droverName,
       async once() {
         const run = await drover.client.submit({ agent_name: name, parameters: {}, prompt });
         for await (const { event } of drover.client.runs.follow(run.run_id))
@@ -62,17 +70,17 @@ async function measure(name: Name, directory: string, url: string): Promise<void
   try {
     const durations = await interleave(variants, rounds, perRound);
     const formatMedian = (variant: string): string =>
-      ms(durations.get(variant)!.toSorted((a, b) => a - b)[rounds >> 1]!);
+      formatMs(durations.get(variant)!.toSorted((a, b) => a - b)[rounds >> 1]!);
     printTable(
       `${name}: one turn with a tool, audited, PID namespace`,
       ["what", "median", "against the bare client", "more", "goal"],
       [
-        [bare, formatMedian(bare), "1x", "", ""],
+        [bareName, formatMedian(bareName), "1x", "", ""],
         [
-          ours,
-          formatMedian(ours),
-          times(ratio(durations, ours, bare)),
-          added(difference(durations, ours, bare)),
+          droverName,
+          formatMedian(droverName),
+          formatTimes(computeRatio(durations, droverName, bareName)),
+          formatAdded(computeDifference(durations, droverName, bareName)),
           "<= 1.15x",
         ],
       ],
@@ -83,8 +91,8 @@ async function measure(name: Name, directory: string, url: string): Promise<void
 }
 
 function runBare(name: Name, { bin, env }: PreparedClient): Promise<void> {
-  const own = mkdtempSync(join(tmpdir(), "drover-bench-bare-"));
-  const [cwd, tmp] = [join(own, "work"), join(own, "tmp")];
+  const workDirectory = mkdtempSync(join(tmpdir(), "drover-bench-bare-"));
+  const [cwd, tmp] = [join(workDirectory, "work"), join(workDirectory, "tmp")];
   for (const directory of [cwd, tmp]) mkdirSync(directory);
   const child = spawn(bin, bareWords[name], { cwd, env: { PATH: process.env["PATH"] ?? "", TMPDIR: tmp, ...env } });
   child.stdin.on("error", () => undefined).end(prompt);
@@ -95,7 +103,7 @@ function runBare(name: Name, { bin, env }: PreparedClient): Promise<void> {
     child.once("error", reject);
     child.once("close", (code) => {
       const wrote = existsSync(join(cwd, "hello.txt"));
-      rmSync(own, { recursive: true, force: true });
+      rmSync(workDirectory, { recursive: true, force: true });
       if (code === 0 && wrote) done();
       else reject(new Error(`${name} ended with ${code} and wrote ${wrote ? "the file" : "no file"}: ${output}`));
     });

@@ -24,7 +24,17 @@ import { openStore } from "../src/record/open.ts";
 import { createRedactor } from "../src/redact/redactor.ts";
 import { benchHide, startOnce, startOnceRole } from "./exec/hide.ts";
 import { isRequested } from "./run-bench.ts";
-import { added, difference, interleave, median, ms, printTable, ratio, times, type Variant } from "./rounds.ts";
+import {
+  formatAdded,
+  computeDifference,
+  interleave,
+  median,
+  formatMs,
+  printTable,
+  computeRatio,
+  formatTimes,
+  type Variant,
+} from "./rounds.ts";
 
 const benchDirectory = process.argv[2] ?? "";
 const root = dirname(benchDirectory);
@@ -32,7 +42,7 @@ const peers = createRequire(join(benchDirectory, "package.json"));
 const load = (name: string): Promise<unknown> => import(pathToFileURL(peers.resolve(name)).href);
 
 const capture: CaptureOptions = { mode: "both", maxBytes: 1 << 20, onLimit: "truncate" };
-const redactor = createRedactor({ variables: process.env, values: secrets() });
+const redactor = createRedactor({ variables: process.env, values: createSecrets() });
 
 async function main(): Promise<void> {
   if (process.argv[3] === startOnceRole) return startOnce(process.argv[4]);
@@ -64,7 +74,7 @@ async function benchSpawn(state: string): Promise<void> {
     { name: "group", once: run(execute, "group") },
     { name: "pid", once: run(execute, "pid") },
     { name: "perl", once: run(withPerl, "pid") },
-    { name: "audited", once: () => onRecord(store) },
+    { name: "audited", once: () => executeOnRecord(store) },
     { name: "execa", once: async () => void (await execa("/bin/true")) },
     { name: "tinyexec", once: async () => void (await x("/bin/true")) },
     { name: "nano-spawn", once: async () => void (await nanoSpawn("/bin/true")) },
@@ -73,7 +83,7 @@ async function benchSpawn(state: string): Promise<void> {
   await store.close();
   const row = (name: string, label: string, goal: string, shown: string): string[] => [
     label,
-    ms(median(result.get(name)!)),
+    formatMs(median(result.get(name)!)),
     shown,
     goal,
   ];
@@ -82,27 +92,37 @@ async function benchSpawn(state: string): Promise<void> {
     ["what", "median", "against raw spawn", "goal"],
     [
       row("raw", "raw spawn, pipes", "", "1x"),
-      row("none", "execute, isolation none", "<= 1.05x", times(ratio(result, "none", "raw"))),
-      row("group", "execute, isolation group", "", added(difference(result, "group", "raw"))),
-      row("pid", "execute, PID namespace, static launcher", "+ <= 1 ms", added(difference(result, "pid", "raw"))),
-      row("perl", "execute, PID namespace, perl launcher", "+ <= 3.5 ms", added(difference(result, "perl", "raw"))),
+      row("none", "execute, isolation none", "<= 1.05x", formatTimes(computeRatio(result, "none", "raw"))),
+      row("group", "execute, isolation group", "", formatAdded(computeDifference(result, "group", "raw"))),
+      row(
+        "pid",
+        "execute, PID namespace, static launcher",
+        "+ <= 1 ms",
+        formatAdded(computeDifference(result, "pid", "raw")),
+      ),
+      row(
+        "perl",
+        "execute, PID namespace, perl launcher",
+        "+ <= 3.5 ms",
+        formatAdded(computeDifference(result, "perl", "raw")),
+      ),
       row(
         "audited",
         "on the record, PID namespace, two durable commits",
         "",
-        added(difference(result, "audited", "raw")),
+        formatAdded(computeDifference(result, "audited", "raw")),
       ),
-      row("tinyexec", "tinyexec 1.3.1", "", times(ratio(result, "tinyexec", "raw"))),
-      row("nano-spawn", "nano-spawn 2.1.0", "", times(ratio(result, "nano-spawn", "raw"))),
-      row("execa", "execa 9.6.0", "", times(ratio(result, "execa", "raw"))),
+      row("tinyexec", "tinyexec 1.3.1", "", formatTimes(computeRatio(result, "tinyexec", "raw"))),
+      row("nano-spawn", "nano-spawn 2.1.0", "", formatTimes(computeRatio(result, "nano-spawn", "raw"))),
+      row("execa", "execa 9.6.0", "", formatTimes(computeRatio(result, "execa", "raw"))),
     ],
   );
   printTable(
     "Against execa 9",
     ["what", "execa takes", "goal"],
     [
-      ["execute, isolation none", times(ratio(result, "execa", "none")), ">= 1.7x"],
-      ["execute, PID namespace", times(ratio(result, "execa", "pid")), ""],
+      ["execute, isolation none", formatTimes(computeRatio(result, "execa", "none")), ">= 1.7x"],
+      ["execute, PID namespace", formatTimes(computeRatio(result, "execa", "pid")), ""],
     ],
   );
 }
@@ -126,7 +146,7 @@ async function benchCapture(state: string): Promise<void> {
     [
       { name: "discard", once: () => readAndDiscard(command.executable, command.arguments) },
       { name: "off", once: capped },
-      { name: "on", once: () => onRecord(store, { ...command, workingDirectory: "/" }, { isolation: "none" }) },
+      { name: "on", once: () => executeOnRecord(store, { ...command, workingDirectory: "/" }, { isolation: "none" }) },
       { name: "whole", once: redactWhole(command) },
     ],
     7,
@@ -135,8 +155,8 @@ async function benchCapture(state: string): Promise<void> {
   await store.close();
   const row = (name: string, label: string, goal: string): string[] => [
     label,
-    ms(median(result.get(name)!)),
-    times(ratio(result, name, "discard")),
+    formatMs(median(result.get(name)!)),
+    formatTimes(computeRatio(result, name, "discard")),
     goal,
   ];
   printTable(
@@ -159,7 +179,7 @@ async function benchAudit(state: string): Promise<void> {
   const file = openSync(join(state, "plain.log"), "a");
   const newId = createLocalIds();
   const at = new Date().toISOString();
-  const append = auditAppender(store, newId, at);
+  const append = createAuditAppender(store, newId, at);
   await append();
   const result = await interleave(
     [
@@ -181,11 +201,11 @@ async function benchAudit(state: string): Promise<void> {
     "One durable audit row, sealed",
     ["what", "median", "against append + fdatasync", "goal"],
     [
-      ["append 700 bytes + fdatasync", ms(median(result.get("plain")!)), "1x", ""],
+      ["append 700 bytes + fdatasync", formatMs(median(result.get("plain")!)), "1x", ""],
       [
         "one audit event, row and seal in one commit",
-        ms(median(result.get("audit")!)),
-        times(ratio(result, "audit", "plain")),
+        formatMs(median(result.get("audit")!)),
+        formatTimes(computeRatio(result, "audit", "plain")),
         "<= 1.6x",
       ],
     ],
@@ -215,8 +235,8 @@ async function benchCold(state: string): Promise<void> {
   );
   const row = (name: string, label: string, goal: string): string[] => [
     label,
-    ms(median(result.get(name)!)),
-    times(ratio(result, name, "empty")),
+    formatMs(median(result.get(name)!)),
+    formatTimes(computeRatio(result, name, "empty")),
     goal,
   ];
   printTable(
@@ -245,13 +265,13 @@ async function benchRun(state: string): Promise<void> {
     { name: "exec", once: drover("exec", "--", join(root, "bundled", "scripts", "echo", "echo")) },
     { name: "run", once: drover("run", "echo") },
   ];
-  const [wall, cpu] = [await interleave(variants, 9, 5), await interleave(variants, 9, 5, childCpuMs)];
+  const [wall, cpu] = [await interleave(variants, 9, 5), await interleave(variants, 9, 5, readChildCpuMs)];
   const row = (name: string, label: string, goal: string): string[] => [
     label,
-    ms(median(wall.get(name)!)),
-    times(ratio(wall, name, "exec")),
-    ms(median(cpu.get(name)!)),
-    times(ratio(cpu, name, "exec")),
+    formatMs(median(wall.get(name)!)),
+    formatTimes(computeRatio(wall, name, "exec")),
+    formatMs(median(cpu.get(name)!)),
+    formatTimes(computeRatio(cpu, name, "exec")),
     goal,
   ];
   printTable(
@@ -262,13 +282,13 @@ async function benchRun(state: string): Promise<void> {
 }
 
 /** CPU time of all reaped children and their reaped descendants. */
-function childCpuMs(): number {
+function readChildCpuMs(): number {
   const fields = readFileSync("/proc/self/stat", "utf8").split(") ")[1]!.split(" ");
   // cutime and cstime, in ticks of 10 ms.
   return (Number(fields[13]) + Number(fields[14])) * 10;
 }
 
-async function onRecord(
+async function executeOnRecord(
   store: NonNullable<ExecDeps["store"]>,
   command: ExecRequest["command"] = { executable: "/bin/true", workingDirectory: "/" },
   options: StartOptions = {},
@@ -326,7 +346,7 @@ function redactWhole(command: { executable: string; arguments: string[] }): () =
 }
 
 /** Creates a run. Each call appends one execution_started to it. */
-function auditAppender(
+function createAuditAppender(
   store: Awaited<ReturnType<typeof openStore>>,
   newId: () => string,
   at: string,
@@ -375,7 +395,7 @@ function auditAppender(
   };
 }
 
-function secrets(): { name: string; value: string }[] {
+function createSecrets(): { name: string; value: string }[] {
   return Array.from({ length: 10 }, (_, index) => ({
     name: `BENCH_${index}`,
     value: `s3cr3t-value-number-${index}-of-ten`,

@@ -4,19 +4,19 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { openPostgresStore } from "../src/record/postgres/open.ts";
 import { ownedDirectory } from "./dispatch/children.ts";
-import { droverStart } from "./dispatch/drover-starts.ts";
-import { droverIntake, droverSide, storeIntake } from "./dispatch/drover-sides.ts";
+import { createDroverStart } from "./dispatch/drover-starts.ts";
+import { createDroverIntake, createDroverSide, createStoreIntake } from "./dispatch/drover-sides.ts";
 import { startCoordinator, startDrover, writeDefinitions } from "./dispatch/drover.ts";
-import { idleMemory } from "./dispatch/memory.ts";
+import { measureIdleMemory } from "./dispatch/memory.ts";
 import type { Intake, Side } from "./dispatch/side.ts";
-import { type StartVariant, submitToStart } from "./dispatch/submit-to-start.ts";
-import { batchSubmits, singleSubmits } from "./dispatch/submits.ts";
+import { type StartVariant, measureSubmitToStart } from "./dispatch/submit-to-start.ts";
+import { measureBatchSubmits, measureSingleSubmits } from "./dispatch/submits.ts";
 import { listenForJobTimes, type JobTimes } from "./dispatch/job-times.ts";
-import { throughput } from "./dispatch/throughput.ts";
+import { measureThroughput } from "./dispatch/throughput.ts";
 import { type Server, startServer } from "./fleet/postgres.ts";
-import { bossWorker, openBossIntake, openBossSide } from "./peers/boss.ts";
+import { runBossWorker, openBossIntake, openBossSide } from "./peers/boss.ts";
 import { runGraphileWorker, openGraphileIntake, openGraphileSide } from "./peers/graphile.ts";
-import { machine, runBench, loadNow, chooseRounds, isRequested } from "./run-bench.ts";
+import { describeMachine, runBench, describeLoad, chooseRounds, isRequested } from "./run-bench.ts";
 
 const [, , benchDirectory = ""] = process.argv;
 const root = dirname(benchDirectory);
@@ -38,12 +38,12 @@ async function main(): Promise<void> {
     );
     return;
   }
-  process.stdout.write(`${machine()}\n${server.about}\n`);
+  process.stdout.write(`${describeMachine()}\n${server.about}\n`);
   const jobTimesPath = join(directory, "job-times.sock");
   const jobTimes = await listenForJobTimes(jobTimesPath);
   if (["memory", "submit", "rate"].some(isRequested)) await measureWork(server, directory, jobTimes, jobTimesPath);
   if (["singles", "batch"].some(isRequested)) await measureIntake(server, directory, jobTimesPath);
-  process.stdout.write(`\nLoad at the end: ${loadNow()}\n`);
+  process.stdout.write(`\nLoad at the end: ${describeLoad()}\n`);
   jobTimes.close();
   await server.stop();
 }
@@ -51,22 +51,22 @@ async function main(): Promise<void> {
 async function measureWork(server: Server, directory: string, jobTimes: JobTimes, jobTimesPath: string): Promise<void> {
   const drover = await startDrover(root, directory, jobTimesPath, { url: await server.createDatabase(), secret });
   // Before anyone else uses the server.
-  if (isRequested("memory")) await idleMemory(drover, "PostgreSQL", server.cpuMs);
+  if (isRequested("memory")) await measureIdleMemory(drover, "PostgreSQL", server.cpuMs);
   const sides: Side[] = [
-    droverSide(drover, durability, server.cpuMs),
+    createDroverSide(drover, durability, server.cpuMs),
     await openBossSide(benchDirectory, await server.createDatabase(), jobTimesPath, server.cpuMs),
     await openGraphileSide(benchDirectory, await server.createDatabase(), jobTimesPath, server.cpuMs),
   ];
   if (isRequested("submit")) {
     const peers = await Promise.all(sides.slice(1).map((side) => toStartVariant(side, jobTimes)));
-    await submitToStart([droverStart(drover, jobTimes, durability), ...peers], {
+    await measureSubmitToStart([createDroverStart(drover, jobTimes, durability), ...peers], {
       title: "Submit to start",
       rounds,
       seconds: 90,
       samples: 100,
     });
   }
-  if (isRequested("rate")) await throughput(sides, jobTimes, rounds, 2000);
+  if (isRequested("rate")) await measureThroughput(sides, jobTimes, rounds, 2000);
   for (const side of sides) await side.close();
 }
 
@@ -80,8 +80,8 @@ async function measureIntake(server: Server, directory: string, jobTimesPath: st
   writeDefinitions(root, directory, jobTimesPath);
   const database = { url: await server.createDatabase(), secret };
   const coordinator = await startCoordinator(root, directory, "intake", database);
-  const http = droverIntake(coordinator, durability, coordinator.stop);
-  const store = storeIntake(
+  const http = createDroverIntake(coordinator, durability, coordinator.stop);
+  const store = createStoreIntake(
     await openPostgresStore({ url: await server.createDatabase(), secret: Buffer.from(secret, "hex") }),
     durability,
   );
@@ -89,12 +89,12 @@ async function measureIntake(server: Server, directory: string, jobTimesPath: st
     await openBossIntake(benchDirectory, await server.createDatabase()),
     await openGraphileIntake(benchDirectory, await server.createDatabase()),
   ];
-  if (isRequested("singles")) await singleSubmits({ ours: [http, store], peers, rounds, goal: ">= 5x" });
-  if (isRequested("batch")) await batchSubmits({ ours: [store], peers, rounds, goal: ">= 1x" });
+  if (isRequested("singles")) await measureSingleSubmits({ ours: [http, store], peers, rounds, goal: ">= 5x" });
+  if (isRequested("batch")) await measureBatchSubmits({ ours: [store], peers, rounds, goal: ">= 1x" });
   for (const intake of [http, store, ...peers]) await intake.close();
 }
 
 runBench(main, {
-  "boss-worker": (options) => bossWorker(benchDirectory, options),
+  "boss-worker": (options) => runBossWorker(benchDirectory, options),
   "graphile-worker": (options) => runGraphileWorker(benchDirectory, options),
 });

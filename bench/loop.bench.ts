@@ -11,8 +11,18 @@ import { findRipgrep } from "../src/tools/ripgrep.ts";
 import { openWorkspace } from "../src/tools/workspace.ts";
 import { createInvocation } from "../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../test/fixtures/execute/open-context.ts";
-import { added, difference, interleave, median, ms, printTable, ratio, times, type Variant } from "./rounds.ts";
-import { machine, chooseRounds, runBench, isRequested } from "./run-bench.ts";
+import {
+  formatAdded,
+  computeDifference,
+  interleave,
+  median,
+  formatMs,
+  printTable,
+  computeRatio,
+  formatTimes,
+  type Variant,
+} from "./rounds.ts";
+import { describeMachine, chooseRounds, runBench, isRequested } from "./run-bench.ts";
 
 const files = 10_000;
 const turns = 50;
@@ -20,7 +30,7 @@ const turns = 50;
 /** Measures the executor `model` with a model without latency, and the file tools against the functions they use. */
 async function main(): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "drover-bench-"));
-  process.stdout.write(`${machine()}\n`);
+  process.stdout.write(`${describeMachine()}\n`);
   try {
     if (isRequested("turns")) await measureTurns(directory);
     if (isRequested("tools")) await measureTools(directory);
@@ -46,23 +56,31 @@ async function measureTurns(directory: string): Promise<void> {
   });
   const perRound: number[] = [];
   for (let round = -1; round < chooseRounds(15); round += 1) {
-    const at: number[] = [];
+    const turnTimes: number[] = [];
     const opened = await openContext({
       async emit(event) {
-        if (event.type === "assistant") at.push(performance.now());
+        if (event.type === "assistant") turnTimes.push(performance.now());
       },
     });
     writeFileSync(join(opened.context.dirs.work, "lines.txt"), "a line of text\n".repeat(turns));
     const config = { executor_config: { provider: "scripted", script }, prompt: "go" };
     const outcome = await executor.run(createInvocation("r", { type: "autonomous" }, config), opened.context);
     if (outcome.status !== "completed") throw new Error(JSON.stringify(outcome));
-    if (round >= 0) perRound.push(median(at.slice(1).map((time, turn) => time - at[turn]!)));
+    if (round >= 0) perRound.push(median(turnTimes.slice(1).map((time, turn) => time - turnTimes[turn]!)));
     await opened.close();
   }
   printTable(
     `loop: one turn with a tool, model without latency, p50 of ${turns} turns`,
     ["what", "median of rounds", "least", "most", "goal"],
-    [["answer to next answer", ms(median(perRound)), ms(Math.min(...perRound)), ms(Math.max(...perRound)), "<= 2 ms"]],
+    [
+      [
+        "answer to next answer",
+        formatMs(median(perRound)),
+        formatMs(Math.min(...perRound)),
+        formatMs(Math.max(...perRound)),
+        "<= 2 ms",
+      ],
+    ],
   );
 }
 
@@ -75,7 +93,7 @@ async function measureTools(directory: string): Promise<void> {
   const call = async (input: object): Promise<void> => expectOk(await callTool(tools, input, context));
   const compare = async (ours: Variant, peer: Variant, rounds: number, perRound: number) => {
     const durations = await interleave([ours, peer], chooseRounds(rounds), perRound);
-    const formatMedian = (variant: Variant): string => ms(median(durations.get(variant.name)!));
+    const formatMedian = (variant: Variant): string => formatMs(median(durations.get(variant.name)!));
     return {
       taken: durations,
       row: [
@@ -83,7 +101,7 @@ async function measureTools(directory: string): Promise<void> {
         formatMedian(ours),
         peer.name,
         formatMedian(peer),
-        times(ratio(durations, ours.name, peer.name)),
+        formatTimes(computeRatio(durations, ours.name, peer.name)),
       ],
     };
   };
@@ -97,7 +115,7 @@ async function measureTools(directory: string): Promise<void> {
   const pattern = "needle \\d+";
   const searching = await compare(
     { name: "file.search, 10,000 files", once: () => call({ tool: "file.search", pattern }) },
-    { name: "ripgrep by itself", once: () => ripgrep(pattern, root) },
+    { name: "ripgrep by itself", once: () => runRipgrep(pattern, root) },
     9,
     3,
   );
@@ -110,12 +128,12 @@ async function measureTools(directory: string): Promise<void> {
     9,
     3,
   );
-  const more = added(difference(reading.taken, "file.read, 1 MB", "fs.readFile as text"));
+  const addedTime = formatAdded(computeDifference(reading.taken, "file.read, 1 MB", "fs.readFile as text"));
   printTable(
     "file tools in process",
     ["what", "median", "beside", "median", "ratio", "goal"],
     [
-      [...reading.row, `<= 1.5x plus 1 ms (${more})`],
+      [...reading.row, `<= 1.5x plus 1 ms (${addedTime})`],
       [...searching.row, "<= 1.3x"],
       [...listing.row, "< 150 ms"],
     ],
@@ -133,7 +151,7 @@ function fill(root: string): void {
   writeFileSync(join(root, "big.txt"), `${"x".repeat(63)}\n`.repeat(16 * 1024));
 }
 
-function ripgrep(pattern: string, cwd: string): Promise<void> {
+function runRipgrep(pattern: string, cwd: string): Promise<void> {
   const args = ["--json", "--no-config", "--hidden", "--glob=!.git", `--regexp=${pattern}`, "--", "./"];
   return new Promise((done, reject) => {
     execFile(findRipgrep(), args, { cwd, maxBuffer: 2 ** 26 }, (error) => (error ? reject(error) : done()));

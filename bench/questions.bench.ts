@@ -2,23 +2,24 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Answer, Executor, RunContext } from "../src/model/executor.ts";
 import { type Host, openHost, sampleAgent } from "../test/fixtures/dispatch/host.ts";
 import { runnerFixture } from "../test/fixtures/execute/open-runner.ts";
-import { median, ms, printTable } from "./rounds.ts";
-import { machine, chooseRounds, runBench, isRequested } from "./run-bench.ts";
+import { median, formatMs, printTable } from "./rounds.ts";
+import { describeMachine, chooseRounds, runBench, isRequested } from "./run-bench.ts";
 
 /** Measures from a person's answer until the run continues: the record, the order, the runner and the executor. */
 async function main(): Promise<void> {
-  process.stdout.write(`${machine()}\n`);
+  process.stdout.write(`${describeMachine()}\n`);
   const rows: string[][] = [];
   if (isRequested("alive"))
-    rows.push(row("while it waits", await measure("alive", chooseRounds(500)), "p99 <= 100 ms"));
-  if (isRequested("parked")) rows.push(row("from parked", await measure("parked", chooseRounds(100)), "p99 <= 1.5 s"));
+    rows.push(createRow("while it waits", await measure("alive", chooseRounds(500)), "p99 <= 100 ms"));
+  if (isRequested("parked"))
+    rows.push(createRow("from parked", await measure("parked", chooseRounds(100)), "p99 <= 1.5 s"));
   printTable("questions: answer to the run going on", ["what", "answers", "p50", "p99", "most", "goal"], rows);
 }
 
-function row(what: string, durations: readonly number[], goal: string): string[] {
+function createRow(what: string, durations: readonly number[], goal: string): string[] {
   const sorted = durations.toSorted((a, b) => a - b);
   const p99 = sorted[Math.ceil(sorted.length * 0.99) - 1]!;
-  return [what, String(durations.length), ms(median(sorted)), ms(p99), ms(sorted.at(-1)!), goal];
+  return [what, String(durations.length), formatMs(median(sorted)), formatMs(p99), formatMs(sorted.at(-1)!), goal];
 }
 
 /** Each run asks once. Answers are given one at a time, after the question is on record. */
@@ -28,19 +29,19 @@ async function measure(how: "alive" | "parked", answers: number): Promise<number
   const park = how === "parked" ? { park_after_seconds: 0.001 } : {};
   host.agents.setFileAgents([sampleAgent({ name: "asking", type: "autonomous", ...park })]);
   let continued: () => void = () => undefined;
-  const fixture = runnerFixture({ port: host.port, executor: asking(() => continued()) });
+  const fixture = runnerFixture({ port: host.port, executor: createAskingExecutor(() => continued()) });
   const runner = await fixture.open();
   const durations: number[] = [];
   for (let index = 0; index < answers; index += 1) {
     const run_id = await host.submit({ agent_name: "asking", prompt: "go", attended: true });
     await waitForStatus(host, run_id, how === "alive" ? "waiting" : "parked");
     const going = new Promise<void>((resolve) => (continued = resolve));
-    const from = performance.now();
+    const answeredAt = performance.now();
     await host.store.apply([
       { op: "answer_question", run_id, request_id: "q", answer: { decision: "allow" }, by: "bench" },
     ]);
     await going;
-    durations.push(performance.now() - from);
+    durations.push(performance.now() - answeredAt);
     await waitForStatus(host, run_id, "completed");
   }
   await runner.stop();
@@ -50,7 +51,7 @@ async function measure(how: "alive" | "parked", answers: number): Promise<number
   return durations;
 }
 
-function asking(onAllowed: () => void): Executor {
+function createAskingExecutor(onAllowed: () => void): Executor {
   const ask = async (context: RunContext): Promise<Answer> => {
     await context.session.save("bench-1", Buffer.from("{}"));
     return context.ask({ request_id: "q", tool: "deploy", input: { to: "production" } });

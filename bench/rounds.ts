@@ -20,9 +20,9 @@ export async function interleave(
       const { name, once } = variants[(index + round) % variants.length]!;
       const samples: number[] = [];
       for (let time = 0; time < times; time++) {
-        const began = clock();
+        const startedAt = clock();
         await once();
-        samples.push(clock() - began);
+        samples.push(clock() - startedAt);
       }
       result.get(name)!.push(median(samples));
     }
@@ -59,12 +59,16 @@ export function median(values: readonly number[]): number {
 }
 
 /** The median ratio and its spread, computed round by round so that noise hits both sides. */
-export function ratio(times: Times, ours: string, peer: string): { value: number; least: number; most: number } {
+export function computeRatio(times: Times, ours: string, peer: string): { value: number; least: number; most: number } {
   const ratios = times.get(ours)!.map((time, round) => time / times.get(peer)![round]!);
   return { value: median(ratios), least: Math.min(...ratios), most: Math.max(...ratios) };
 }
 
-export function difference(times: Times, ours: string, peer: string): { value: number; least: number; most: number } {
+export function computeDifference(
+  times: Times,
+  ours: string,
+  peer: string,
+): { value: number; least: number; most: number } {
   const differences = times.get(ours)!.map((time, round) => time - times.get(peer)![round]!);
   return { value: median(differences), least: Math.min(...differences), most: Math.max(...differences) };
 }
@@ -74,8 +78,8 @@ export function printTable(title: string, header: readonly string[], rows: reado
   for (const row of rows) process.stdout.write(`| ${row.join(" | ")} |\n`);
 }
 
-export const ms = (value: number): string => `${value.toFixed(value < 10 ? 2 : 1)} ms`;
-export const times = ({ value, least, most }: { value: number; least: number; most: number }): string =>
+export const formatMs = (value: number): string => `${value.toFixed(value < 10 ? 2 : 1)} ms`;
+export const formatTimes = ({ value, least, most }: { value: number; least: number; most: number }): string =>
   `${value.toFixed(2)}x (${least.toFixed(2)}-${most.toFixed(2)})`;
-export const added = ({ value, least, most }: { value: number; least: number; most: number }): string =>
+export const formatAdded = ({ value, least, most }: { value: number; least: number; most: number }): string =>
   `${value >= 0 ? "+" : ""}${value.toFixed(2)} ms (${least.toFixed(2)} to ${most.toFixed(2)})`;

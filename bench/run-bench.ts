@@ -11,13 +11,13 @@ export function chooseRounds(defaultRounds: number): number {
   return Number(process.env["DROVER_BENCH_ROUNDS"] ?? defaultRounds);
 }
 
-export const loadNow = (): string =>
+export const describeLoad = (): string =>
   loadavg()
     .map((load) => load.toFixed(1))
     .join(" ");
 
-export const machine = (): string =>
-  `Node ${process.version}, Linux ${release()}, ${cpus().length} x ${cpus()[0]?.model}, load ${loadNow()}`;
+export const describeMachine = (): string =>
+  `Node ${process.version}, Linux ${release()}, ${cpus().length} x ${cpus()[0]?.model}, load ${describeLoad()}`;
 
 /** Runs the bench itself, or the role of one of its processes (see startRole). */
 export function runBench(main: () => Promise<void>, roles: Record<string, (options: never) => Promise<void>>): void {

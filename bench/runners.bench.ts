@@ -5,16 +5,16 @@ import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { ownedDirectory, startRole } from "./dispatch/children.ts";
 import { startCoordinator, type Database, waitUntil, writeDefinitions } from "./dispatch/drover.ts";
-import { cpuMs, megabytes } from "./dispatch/processes.ts";
+import { readCpuMs, readMegabytes } from "./dispatch/processes.ts";
 import { type Server, startServer } from "./fleet/postgres.ts";
 import { median, printTable } from "./rounds.ts";
-import { loadNow, machine, runBench, isRequested } from "./run-bench.ts";
+import { describeLoad, describeMachine, runBench, isRequested } from "./run-bench.ts";
 import { heldMessage, simulateRunners } from "./runners/simulated-runners.ts";
 
 const [, , benchDirectory = ""] = process.argv;
 const root = dirname(benchDirectory);
 const counts = [1000, 5000];
-const busy = 200;
+const busyRunners = 200;
 /** Twice as long as a poll is held, so that each runner polls exactly twice in that time. */
 const idleSeconds = 100;
 const busySeconds = 15;
@@ -22,7 +22,7 @@ const samples = 200;
 
 /** Measures what idle and busy runners cost one coordinator. */
 async function main(): Promise<void> {
-  process.stdout.write(`${machine()}\n`);
+  process.stdout.write(`${describeMachine()}\n`);
   const directory = ownedDirectory(mkdtempSync(join(tmpdir(), "drover-bench-")));
   writeDefinitions(root, directory, join(directory, "job-times.sock"));
   const rows: string[][] = [];
@@ -42,12 +42,12 @@ async function main(): Promise<void> {
       "resident",
       "goal (5,000 idle)",
       `a run until it is claimed, p50 / p99`,
-      `${busy} of them busy: CPU`,
+      `${busyRunners} of them busy: CPU`,
       "a run until it is claimed",
     ],
     rows,
   );
-  process.stdout.write(`\nLoad at the end: ${loadNow()}\n`);
+  process.stdout.write(`\nLoad at the end: ${describeLoad()}\n`);
 }
 
 async function measure(directory: string, runners: number, server: Server | null): Promise<string[]> {
@@ -57,24 +57,24 @@ async function measure(directory: string, runners: number, server: Server | null
     : null;
   const coordinator = await startCoordinator(root, directory, `state-${engine}-${runners}`, database);
   const { client, url, token, pid } = coordinator;
-  const all = await startRole("simulated-runners", { url, token, runners });
-  const used = (seconds: number, what: () => number): Promise<string> => partOfCore(seconds, what);
+  const simulated = await startRole("simulated-runners", { url, token, runners });
+  const measureUsage = (seconds: number, what: () => number): Promise<string> => measurePartOfCore(seconds, what);
   await pause(5000);
   const [idle, databaseIdle] = await Promise.all([
-    used(idleSeconds, () => cpuMs([pid])),
-    server ? used(idleSeconds, server.cpuMs) : Promise.resolve(""),
+    measureUsage(idleSeconds, () => readCpuMs([pid])),
+    server ? measureUsage(idleSeconds, server.cpuMs) : Promise.resolve(""),
   ]);
-  const resident = megabytes(pid, "Rss");
-  const alone = await claimTimes(client);
-  for (let index = 0; index < busy; index += 1)
+  const resident = readMegabytes(pid, "Rss");
+  const idleClaimTimes = await measureClaimTimes(client);
+  for (let index = 0; index < busyRunners; index += 1)
     await client.submit({ agent_name: "noop", parameters: { id: `held-${index}`, message: heldMessage } });
   await waitUntil("all of them busy", async () => {
-    const { items } = await client.runs.list({ status: ["running"], limit: busy });
-    return items.length >= busy;
+    const { items } = await client.runs.list({ status: ["running"], limit: busyRunners });
+    return items.length >= busyRunners;
   });
-  const working = await used(busySeconds, () => cpuMs([pid]));
-  const beside = await claimTimes(client);
-  await all.stop();
+  const working = await measureUsage(busySeconds, () => readCpuMs([pid]));
+  const beside = await measureClaimTimes(client);
+  await simulated.stop();
   await coordinator.stop();
   return [
     runners.toLocaleString("en"),
@@ -83,22 +83,22 @@ async function measure(directory: string, runners: number, server: Server | null
     databaseIdle,
     resident,
     runners === 5000 ? "10 %, 500 MB" : "",
-    alone,
+    idleClaimTimes,
     working,
     beside,
   ];
 }
 
-async function partOfCore(seconds: number, what: () => number): Promise<string> {
-  const before = what();
+async function measurePartOfCore(seconds: number, what: () => number): Promise<string> {
+  const cpuBefore = what();
   await pause(seconds * 1000);
-  return `${((what() - before) / (seconds * 10)).toFixed(1)} %`;
+  return `${((what() - cpuBefore) / (seconds * 10)).toFixed(1)} %`;
 }
 
 type Client = Awaited<ReturnType<typeof startCoordinator>>["client"];
 
 /** Reads the time from creation to claim from the record's own timestamps. */
-async function claimTimes(client: Client): Promise<string> {
+async function measureClaimTimes(client: Client): Promise<string> {
   const times: number[] = [];
   for (let index = 0; index < samples; index += 1) {
     const { run_id } = await client.submit({

@@ -7,28 +7,28 @@ import { agentSchema } from "../src/model/agent.ts";
 import { scheduleDefinitionSchema } from "../src/model/schedule.ts";
 import type { Op } from "../src/model/store.ts";
 import type { RecordStore } from "../src/record/record-store.ts";
-import { median, ms, printTable } from "./rounds.ts";
-import { machine, chooseRounds, runBench, isRequested } from "./run-bench.ts";
+import { median, formatMs, printTable } from "./rounds.ts";
+import { describeMachine, chooseRounds, runBench, isRequested } from "./run-bench.ts";
 
-/** Measures what schedules cost while nothing is due, and how late slots fire, until the run is stored. */
+/** Measures what schedules cost while nothing is due, and how late the run of a slot is stored. */
 async function main(): Promise<void> {
-  process.stdout.write(`${machine()}\n`);
+  process.stdout.write(`${describeMachine()}\n`);
   if (isRequested("idle")) {
     const rows: string[][] = [];
-    for (const count of [0, 10_000]) rows.push([String(count), `${(await idleShare(count)).toFixed(3)} %`]);
+    for (const count of [0, 10_000]) rows.push([String(count), `${(await measureIdleShare(count)).toFixed(3)} %`]);
     printTable("schedules: an idle coordinator, of one core", ["schedules", "of a core (goal: + 1 %)"], rows);
   }
   if (isRequested("late")) {
     const rows: string[][] = [];
     for (const atOnce of [1, 20, 200]) {
-      const late = (await lateness(atOnce, chooseRounds(3))).toSorted((a, b) => a - b);
-      const p99 = late[Math.ceil(late.length * 0.99) - 1] ?? 0;
+      const delays = (await measureLateness(atOnce, chooseRounds(3))).toSorted((a, b) => a - b);
+      const p99 = delays[Math.ceil(delays.length * 0.99) - 1] ?? 0;
       rows.push([
         String(atOnce),
-        String(late.length),
-        ms(median(late)),
-        ms(p99),
-        ms(late.at(-1) ?? 0),
+        String(delays.length),
+        formatMs(median(delays)),
+        formatMs(p99),
+        formatMs(delays.at(-1) ?? 0),
         "p99 <= 250 ms",
       ]);
     }
@@ -39,35 +39,36 @@ async function main(): Promise<void> {
 /** Seconds during which nothing is due. */
 const idleSeconds = 20;
 
-async function idleShare(count: number): Promise<number> {
+async function measureIdleShare(count: number): Promise<number> {
   return withCoordinator(undefined, async ({ store }) => {
     await put(store, count, { cron: "0 0 1 1 *" }, Date.now());
     await sleep(2000);
-    const before = process.cpuUsage();
+    const cpuBefore = process.cpuUsage();
     await sleep(idleSeconds * 1000);
-    const { user, system } = process.cpuUsage(before);
+    const { user, system } = process.cpuUsage(cpuBefore);
     return ((user + system) / 1e6 / idleSeconds) * 100;
   });
 }
 
 /** Measured beside 10,000 other schedules. */
-async function lateness(atOnce: number, rounds: number): Promise<number[]> {
-  const late: number[] = [];
+async function measureLateness(atOnce: number, rounds: number): Promise<number[]> {
+  const delays: number[] = [];
   return withCoordinator(
     (store) => ({
       ...store,
       // The wrapper returns each operation's own result type.
       apply: (async (ops: readonly Op[]) => {
         const results = await store.apply(ops as never);
-        for (const op of ops) if (op.op === "fire_schedule" && op.run) late.push(Date.now() - Date.parse(op.run.slot));
+        for (const op of ops)
+          if (op.op === "fire_schedule" && op.run) delays.push(Date.now() - Date.parse(op.run.slot));
         return results;
       }) as RecordStore["apply"],
     }),
     async ({ store }) => {
       await put(store, 10_000, { cron: "0 0 1 1 *" }, Date.now());
       await put(store, atOnce, { every: "10s", overlap: "allow" }, Date.now());
-      while (late.length < atOnce * rounds) await sleep(100);
-      return late.slice(0, atOnce * rounds);
+      while (delays.length < atOnce * rounds) await sleep(100);
+      return delays.slice(0, atOnce * rounds);
     },
   );
 }

@@ -1,8 +1,8 @@
 import { dirname } from "node:path";
 import type { Browser, BrowserContext, Page } from "../test/browser/playwright.ts";
 import { percentile } from "./dispatch/figures.ts";
-import { median, ms, printTable } from "./rounds.ts";
-import { machine, chooseRounds, runBench, isRequested } from "./run-bench.ts";
+import { median, formatMs, printTable } from "./rounds.ts";
+import { describeMachine, chooseRounds, runBench, isRequested } from "./run-bench.ts";
 import { launchChromium, type Dashboard, startDashboard } from "./web/dashboard.ts";
 import { frames, inputDelays, scripts, tickAges } from "./web/in-page.ts";
 
@@ -15,20 +15,20 @@ async function main(): Promise<void> {
   const rounds = chooseRounds(5);
   const dashboard = await startDashboard(root, runs, lines);
   const browser = await launchChromium(root);
-  process.stdout.write(`Chromium ${browser.version()}, ${machine()}, ${rounds} rounds\n`);
+  process.stdout.write(`Chromium ${browser.version()}, ${describeMachine()}, ${rounds} rounds\n`);
   if (isRequested("load")) await measureFirstLoads(dashboard, browser);
   const rows: string[][] = [];
   const measure = async (what: string, goal: string, sample: () => Promise<number[]>): Promise<void> => {
     const durations: number[][] = [];
     for (let round = 0; round < rounds; round += 1) durations.push(await sample());
     const tails = durations.map((samples) => percentile(samples, 0.95));
-    const spread = `${ms(median(tails))} (${ms(Math.min(...tails))}-${ms(Math.max(...tails))})`;
+    const spread = `${formatMs(median(tails))} (${formatMs(Math.min(...tails))}-${formatMs(Math.max(...tails))})`;
     rows.push([
       what,
       String(durations.flat().length),
-      ms(median(durations.flat())),
+      formatMs(median(durations.flat())),
       spread,
-      ms(Math.max(...durations.flat())),
+      formatMs(Math.max(...durations.flat())),
       goal,
     ]);
   };

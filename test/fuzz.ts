@@ -25,7 +25,7 @@ export function createFromSchema(
   random: Dice,
   depth = 0,
 ): unknown {
-  const s = (schema ?? {}) as Record<string, unknown>; // a schema that is not an object accepts anything
+  const s = (schema ?? {}) as Record<string, unknown>; // A schema that is not an object accepts anything.
   if (typeof s["$ref"] === "string") return createFromSchema(named[s["$ref"].split("/").at(-1)!], named, random, depth);
   if ("const" in s) return s["const"];
   if (Array.isArray(s["enum"])) return random.pick(s["enum"]);

@@ -8,7 +8,7 @@ import { ask, type Ids, type Seen } from "./ask-route.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
 import { endOne, enrolTwice, finishOne } from "./token-ends.ts";
-import { each, upTo } from "./wait.ts";
+import { forEachConcurrently, countUpTo } from "./wait.ts";
 
 /** How long an open stream or poll may outlive its token. */
 const lateMs = 2000;
@@ -22,7 +22,7 @@ export async function accessRules({ rounds }: { rounds: number }, tools: Tools):
     const seen: Seen = { requests: 0, ended: 0, enrolled: 0, cutMs: [], broken: [] };
     const ids = await makeObjects(testbed);
     await callEveryRoute(testbed, ids, seen);
-    await each(upTo(rounds), 4, async (round) => {
+    await forEachConcurrently(countUpTo(rounds), 4, async (round) => {
       await endOne(testbed, ids, round, seen);
       if (round % 10 === 0) await enrolTwice(testbed, round, seen);
       if (round % 10 === 5) await finishOne(testbed, round, seen);
@@ -83,12 +83,12 @@ async function callEveryRoute({ client, coordinators }: Testbed, ids: Ids, seen:
     subject,
     token: (await client.tokens.create({ role, subject })).token,
   });
-  const nobody = { role: null, subject: "" };
-  const askers = [
-    { ...nobody, token: null },
-    { ...nobody, token: "Gar.bage-" },
-    { ...nobody, token: `drv_${"0".repeat(32)}` },
-    { ...nobody, token: `drva_${ids["run_id"]}.1.${"0".repeat(64)}` },
+  const anonymous = { role: null, subject: "" };
+  const callers = [
+    { ...anonymous, token: null },
+    { ...anonymous, token: "Gar.bage-" },
+    { ...anonymous, token: `drv_${"0".repeat(32)}` },
+    { ...anonymous, token: `drva_${ids["run_id"]}.1.${"0".repeat(64)}` },
     await make("admin", "boss"),
     await make("user", "ann"),
     await make("user", "bob"),
@@ -99,11 +99,11 @@ async function callEveryRoute({ client, coordinators }: Testbed, ids: Ids, seen:
     await make("runner", "bob"),
   ];
   for (const { url } of coordinators)
-    for (const { token, ...who } of askers)
+    for (const { token, ...who } of callers)
       for (const row of routes) {
         const status = await ask(url, row, ids, token, seen);
-        const due = expected(row, who);
-        if (!due(status))
+        const expectedStatus = getExpectedStatus(row, who);
+        if (!expectedStatus(status))
           seen.broken.push(`${row.method} ${row.path} as ${who.role} ${who.subject} is answered with ${status}`);
       }
 }
@@ -113,8 +113,8 @@ interface Who {
   subject: string;
 }
 
-/** For an allowed request only that it is let in. Other tests check its effect. */
-function expected({ rule }: Route, { role, subject }: Who): (status: number) => boolean {
+/** For an allowed request, checks only that it is let in. Other tests check its effect. */
+function getExpectedStatus({ rule }: Route, { role, subject }: Who): (status: number) => boolean {
   const letIn = (status: number): boolean => status !== 401 && status !== 403 && status < 500;
   if ("open" in rule) return letIn;
   if ("signed" in rule || role === null) return (status) => status === 401;

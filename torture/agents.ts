@@ -5,7 +5,7 @@ import { listFilesBelow, listRunProcesses } from "../test/fixtures/e2e/left-over
 import { startModelServer } from "../test/model-server/server.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
-import { each, pause, upTo, waitFor } from "./wait.ts";
+import { forEachConcurrently, pause, countUpTo, waitFor } from "./wait.ts";
 
 /**
  * Runs agents and stops a third of the runs at random moments. A tenth of them use the real claude, the others a script
@@ -21,7 +21,7 @@ export async function agents({ runs, atOnce }: { runs: number; atOnce: number },
     return await withTestbed(tools, { leaseMs: 10_000, pollHoldMs: 5000 }, async (testbed) => {
       const kinds = await startRunners(testbed, model.url, tools);
       const ended: Ended[] = [];
-      await each(upTo(runs), atOnce, async (index) => {
+      await forEachConcurrently(countUpTo(runs), atOnce, async (index) => {
         const kind = index % 10 === 0 && kinds.includes("real") ? "real" : "cheap";
         ended.push(await runOne(testbed, kind, index % 3 === 0));
         if (ended.length % 20 === 0) tools.progress(`${ended.length} of ${runs} runs`);
@@ -44,9 +44,11 @@ async function startRunners(testbed: Testbed, modelUrl: string, tools: Tools): P
     `claude-agent-sdk-${process.platform}-${process.arch}`,
     "claude",
   );
-  const cheap = join(testbed.directory, "cheap-client");
-  writeFileSync(cheap, cheapClient(join(tools.root, "test/fixtures/clients/claude-text.jsonl")), { mode: 0o755 });
-  await startOne(testbed, "cheap", { bin: cheap, slots: 12, modelUrl }, tools);
+  const cheapProgram = join(testbed.directory, "cheap-client");
+  writeFileSync(cheapProgram, createCheapClient(join(tools.root, "test/fixtures/clients/claude-text.jsonl")), {
+    mode: 0o755,
+  });
+  await startOne(testbed, "cheap", { bin: cheapProgram, slots: 12, modelUrl }, tools);
   if (!existsSync(claude)) {
     tools.progress("the real claude is not installed (`npm test` installs it): all runs use the script");
     return ["cheap"];
@@ -56,7 +58,7 @@ async function startRunners(testbed: Testbed, modelUrl: string, tools: Tools): P
 }
 
 /** A script in place of claude: does what its prompt says and leaves files behind. */
-function cheapClient(said: string): string {
+function createCheapClient(said: string): string {
   return `#!/bin/sh
 task=$(cat)
 mkdir -p "$TMPDIR/mess" "$HOME/.claude/mess"
@@ -90,7 +92,7 @@ async function startOne(
     profile,
     url: testbed.url,
     token: testbed.token,
-    stateDirectory: stateOf(testbed, kind),
+    stateDirectory: getStateDirectory(testbed, kind),
     name: kind,
     slots,
     times: { sweepMs: 500 },
@@ -115,7 +117,7 @@ async function startOne(
   });
 }
 
-const stateOf = (testbed: Testbed, kind: Kind): string => join(testbed.directory, "runners", kind);
+const getStateDirectory = (testbed: Testbed, kind: Kind): string => join(testbed.directory, "runners", kind);
 
 interface Ended {
   run_id: string;
@@ -139,19 +141,22 @@ async function runOne({ client }: Testbed, kind: Kind, stopIt: boolean): Promise
     return seen.finished_at === null ? null : seen;
   }, 300_000);
   const status = run?.status ?? "did not end";
-  const due = stopIt ? "cancelled" : "completed";
+  const expectedStatus = stopIt ? "cancelled" : "completed";
   return {
     run_id,
     session_id: run?.session_id ?? "",
     kind,
     status,
-    fault: status === due ? null : `${kind} ${run_id} is ${status} (${run?.reason}: ${run?.error}), ${due} was due`,
+    fault:
+      status === expectedStatus
+        ? null
+        : `${kind} ${run_id} is ${status} (${run?.reason}: ${run?.error}), ${expectedStatus} was due`,
     alive: listRunProcesses(run_id).length,
   };
 }
 
 async function judge(testbed: Testbed, ended: readonly Ended[]): Promise<Finding> {
-  const states = (["cheap", "real"] as const).map((kind) => stateOf(testbed, kind));
+  const states = (["cheap", "real"] as const).map((kind) => getStateDirectory(testbed, kind));
   const temporaryFiles = () => states.flatMap((state) => listFilesBelow(tmpDirectory(runsDirectory(state))));
   // A runner reports the outcome of a run before it removes them.
   await waitFor(async () => (temporaryFiles().length === 0 ? true : null), 60_000, 200);

@@ -7,7 +7,7 @@ import { executionEnded, executionStarted } from "../test/fixtures/record/sample
 import { type Finding, largest, percentile, type Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
 import { readAudit } from "./record.ts";
-import { upTo } from "./wait.ts";
+import { countUpTo } from "./wait.ts";
 
 /** The limit for the p99 of one row on an idle machine. */
 const lateMs = 5;
@@ -19,8 +19,8 @@ export async function auditRows({ rows }: { rows: number }, tools: Tools): Promi
     const store = await openRecord(testbed);
     const tookMs: number[] = [];
     try {
-      for (const index of upTo(rows)) {
-        const event = index % 2 === 0 ? executionStarted(idOf(index)) : executionEnded(idOf(index - 1));
+      for (const index of countUpTo(rows)) {
+        const event = index % 2 === 0 ? executionStarted(getId(index)) : executionEnded(getId(index - 1));
         const events = [{ n: index + 1, at: new Date().toISOString(), event }];
         const startedAt = performance.now();
         const [stored] = await store.apply([{ op: "append_events", run_id: run.run_id, attempt: run.attempt, events }]);
@@ -57,4 +57,4 @@ function openRecord({ fleet, state }: Testbed): Promise<RecordStore> {
     : openStore({ directory: recordDirectory(state), now: () => new Date(), createIfMissing: false });
 }
 
-const idOf = (index: number): string => `0190aaaa-0000-7000-8000-${String(index).padStart(12, "0")}`;
+const getId = (index: number): string => `0190aaaa-0000-7000-8000-${String(index).padStart(12, "0")}`;

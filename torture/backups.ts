@@ -9,7 +9,7 @@ import type { RecordStore } from "../src/record/record-store.ts";
 import { drover, type CommandResult } from "./drover-command.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
-import { faultsOfLog, printed } from "./record.ts";
+import { findLogFaults, getStdout } from "./record.ts";
 import { pause } from "./wait.ts";
 
 interface Size {
@@ -38,7 +38,7 @@ export async function backups({ seconds, perSecond, backups: requested }: Size, 
     await testbed.startRunner({ name: "steady", slots: 8 });
     const submits: Promise<number>[] = [];
     const deadline = performance.now() + seconds * 1000;
-    const asking = (async () => {
+    const submitting = (async () => {
       for (let due = performance.now(); due < deadline; due += 1000 / perSecond) {
         await pause(Math.max(0, due - performance.now()));
         submits.push(submitOne(testbed));
@@ -49,12 +49,12 @@ export async function backups({ seconds, perSecond, backups: requested }: Size, 
     for (let index = 0; index < requested; index += 1) {
       // Spread the backups over the time, the first one after the first run.
       await pause(Math.max(0, deadline - (seconds * 1000 * (requested - index)) / (requested + 1) - performance.now()));
-      const backup = await makeOne(testbed, tools, index);
+      const backup = await makeBackup(testbed, tools, index);
       if ("fault" in backup) broken.push(backup.fault);
       else created.push(backup);
       tools.progress(`backup ${index + 1} of ${requested}`);
     }
-    await asking;
+    await submitting;
     const submitMs = await Promise.all(submits);
     const results = await Promise.all(created.map((backup, index) => judge(testbed, tools, backup, index)));
     const sum = (valueOf: (one: Judged) => number): number => results.reduce((total, item) => total + valueOf(item), 0);
@@ -83,16 +83,22 @@ async function submitOne({ client }: Testbed): Promise<number> {
 }
 
 /** Every second backup goes through a coordinator, the others read the record directly. */
-async function makeOne(testbed: Testbed, tools: Tools, index: number): Promise<Backup | { fault: string }> {
+async function makeBackup(testbed: Testbed, tools: Tools, index: number): Promise<Backup | { fault: string }> {
   const { items } = await testbed.client.runs.list({ status: ["completed"], limit: 1000 });
   const file = join(testbed.directory, `backup ${index}`);
   const byCoordinator = { DROVER_API_URL: testbed.url, DROVER_API_KEY: testbed.token };
-  const ran = await command(testbed, tools, index % 2 === 0 ? byCoordinator : locationOf(testbed), "backup", file);
-  if (ran.code !== 0 || !existsSync(file)) return { fault: `backup ${index}: ${ran.output}` };
-  return { file, ms: ran.ms, before: items.map(({ run_id }) => run_id) };
+  const result = await command(
+    testbed,
+    tools,
+    index % 2 === 0 ? byCoordinator : getLocationEnv(testbed),
+    "backup",
+    file,
+  );
+  if (result.code !== 0 || !existsSync(file)) return { fault: `backup ${index}: ${result.output}` };
+  return { file, ms: result.ms, before: items.map(({ run_id }) => run_id) };
 }
 
-function locationOf({ fleet, state }: Testbed): Record<string, string> {
+function getLocationEnv({ fleet, state }: Testbed): Record<string, string> {
   return fleet === null
     ? { DROVER_STATE_DIR: state }
     : { DATABASE_URL: fleet.url, DROVER_SECRET: fleet.secret.toString("hex") };
@@ -161,7 +167,7 @@ async function inspect({ read }: RecordStore, before: readonly string[]): Promis
     const runs = await read.runs({}, page);
     for (const { run_id, status } of runs) {
       const log = await read.events(run_id, 0, 1000);
-      const faults = [...faultsOfLog(run_id, log), ...(status === "completed" ? faultsOfWhole(run_id, log) : [])];
+      const faults = [...findLogFaults(run_id, log), ...(status === "completed" ? findRunFaults(run_id, log) : [])];
       if (status === "completed") ended.add(run_id);
       if (log.length === 0) faults.push(`${run_id} has no events`);
       results.runs += 1;
@@ -182,12 +188,12 @@ async function inspect({ read }: RecordStore, before: readonly string[]): Promis
 }
 
 /** A completed run has its start, its whole output and its end. */
-function faultsOfWhole(run_id: string, log: readonly StoredEvent[]): string[] {
+function findRunFaults(run_id: string, log: readonly StoredEvent[]): string[] {
   const expected = Array.from({ length: lines }, (_, index) => `line ${index + 1}\n`).join("");
   const types = new Set(log.map(({ event }) => event.type));
   const absent = (["execution_started", "execution_ended", "result"] as const).filter((type) => !types.has(type));
   return [
     ...absent.map((type) => `${run_id} has no ${type}`),
-    ...(printed(log) === expected ? [] : [`${run_id} printed ${JSON.stringify(printed(log))}`]),
+    ...(getStdout(log) === expected ? [] : [`${run_id} printed ${JSON.stringify(getStdout(log))}`]),
   ];
 }

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { runsDirectory, tmpDirectory } from "../src/model/state-layout.ts";
 import type { Run } from "../src/model/run.ts";
 import { findCgroupParents } from "../src/process/cgroup-parents.ts";
-import { newMark, survivors } from "../test/fixtures/process/survivors.ts";
+import { createMark, findSurvivors } from "../test/fixtures/process/survivors.ts";
 import { type Finding, percentile, type Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
-import { each, pause, upTo, waitFor } from "./wait.ts";
+import { forEachConcurrently, pause, countUpTo, waitFor } from "./wait.ts";
 
 interface Bomb {
   limit: string;
@@ -44,12 +44,12 @@ interface Size {
  * K3: commands exhaust processes, memory, one file, the disk, files, CPU time and output. Each is ended for exceeding its
  * limit and leaves nothing behind, and a coordinator on the same machine keeps answering others.
  */
-export async function bombing(size: Size, tools: Tools): Promise<Finding> {
+export async function testBombs(size: Size, tools: Tools): Promise<Finding> {
   const { each: count, outputMb, idleMs = 10_000 } = size;
   const { memoryBytes, processes } = findCgroupParents();
   return withTestbed(tools, null, async (testbed) => {
     await testbed.startRunner({ name: runner, slots: 1 });
-    const idle = await answerTimes(testbed, pause(idleMs));
+    const idle = await measureAnswerTimes(testbed, pause(idleMs));
     const broken: string[] = [];
     const ended: Record<string, number> = {};
     const explode = async (): Promise<void> => {
@@ -61,19 +61,19 @@ export async function bombing(size: Size, tools: Tools): Promise<Finding> {
         }
         ended[name] = 0;
         const times = bomb.once ? 1 : count;
-        await each(upTo(times), 2, async () => {
+        await forEachConcurrently(countUpTo(times), 2, async () => {
           const fault = await runBomb(testbed, bomb, tools);
           if (fault === null) ended[name]! += 1;
           else broken.push(`${name}: ${fault}`);
         });
         tools.progress(`${name}: ${ended[name]} of ${times}`);
       }
-      const faults = await hoardingRuns(testbed, size);
+      const faults = await testHoardingRuns(testbed, size);
       ended["runs over disk and files"] = 2 - faults.length;
       broken.push(...faults);
     };
-    const under = await answerTimes(testbed, explode());
-    broken.push(...(await tooMuchOutput(testbed, outputMb, tools)));
+    const under = await measureAnswerTimes(testbed, explode());
+    broken.push(...(await testTooMuchOutput(testbed, outputMb, tools)));
     const [before, during] = [percentile(idle, 0.99), percentile(under, 0.99)];
     return {
       seen: {
@@ -90,13 +90,13 @@ export async function bombing(size: Size, tools: Tools): Promise<Finding> {
   });
 }
 
-async function answerTimes({ client }: Testbed, deadline: Promise<void>): Promise<number[]> {
+async function measureAnswerTimes({ client }: Testbed, deadline: Promise<void>): Promise<number[]> {
   const duration: number[] = [];
-  let over = false;
-  const ended = deadline.finally(() => (over = true));
+  let isOver = false;
+  const ended = deadline.finally(() => (isOver = true));
   // The rejection is handled below, where it is awaited.
   ended.catch(() => undefined);
-  while (!over) {
+  while (!isOver) {
     const startedAt = performance.now();
     await client.runs.list({ limit: 1 });
     duration.push(performance.now() - startedAt);
@@ -107,14 +107,14 @@ async function answerTimes({ client }: Testbed, deadline: Promise<void>): Promis
 }
 
 async function runBomb(testbed: Testbed, { limit, script, once }: Bomb, { root }: Tools): Promise<string | null> {
-  const mark = newMark();
+  const mark = createMark();
   const directory = join(testbed.directory, "bombs", mark);
   mkdirSync(directory, { recursive: true });
   const options = ["--json", "--timeout", once ? "1800" : "60", "--cwd", directory, "--limit", limit];
   const args = ["exec", ...options, "--", "sh", "-c", script, mark];
   const { code, stdout } = await run([process.execPath, join(root, "bin", "drover.js"), ...args], testbed);
-  const result = tryJson(stdout);
-  const remaining = survivors(mark);
+  const result = parseJsonOrNull(stdout);
+  const remaining = findSurvivors(mark);
   for (const pid of remaining) process.kill(pid, "SIGKILL");
   // In another process: removing a million files here would distort the measurement.
   await run(["rm", "-rf", directory], testbed);
@@ -125,7 +125,7 @@ async function runBomb(testbed: Testbed, { limit, script, once }: Bomb, { root }
 }
 
 /** Runs that fill the temporary directory that Drover creates for them and removes afterwards. */
-async function hoardingRuns(testbed: Testbed, { files }: Size): Promise<string[]> {
+async function testHoardingRuns(testbed: Testbed, { files }: Size): Promise<string[]> {
   const faults: string[] = [];
   const hoarders = [
     { name: "fills-disk", script: fillDisk, limits: { disk_bytes: 32 * 2 ** 20 } },
@@ -137,7 +137,7 @@ async function hoardingRuns(testbed: Testbed, { files }: Size): Promise<string[]
     const ended = await waitForEnd(testbed, run_id);
     // The runner reports the outcome first.
     const removed = await waitFor(
-      async () => (temporaryDirectoriesOf(testbed, run_id).length === 0 ? true : null),
+      async () => (listTemporaryDirectories(testbed, run_id).length === 0 ? true : null),
       60_000,
     );
     if (ended?.reason !== "limit_exceeded") faults.push(`${name}: ${ended?.status} ${ended?.reason} ${ended?.error}`);
@@ -147,7 +147,7 @@ async function hoardingRuns(testbed: Testbed, { files }: Size): Promise<string[]
 }
 
 /** The temporary directories of a run's attempts, one below that of each registration. */
-function temporaryDirectoriesOf({ directory }: Testbed, run_id: string): string[] {
+function listTemporaryDirectories({ directory }: Testbed, run_id: string): string[] {
   const tmp = tmpDirectory(runsDirectory(join(directory, "runners", runner)));
   return readdirSync(tmp)
     .flatMap((registration) => readdirSync(join(tmp, registration)))
@@ -166,11 +166,11 @@ function waitForEnd({ client }: Testbed, run_id: string): Promise<Run | null> {
 }
 
 /** `exec` truncates output beyond what it keeps. A run whose log exceeds its limit is ended. */
-async function tooMuchOutput(testbed: Testbed, outputMb: number, { root, progress }: Tools): Promise<string[]> {
+async function testTooMuchOutput(testbed: Testbed, outputMb: number, { root, progress }: Tools): Promise<string[]> {
   const faults: string[] = [];
   const args = ["exec", "--json", "--timeout", "600", "--", "sh", "-c", `yes | head -c ${outputMb}M`];
   const { code, stdout } = await run([process.execPath, join(root, "bin", "drover.js"), ...args], testbed);
-  const result = tryJson(stdout);
+  const result = parseJsonOrNull(stdout);
   if (code !== 0 || result?.truncated !== true || stdout.length > 4 * 2 ** 20)
     faults.push(
       `exec of ${outputMb} MB ended with ${code}, truncated ${result?.truncated}, ${stdout.length} characters`,
@@ -196,10 +196,10 @@ function run([file = "", ...args]: string[], { directory }: Testbed): Promise<{ 
   });
 }
 
-function tryJson(text: string): { error?: { code?: string } | null; truncated?: boolean } | null {
+function parseJsonOrNull(text: string): { error?: { code?: string } | null; truncated?: boolean } | null {
   try {
     // Printed by our own command line.
-    return JSON.parse(text) as ReturnType<typeof tryJson>;
+    return JSON.parse(text) as ReturnType<typeof parseJsonOrNull>;
   } catch {
     return null;
   }

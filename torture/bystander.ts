@@ -6,10 +6,10 @@ import { stallMs, readStalls } from "./stalls.ts";
 /** Another user of the same coordinators, who sends requests now and then and measures the response times. */
 export interface Bystander {
   /** Response times while the work is in progress. */
-  during(work: Promise<unknown>): Promise<Waits>;
+  during(work: Promise<unknown>): Promise<ResponseTimes>;
 }
 
-export interface Waits {
+export interface ResponseTimes {
   requests: number;
   p99: number;
   longest: number;
@@ -39,7 +39,7 @@ export async function openBystander(
   if (lowersPriority) setPriority(19);
   let measured = 0;
   /** Response times since the last call. */
-  const ask = async (): Promise<Waits> => {
+  const ask = async (): Promise<ResponseTimes> => {
     measured += 1;
     child.signal("SIGUSR2");
     const [, requests, p99, longest] = await child.waitForOutput(
@@ -59,8 +59,8 @@ export async function openBystander(
 /** The impact on another user and on the event loop: numbers, and exceeded limits. */
 export async function describeImpact(
   testbed: Testbed,
-  idle: Waits,
-  under: Waits,
+  idle: ResponseTimes,
+  under: ResponseTimes,
 ): Promise<{ seen: Record<string, number>; late: string[]; broken: string[] }> {
   const { longest, withOthers, defects } = await readStalls(testbed);
   const late: string[] = [];
@@ -73,15 +73,15 @@ export async function describeImpact(
       "longest stall ms": longest,
       "with waiting for a core": withOthers,
       "requests of another user": under.requests,
-      "p99 ms of another user, idle": tenths(idle.p99),
-      "p99 ms meanwhile": tenths(under.p99),
-      "longest ms meanwhile": tenths(under.longest),
+      "p99 ms of another user, idle": roundToTenths(idle.p99),
+      "p99 ms meanwhile": roundToTenths(under.p99),
+      "longest ms meanwhile": roundToTenths(under.longest),
     },
     late,
     broken: defects,
   };
 }
 
-function tenths(number: number): number {
+function roundToTenths(number: number): number {
   return Math.round(number * 10) / 10;
 }

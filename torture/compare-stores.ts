@@ -55,14 +55,14 @@ async function runs(firstStore: Store, secondStore: Store, found: Differences, e
     const [a, b] = await Promise.all([firstStore.read.runs({}, page), secondStore.read.runs({}, page)]);
     expectSame(`runs before ${page.before}`, a, b);
     found.runs += a.length;
-    await Promise.all(a.map(({ run_id }) => oneRun(firstStore, secondStore, run_id, found, expectSame)));
+    await Promise.all(a.map(({ run_id }) => compareRun(firstStore, secondStore, run_id, found, expectSame)));
     const last = a.at(-1);
     if (last === undefined) return;
     page = { limit: atOnce, before: last.run_id };
   }
 }
 
-async function oneRun(
+async function compareRun(
   firstStore: Store,
   secondStore: Store,
   run_id: string,

@@ -8,8 +8,8 @@ import type { ModelRequest, Turn } from "../test/model-server/script.ts";
 import { startModelServer } from "../test/model-server/server.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
-import { allEvents, faultsOfLog } from "./record.ts";
-import { each, pause, retryWhileUnreachable, upTo, waitFor } from "./wait.ts";
+import { readAllEvents, findLogFaults } from "./record.ts";
+import { forEachConcurrently, pause, retryWhileUnreachable, countUpTo, waitFor } from "./wait.ts";
 
 const providers = ["scripted", "anthropic"] as const;
 type ProviderName = (typeof providers)[number];
@@ -29,7 +29,7 @@ export async function conversationRunnersKilled(
 ): Promise<Finding> {
   return withTestbed(tools, null, async (testbed) => {
     const requestKeys: string[] = [];
-    const server = await startModelServer((request) => answerTo(request, requestKeys, testbed));
+    const server = await startModelServer((request) => createAnswer(request, requestKeys, testbed));
     const conversations: Conversation[] = [];
     try {
       mkdirSync(join(testbed.directory, "ledger"));
@@ -40,7 +40,7 @@ export async function conversationRunnersKilled(
         max_attempts: 1,
         permissions: { mode: "bypassPermissions" },
       });
-      await each(upTo(runs * providers.length), atOnce, async (index) => {
+      await forEachConcurrently(countUpTo(runs * providers.length), atOnce, async (index) => {
         const provider = providers[index % providers.length]!;
         const lossLimit = losses ?? 1 + Math.floor(Math.random() * maxLosses);
         conversations.push(
@@ -49,7 +49,7 @@ export async function conversationRunnersKilled(
         if (conversations.length % 10 === 0)
           tools.progress(`${conversations.length} of ${runs * providers.length} conversations`);
       });
-      return judge(testbed, conversations, requestKeys, await allEvents(testbed.client));
+      return judge(testbed, conversations, requestKeys, await readAllEvents(testbed.client));
     } finally {
       await testbed.processes.endAll();
       await server.stop();
@@ -79,7 +79,10 @@ async function converse(
   const { client } = testbed;
   const script = join(testbed.directory, "scripts", `${name}.json`);
   const ledger = ledgerPath(testbed, name);
-  writeFileSync(script, JSON.stringify({ turns: Array.from(upTo(turns + 1), (turn) => createTurn(turn, ledger, "")) }));
+  writeFileSync(
+    script,
+    JSON.stringify({ turns: Array.from(countUpTo(turns + 1), (turn) => createTurn(turn, ledger, "")) }),
+  );
   const startRunner = (number: number) =>
     testbed.startRunner({
       name: `${name}-${number}`,
@@ -94,7 +97,7 @@ async function converse(
   const prompt = `This is ${name}.`;
   const { run_id } = await client.submit({ agent_name: "coder", prompt, demands: { tags: [name] } });
   const losses: Loss[] = [];
-  const directoryOf = (number: number, { session_id }: Run): string =>
+  const getDirectory = (number: number, { session_id }: Run): string =>
     join(workDirectory(runsDirectory(join(testbed.directory, "runners", `${name}-${number}`))), session_id ?? "");
   while (losses.length < lossLimit) {
     const started = await waitFor(async () => findProgress(await client.runs.get(run_id), losses, testbed), 180_000);
@@ -102,7 +105,7 @@ async function converse(
     await pause(Math.random() * 1500);
     child.signal("SIGKILL");
     await child.closed;
-    losses.push({ attempt: started.attempt, files: filesIn(directoryOf(losses.length, started)) });
+    losses.push({ attempt: started.attempt, files: readFiles(getDirectory(losses.length, started)) });
     writeFileSync(`${ledger}.lost`, "");
     ({ child } = await startRunner(losses.length));
   }
@@ -111,7 +114,7 @@ async function converse(
     (await waitFor(async () => [await get()].find(({ status }) => hasEnded(status)) ?? null, 300_000)) ?? (await get());
   // If a runner was killed just after its run ended, its replacement never had the run.
   const last = losses.findLastIndex((_, index) => run.runner_id?.startsWith(`${name}-${index}-`));
-  const files = last === -1 ? filesIn(directoryOf(losses.length, run)) : losses[last]!.files;
+  const files = last === -1 ? readFiles(getDirectory(losses.length, run)) : losses[last]!.files;
   child.signal("SIGTERM");
   return { provider, name, run, losses, files };
 }
@@ -143,7 +146,7 @@ function createTurn(
 }
 
 /** Records `NAME TURN` for each request. The answer says which request of that turn it was. */
-function answerTo({ messages }: ModelRequest, requestKeys: string[], testbed: Testbed): Turn {
+function createAnswer({ messages }: ModelRequest, requestKeys: string[], testbed: Testbed): Turn {
   const name = /This is (\S+)\./.exec(messages.find(({ role }) => role === "user")?.text ?? "")?.[1] ?? "";
   const turn = messages.filter(({ role }) => role === "assistant").length;
   const key = `${name} ${turn}`;
@@ -159,7 +162,7 @@ function answerTo({ messages }: ModelRequest, requestKeys: string[], testbed: Te
 }
 
 const ledgerPath = (testbed: Testbed, name: string): string => join(testbed.directory, "ledger", name);
-const filesIn = (directory: string): string[] => (existsSync(directory) ? readdirSync(directory) : []);
+const readFiles = (directory: string): string[] => (existsSync(directory) ? readdirSync(directory) : []);
 
 interface Judged {
   /** When and in which attempt the run lost its runner, killed or not. */
@@ -217,10 +220,10 @@ function judgeOne(
       ? [`${at} attempt ${attempt}: ${event.error}`]
       : [];
   });
-  const faults = faultsOfLog(run.run_id, log);
+  const faults = findLogFaults(run.run_id, log);
   const judged: Judged = { lost, executedTwice: [], askedAgain: [], faults, unknown: 0, effects: 0 };
   const texts = log.flatMap(({ event }) => (event.type === "assistant" ? [event.text] : []));
-  for (const turn of upTo(turns + 1)) {
+  for (const turn of countUpTo(turns + 1)) {
     const requests = requestKeys.filter((item) => item === `${name} ${turn}`).length;
     const expected = `turn ${turn}${provider === "scripted" ? "" : ` request ${requests}`}`;
     const answers = texts.filter((text) => text === `turn ${turn}` || text.startsWith(`turn ${turn} `));

@@ -1,9 +1,9 @@
-import { answering } from "./coordinators.ts";
+import { waitUntilAnswering } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { judgeRuns } from "./judge-runs.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
 import { startStorm, submitDuring, waitUntilNothingMoves } from "./storm.ts";
-import { pause, upTo } from "./wait.ts";
+import { pause, countUpTo } from "./wait.ts";
 
 /**
  * R1, R2, R8: kills coordinators at random, also during startup, while runs are submitted, claimed and executed. Every
@@ -19,7 +19,7 @@ export async function coordinatorKilled(
     const storm = startStorm(kills, () => killOne(testbed), tools.progress);
     const submitted = await submitDuring(testbed, runs, storm);
     await storm.over;
-    await Promise.all(testbed.coordinators.map(({ url, child }) => answering(url, child)));
+    await Promise.all(testbed.coordinators.map(({ url, child }) => waitUntilAnswering(url, child)));
     const startedAt = performance.now();
     const stuck = await waitUntilNothingMoves(testbed);
     const settledMs = performance.now() - startedAt;
@@ -32,7 +32,7 @@ export async function coordinatorKilled(
 
 /** Twelve slots in total. Every second runner reconnects faster after an outage, so that kills always hit active runs. */
 async function startRunners(testbed: Testbed, count: number): Promise<void> {
-  for (const index of upTo(count))
+  for (const index of countUpTo(count))
     await testbed.startRunner({
       name: `runner-${index}`,
       slots: Math.ceil(12 / count),

@@ -113,9 +113,10 @@ async function makeCoordinatorSlot({
         String(port),
         ...publicUrls.flatMap((item) => ["--public-url", item]),
       ];
-  const before = smallDisk === undefined ? [] : onSmallDisk(state, smallDisk);
+  const commandPrefix = smallDisk === undefined ? [] : createSmallDiskPrefix(state, smallDisk);
   let child: Child | null = null;
-  const spawn = (): Child => (child = processes.start([...before, process.execPath, ...args], { cwd: directory, env }));
+  const spawn = (): Child =>
+    (child = processes.start([...commandPrefix, process.execPath, ...args], { cwd: directory, env }));
   const slot: CoordinatorSlot = {
     url,
     get state() {
@@ -127,7 +128,7 @@ async function makeCoordinatorSlot({
     spawn,
     async start() {
       const started = spawn();
-      await answering(url, started);
+      await waitUntilAnswering(url, started);
       return started;
     },
   };
@@ -135,12 +136,12 @@ async function makeCoordinatorSlot({
 }
 
 /** A command prefix that mounts a private tmpfs at `path`. `size` is in mount's syntax. */
-export function onSmallDisk(path: string, size: string, mode = "700"): string[] {
+export function createSmallDiskPrefix(path: string, size: string, mode = "700"): string[] {
   const script = `mkdir -p '${path}' && mount -t tmpfs -o size=${size},mode=${mode} none '${path}' && exec "$@"`;
   return ["unshare", ...(process.getuid?.() === 0 ? [] : ["-Ur"]), "-m", "sh", "-c", script, "sh"];
 }
 
-export async function answering(url: string, child: Child): Promise<void> {
+export async function waitUntilAnswering(url: string, child: Child): Promise<void> {
   const open = createClient({ url, token: null });
   await retryWhileUnreachable(async () => {
     if (!child.alive) throw new Error(`The coordinator ended: ${child.output}`);

@@ -4,7 +4,7 @@ import { judgeRuns } from "./judge-runs.ts";
 import { withServer } from "./own-server.ts";
 import { withTestbed } from "./testbed.ts";
 import { startStorm, submitDuring, waitUntilNothingMoves } from "./storm.ts";
-import { pause, upTo } from "./wait.ts";
+import { pause, countUpTo } from "./wait.ts";
 
 /**
  * R1: kills or restarts the database server while runs are submitted, claimed and executed. Acknowledged runs are there
@@ -14,7 +14,7 @@ export async function databaseKilled({ kills, runs }: { kills: number; runs: num
   return withServer(tools, (own, server) =>
     withTestbed(own, null, async (testbed) => {
       await testbed.putAgent("work");
-      for (const index of upTo(4)) await testbed.startRunner({ name: `runner-${index}`, slots: 3 });
+      for (const index of countUpTo(4)) await testbed.startRunner({ name: `runner-${index}`, slots: 3 });
       const storm = startStorm(kills, () => killOnce(server), tools.progress);
       const submitted = await submitDuring(testbed, runs, storm);
       await storm.over;

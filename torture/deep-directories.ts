@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { hasEnded } from "../src/model/states.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
-import { upTo, waitFor } from "./wait.ts";
+import { countUpTo, waitFor } from "./wait.ts";
 
 /** What a command leaves in its temporary directory, as Perl code. */
 const kinds = {
@@ -28,7 +28,7 @@ export async function deepDirectories(
     const broken: string[] = [];
     const seen = { rounds: 0, killed: 0, "did not start again": 0, "left over": 0 };
     try {
-      for (const index of upTo(rounds)) {
+      for (const index of countUpTo(rounds)) {
         for (const [kind, script] of Object.entries(kinds)) {
           const isKilled = index % 2 === 1;
           const fault = await leaveAndStart(testbed, kind, script(depth), isKilled);
@@ -77,10 +77,10 @@ async function leaveAndStart(
     const run = await client.runs.get(after.run_id);
     return hasEnded(run.status) || !second.alive ? run.status : null;
   }, 120_000);
-  const { output: said } = second;
+  const { output: firstOutput } = second;
   second.signal("SIGTERM");
   await second.closed;
-  if (ended !== "completed") return `a run after it is ${ended}: ${said.slice(-500)}`;
+  if (ended !== "completed") return `a run after it is ${ended}: ${firstOutput.slice(-500)}`;
   return kind !== "immutable files" && findLeftovers(testbed, run_id) ? "something is left" : null;
 }
 

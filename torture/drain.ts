@@ -1,7 +1,7 @@
-import { newMark, survivors } from "../test/fixtures/process/survivors.ts";
+import { createMark, findSurvivors } from "../test/fixtures/process/survivors.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
-import { each, upTo, waitFor } from "./wait.ts";
+import { forEachConcurrently, countUpTo, waitFor } from "./wait.ts";
 
 /** How long runs may continue after a SIGTERM. */
 const graceMs = 4000;
@@ -14,7 +14,7 @@ export async function drain({ terms, atOnce }: { terms: number; atOnce: number }
   return withTestbed(tools, { leaseMs: 10_000, pollHoldMs: 5000 }, async (testbed) => {
     await testbed.putAgent("work");
     const found: Drained[] = [];
-    await each(upTo(terms), atOnce, async (index) => {
+    await forEachConcurrently(countUpTo(terms), atOnce, async (index) => {
       found.push(await drainOne(testbed, index));
       if (found.length % 10 === 0) tools.progress(`${found.length} of ${terms} drains`);
     });
@@ -51,31 +51,31 @@ async function drainOne(testbed: Testbed, index: number): Promise<Drained> {
     times: { drainMs: graceMs, heartbeatMs: 500 },
   });
   const demands = { tags: [name] };
-  const long = newMark();
+  const longMark = createMark();
   const submit = async (parameters: Record<string, unknown>) =>
     (await client.submit({ agent_name: "work", parameters, demands })).run_id;
-  const longs = [await submit({ stay: long }), await submit({ stay: long })];
+  const longRuns = [await submit({ stay: longMark }), await submit({ stay: longMark })];
   await waitFor(
-    async () => (longs.every((run_id) => testbed.marks().some((mark) => mark.startsWith(run_id))) ? true : null),
+    async () => (longRuns.every((run_id) => testbed.marks().some((mark) => mark.startsWith(run_id))) ? true : null),
     120_000,
   );
   // Leave one slot free: a runner that kept claiming would fill it.
-  const short = await submit({ lines: 4, pause: "0.1" });
-  await waitFor(async () => ((await client.runs.get(short)).status === "running" ? true : null), 120_000, 10);
+  const shortRun = await submit({ lines: 4, pause: "0.1" });
+  await waitFor(async () => ((await client.runs.get(shortRun)).status === "running" ? true : null), 120_000, 10);
   child.signal("SIGTERM");
   const termAt = Date.now();
   await child.waitForOutput(/^draining$/m);
-  const late = [await submit({}), await submit({})];
+  const lateRuns = [await submit({}), await submit({})];
   const { code } = await child.closed;
   const endedMs = Date.now() - termAt;
 
   const faults: string[] = [];
   if (code !== 0) faults.push(`${name} ended with ${code}: ${child.output}`);
-  const shortRun = await client.runs.get(short);
-  if (shortRun.status !== "completed" || shortRun.attempt !== 1)
-    faults.push(`the short ${short} is ${shortRun.status}: ${shortRun.error}`);
+  const checkShortRun = await client.runs.get(shortRun);
+  if (checkShortRun.status !== "completed" || checkShortRun.attempt !== 1)
+    faults.push(`the short ${shortRun} is ${checkShortRun.status}: ${checkShortRun.error}`);
   let early = 0;
-  for (const run_id of longs) {
+  for (const run_id of longRuns) {
     const run = await client.runs.get(run_id);
     if (run.status !== "pending" || run.failures !== 0)
       faults.push(`the long ${run_id} is ${run.status} with ${run.failures} failures: ${run.error}`);
@@ -85,12 +85,12 @@ async function drainOne(testbed: Testbed, index: number): Promise<Drained> {
     else if (Date.parse(ended) - termAt < graceMs - 50) early += 1;
   }
   const started = new Set(testbed.marks().map((mark) => mark.split(".")[0]));
-  const begunLate = late.filter((run_id) => started.has(run_id)).length;
+  const begunLate = lateRuns.filter((run_id) => started.has(run_id)).length;
   if (early > 0) faults.push(`${early} of ${name} were killed before the grace was over`);
   if (begunLate > 0) faults.push(`${name} started ${begunLate} runs after SIGTERM`);
-  if (survivors(long).length > 0) faults.push(`${name} left processes behind`);
+  if (findSurvivors(longMark).length > 0) faults.push(`${name} left processes behind`);
   const { items } = await client.runners.list();
   if (items.some((row) => row.runner_id === runner_id)) faults.push(`${name} is still listed`);
-  for (const run_id of [...longs, ...late]) await client.runs.stop(run_id);
+  for (const run_id of [...longRuns, ...lateRuns]) await client.runs.stop(run_id);
   return { early, begunLate, endedMs, faults };
 }

@@ -24,11 +24,11 @@ export async function drover(
     env: { PATH: process.env["PATH"] ?? "", HOME: cwd, DROVER_TRUST: cwd, ...env },
   });
   let megabytes = 0;
-  const hour = 3_600_000;
+  const hourMs = 3_600_000;
   await waitFor(async () => {
     megabytes = Math.max(megabytes, readPeakMemory(child));
     return child.alive ? null : true;
-  }, hour);
+  }, hourMs);
   const { code } = await child.closed;
   return { code, output: child.output, ms: performance.now() - startedAt, megabytes };
 }
@@ -38,6 +38,6 @@ function readPeakMemory({ pid }: Child): number {
   try {
     return Math.round(Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024);
   } catch {
-    return 0; // it has just exited
+    return 0; // It has just exited.
   }
 }

@@ -6,11 +6,11 @@ import { type Face, type FaceName, faceNames, openFace } from "./file-tool-faces
 import type { Finding, Tools } from "./finding.ts";
 import {
   canary,
-  hostilePaths,
+  createHostilePaths,
   isOutside,
   createHostileWorkspace,
   type HostileWorkspace,
-  whereItLeads,
+  findRealPath,
 } from "./hostile-paths.ts";
 
 type Size = { vectors: number; raceSeconds: number };
@@ -32,7 +32,7 @@ export async function fileEscapes(size: Size, tools: Pick<Tools, "root" | "progr
       const shares = name === "program" ? 4 : 1;
       const found = Array.from({ length: shares }, (_, share) =>
         withFaces([name], tools.root, broken, (workspace, faces) => {
-          const paths = hostilePaths(workspace, size.vectors).filter((_path, index) => index % shares === share);
+          const paths = createHostilePaths(workspace, size.vectors).filter((_path, index) => index % shares === share);
           return tryPaths(workspace, faces[0]!, paths, judge, broken);
         }),
       );
@@ -42,7 +42,7 @@ export async function fileEscapes(size: Size, tools: Pick<Tools, "root" | "progr
     }),
   );
   await withFaces(faceNames, tools.root, broken, async (workspace, faces) => {
-    for (const call of raceCalls) {
+    for (const call of createRaceCalls) {
       const { calls, swaps } = await race(workspace, faces, call, size.raceSeconds, judge);
       seen.races += sum(calls.values());
       seen.swaps += swaps;
@@ -73,13 +73,14 @@ async function withFaces<T>(
   work: (workspace: HostileWorkspace, faces: readonly Face[]) => Promise<T>,
 ): Promise<T> {
   const workspace = createHostileWorkspace();
-  const before = fingerprint(workspace.outside);
+  const before = computeFingerprint(workspace.outside);
   const faces = await Promise.all(names.map((name) => openFace(name, workspace.root, root)));
   try {
     return await work(workspace, faces);
   } finally {
     await Promise.all(faces.map((face) => face.close()));
-    if (fingerprint(workspace.outside) !== before) broken.push(`something outside was changed (${names.join(", ")})`);
+    if (computeFingerprint(workspace.outside) !== before)
+      broken.push(`something outside was changed (${names.join(", ")})`);
     rmSync(workspace.base, { recursive: true, force: true });
   }
 }
@@ -93,9 +94,9 @@ async function tryPaths(
   broken: string[],
 ) {
   for (const path of paths) {
-    const real = whereItLeads(workspace, path);
+    const real = findRealPath(workspace, path);
     const leadsOut = real !== null && isOutside(workspace, real);
-    for (const call of callsFor(path)) {
+    for (const call of createCalls(path)) {
       const answer = await face.call(call);
       judge(face.name, call, answer);
       if (!answer.includes('"ok":true')) continue;
@@ -110,7 +111,7 @@ async function tryPaths(
 
 type Call = { tool: string } & Record<string, unknown>;
 
-function callsFor(path: string): Call[] {
+function createCalls(path: string): Call[] {
   return [
     { tool: "file.read", path },
     { tool: "file.write", path, content: "overwritten" },
@@ -124,7 +125,7 @@ function callsFor(path: string): Call[] {
 
 const opens = new Set(["file.read", "file.patch", "file.list", "file.search"]);
 
-const raceCalls: readonly Call[] = [
+const createRaceCalls: readonly Call[] = [
   { tool: "file.read", path: "swap/secret" },
   { tool: "file.write", path: "swap/secret", content: "inside\n" },
   { tool: "file.patch", path: "swap/secret", patches: [{ find: canary, replace: "patched" }] },
@@ -188,7 +189,7 @@ const swapping = `
 `;
 
 /** A hash over the names, types and contents of everything below a directory. */
-function fingerprint(directory: string): string {
+function computeFingerprint(directory: string): string {
   const hash = createHash("sha256");
   const walk = (path: string): void => {
     for (const name of readdirSync(path).sort()) {

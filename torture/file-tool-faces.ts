@@ -17,24 +17,24 @@ export interface Face {
 }
 
 /** MCP appears twice, over stdio and over HTTP. */
-const opening = {
-  "in process": inProcess,
-  stdio: overStdio,
-  http: overHttp,
+const openers = {
+  "in process": openInProcess,
+  stdio: openOverStdio,
+  http: openOverHttp,
   program: async (workspace: string, root: string): Promise<Face> => ({
     name: "program",
     call: (call) => callProgram(root, workspace, call),
     close: async () => undefined,
   }),
 };
-export type FaceName = keyof typeof opening;
-export const faceNames = Object.keys(opening) as FaceName[];
+export type FaceName = keyof typeof openers;
+export const faceNames = Object.keys(openers) as FaceName[];
 
 export function openFace(name: FaceName, workspace: string, root: string): Promise<Face> {
-  return opening[name](workspace, root);
+  return openers[name](workspace, root);
 }
 
-async function inProcess(workspace: string): Promise<Face> {
+async function openInProcess(workspace: string): Promise<Face> {
   const tools = createFileTools(await openWorkspace(workspace));
   const { signal } = new AbortController();
   const context = { signal, start: async (command: Parameters<typeof start>[0]) => start(command, {}, signal) };
@@ -45,33 +45,33 @@ async function inProcess(workspace: string): Promise<Face> {
   };
 }
 
-async function overStdio(workspace: string, root: string): Promise<Face> {
-  const client = newClient();
+async function openOverStdio(workspace: string, root: string): Promise<Face> {
+  const client = createClient();
   const args = [join(root, "bin", "drover.js"), "file-tools", workspace, "--mcp"];
   await client.connect(new StdioClientTransport({ command: process.execPath, args }));
-  return mcpFace("stdio", client, async () => undefined);
+  return createMcpFace("stdio", client, async () => undefined);
 }
 
-async function overHttp(workspace: string, root: string): Promise<Face> {
+async function openOverHttp(workspace: string, root: string): Promise<Face> {
   const server = spawn(process.execPath, [join(root, "bin", "drover.js"), "file-tools", workspace, "--http", "0"], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const [line] = (await once(createInterface({ input: server.stdout }), "line")) as [string];
-  const { url, token } = JSON.parse(line) as { url: string; token: string }; // printed by the command
-  const client = newClient();
+  const { url, token } = JSON.parse(line) as { url: string; token: string }; // Printed by the command.
+  const client = createClient();
   const requestInit = { headers: { authorization: `Bearer ${token}` } };
   await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit }));
-  return mcpFace("http", client, async () => {
+  return createMcpFace("http", client, async () => {
     server.kill("SIGTERM");
     await once(server, "exit");
   });
 }
 
-function newClient(): Client {
+function createClient(): Client {
   return new Client({ name: "drover-tests", version: "1" });
 }
 
-function mcpFace(name: string, client: Client, after: () => Promise<void>): Face {
+function createMcpFace(name: string, client: Client, after: () => Promise<void>): Face {
   return {
     name,
     async call({ tool, ...input }) {

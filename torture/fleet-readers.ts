@@ -3,12 +3,12 @@ import { join } from "node:path";
 import type { StoredEvent } from "../src/model/event.ts";
 import { createClient } from "../src/wire/client.ts";
 import { killOne } from "./coordinator-killed.ts";
-import { answering } from "./coordinators.ts";
+import { waitUntilAnswering } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
-import { allEvents, faultsOfLog, printed } from "./record.ts";
+import { readAllEvents, findLogFaults, getStdout } from "./record.ts";
 import { startStorm } from "./storm.ts";
-import { retryWhileUnreachable, upTo, waitFor } from "./wait.ts";
+import { retryWhileUnreachable, countUpTo, waitFor } from "./wait.ts";
 
 interface Size {
   bursts: number;
@@ -28,23 +28,23 @@ export async function fleetReaders({ bursts, readers, kills }: Size, tools: Tool
   return withTestbed(tools, null, async (testbed) => {
     const { client } = testbed;
     const script = join(testbed.directory, "scripts", "print.sh");
-    writeFileSync(script, printScript(bursts));
+    writeFileSync(script, createPrintScript(bursts));
     chmodSync(script, 0o755);
-    for (const index of upTo(runs))
+    for (const index of countUpTo(runs))
       await testbed.startRunner({ name: `printer-${index}`, slots: 1, times: { pollPauseMs: 50 } });
     await retryWhileUnreachable(() => client.agents.put("print", { type: "procedural", command: script }));
     const submitted: string[] = [];
-    for (const index of upTo(runs))
+    for (const index of countUpTo(runs))
       submitted.push((await client.submit({ agent_name: "print", idempotency_key: `print ${index}` })).run_id);
     const leave = new AbortController();
     const cuts = { count: 0 };
-    const ofRuns = [...upTo(readers)].map((index) => readRun(testbed, submitted[index % runs]!, cuts));
-    const ofAll = [...upTo(readers)].map(() => readAll(testbed, leave.signal, cuts));
+    const ofRuns = [...countUpTo(readers)].map((index) => readRun(testbed, submitted[index % runs]!, cuts));
+    const ofAll = [...countUpTo(readers)].map(() => readAll(testbed, leave.signal, cuts));
     const storm = startStorm(kills, () => killOne(testbed), tools.progress);
     await storm.over;
-    await Promise.all(testbed.coordinators.map(({ url, child }) => answering(url, child)));
+    await Promise.all(testbed.coordinators.map(({ url, child }) => waitUntilAnswering(url, child)));
     const logs = await Promise.all(ofRuns);
-    const stored = await allEvents(client);
+    const stored = await readAllEvents(client);
     const count = [...stored.values()].reduce((sum, log) => sum + log.length, 0);
     await waitFor(async () => (ofAll.every(({ seen }) => seen.length >= count) ? true : null), 120_000);
     leave.abort();
@@ -54,7 +54,7 @@ export async function fleetReaders({ bursts, readers, kills }: Size, tools: Tool
 }
 
 /** Prints in bursts, for long enough to be hit by a kill. */
-function printScript(bursts: number): string {
+function createPrintScript(bursts: number): string {
   return `#!/bin/sh
 i=0
 while [ $i -lt ${bursts} ]; do
@@ -91,14 +91,14 @@ interface Read {
 }
 
 function judge({ stored, logs, feeds, bursts, cuts, kills }: Read): Finding {
-  const text = [...upTo(bursts * linesInBurst)].map((index) => `${index + 1}\n`).join("");
+  const text = [...countUpTo(bursts * linesInBurst)].map((index) => `${index + 1}\n`).join("");
   const all = [...stored.values()].flat().sort((a, b) => a.cursor - b.cursor);
   const cursors = JSON.stringify(all.map(({ cursor }) => cursor));
   const badLogs = logs.flatMap((log) => {
     const run_id = log[0]?.run_id ?? "a run";
-    const faults = faultsOfLog(run_id, log);
+    const faults = findLogFaults(run_id, log);
     if (log.length !== stored.get(run_id)?.length) faults.push(`${run_id}: ${log.length} events read`);
-    if (printed(log) !== text) faults.push(`${run_id}: another text than it printed`);
+    if (getStdout(log) !== text) faults.push(`${run_id}: another text than it printed`);
     if (log.at(-1)?.event.type !== "result") faults.push(`${run_id}: no result at its end`);
     return faults.slice(0, 3);
   });

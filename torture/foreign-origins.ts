@@ -2,9 +2,9 @@ import { type RawAnswer, rawCall } from "../test/http-call.ts";
 import type { ApiDocument } from "../test/openapi-calls.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
-import { each } from "./wait.ts";
+import { forEachConcurrently } from "./wait.ts";
 
-interface Try {
+interface ForeignRequest {
   method: string;
   path: string;
   headers: Record<string, string>;
@@ -16,15 +16,15 @@ export async function foreignOrigins({ variants }: { variants: number }, tools: 
   return withTestbed(tools, null, async (testbed) => {
     const broken: string[] = [];
     let requestCount = 0;
-    const tries = [...everyTry(await listRoutes(testbed), testbed, variants)];
-    await each(tries, 20, async (item) => {
+    const requests = [...createRequests(await listRoutes(testbed), testbed, variants)];
+    await forEachConcurrently(requests, 20, async (item) => {
       const answer = await rawCall(testbed.url, { ...item, headOnly: true });
       requestCount += 1;
       if (!isRefused(answer))
         broken.push(`${item.method} ${item.path} ${JSON.stringify(item.headers)}: ${answer.status}`);
       if (Object.keys(answer.headers).some((name) => name.startsWith("access-control")))
         broken.push(`${item.method} ${item.path}: ${JSON.stringify(answer.headers)}`);
-      if (requestCount % 10_000 === 0) tools.progress(`${requestCount} of ${tries.length} requests`);
+      if (requestCount % 10_000 === 0) tools.progress(`${requestCount} of ${requests.length} requests`);
     });
     const { items } = await testbed.client.runs.list();
     if (items.length > 0) broken.push(`${items.length} runs were made`);
@@ -45,17 +45,18 @@ async function listRoutes({ url }: Testbed): Promise<{ method: string; path: str
   );
 }
 
-function* everyTry(
+function* createRequests(
   routes: { method: string; path: string }[],
   { token, url }: Testbed,
   variants: number,
-): Iterable<Try> {
+): Iterable<ForeignRequest> {
   const authorization = `Bearer ${token}`;
   const own = new URL(url).host;
   for (const route of routes) {
     for (const accept of ["application/json", "text/event-stream"]) {
-      for (const host of strangeHosts(own, variants)) yield { ...route, headers: { authorization, accept, host } };
-      for (const origin of strangeOrigins(own, variants))
+      for (const host of createForeignHosts(own, variants))
+        yield { ...route, headers: { authorization, accept, host } };
+      for (const origin of createForeignOrigins(own, variants))
         yield { ...route, headers: { authorization, accept, origin } };
     }
   }
@@ -73,7 +74,7 @@ function* everyTry(
 }
 
 /** Host names that a careless comparison would accept: by prefix, suffix, part, case, encoding, or another loopback address. */
-function* strangeHosts(own: string, variants: number): Iterable<string> {
+function* createForeignHosts(own: string, variants: number): Iterable<string> {
   const [name, port] = [own.slice(0, own.lastIndexOf(":")), own.slice(own.lastIndexOf(":"))];
   yield* ["evil.example", "0.0.0.0", "169.254.169.254", "[::ffff:127.0.0.1]", `${name}@evil.example`];
   yield* [`evil.example${port}`, `${name}.evil.example${port}`, `localhost.evil.example${port}`, `0x7f.1${port}`];
@@ -85,7 +86,7 @@ function* strangeHosts(own: string, variants: number): Iterable<string> {
   }
 }
 
-function* strangeOrigins(own: string, variants: number): Iterable<string> {
+function* createForeignOrigins(own: string, variants: number): Iterable<string> {
   yield* ["null", "", "file://", "https://evil.example", `http://evil.example@${own}`, `https://${own}`];
   yield* [`http://${own}.evil.example`, `http://evil.example/${own}`, `chrome-extension://${own}`, `http://${own}0`];
   for (let index = 0; index < variants; index += 1) {

@@ -7,8 +7,8 @@ import { type ClaimedRun, claimOverHttp } from "../test/fixtures/dispatch/claime
 import { executionEnded, executionStarted } from "../test/fixtures/record/sample.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
-import { allEvents, readAudit } from "./record.ts";
-import { upTo } from "./wait.ts";
+import { readAllEvents, readAudit } from "./record.ts";
+import { countUpTo } from "./wait.ts";
 
 interface Victims {
   ended: string;
@@ -17,7 +17,7 @@ interface Victims {
 
 type Forge = (victims: Victims, own: { run_id: string; id: string }) => { events: RunEvent[]; refused: number };
 
-const wildTimes = ["0001-01-01T00:00:00.000Z", "2001-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"];
+const invalidTimes = ["0001-01-01T00:00:00.000Z", "2001-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"];
 const forgedEnd = (id: string): RunEvent => executionEnded(id, { exit_code: 66 });
 
 const forgeries: Record<string, Forge> = {
@@ -39,8 +39,8 @@ const forgeries: Record<string, Forge> = {
   }),
   "wild times": (_, { id }) => ({
     events: [
-      executionStarted(id, { started_at: wildTimes[0]! }),
-      executionEnded(id, { ended_at: wildTimes[2]!, duration_ms: 1 }),
+      executionStarted(id, { started_at: invalidTimes[0]! }),
+      executionEnded(id, { ended_at: invalidTimes[2]!, duration_ms: 1 }),
     ],
     refused: 0,
   }),
@@ -50,7 +50,7 @@ const forgeries: Record<string, Forge> = {
  * H1: a runner reports forged execution starts and ends, for its own run and for others', with forged times. Nobody
  * else's record changes, each attempt is on record, and the rest of the runner's log is stored.
  */
-export async function forging({ tries }: { tries: number }, tools: Tools): Promise<Finding> {
+export async function testForgeries({ tries }: { tries: number }, tools: Tools): Promise<Finding> {
   return withTestbed(tools, { leaseMs: 3_600_000 }, async (testbed) => {
     const at = { ...testbed, adminToken: testbed.token };
     const startedAt = new Date(Date.now() - 1000).toISOString();
@@ -67,7 +67,7 @@ export async function forging({ tries }: { tries: number }, tools: Tools): Promi
     const broken: string[] = [];
     const wild: string[] = [];
     const kinds = Object.entries(forgeries);
-    for (const turn of upTo(tries)) {
+    for (const turn of countUpTo(tries)) {
       const [name, forge] = kinds[turn % kinds.length]!;
       const id = randomUUID();
       const { events, refused } = forge(victims, { run_id: eve.run_id, id });
@@ -82,7 +82,7 @@ export async function forging({ tries }: { tries: number }, tools: Tools): Promi
 
     if (JSON.stringify(await listExecutions(testbed, victims)) !== JSON.stringify(before))
       broken.push("an execution of somebody else was changed");
-    const log = (await allEvents(testbed.client)).get(eve.run_id) ?? [];
+    const log = (await readAllEvents(testbed.client)).get(eve.run_id) ?? [];
     const markers = log.filter(({ event }) => event.type === "output").length;
     if (markers !== 2 * tries) broken.push(`${markers} of ${2 * tries} lines of the forger's own log are there`);
     const errors = log.filter(({ event }) => event.type === "error" && event.code?.startsWith("refused_")).length;

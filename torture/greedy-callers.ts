@@ -2,9 +2,9 @@ import { registration } from "../test/coordinator.ts";
 import { rawCall, type RawCall } from "../test/http-call.ts";
 import { claimOverHttp } from "../test/fixtures/dispatch/claimed.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
-import { describeImpact, openBystander, type Waits } from "./bystander.ts";
+import { describeImpact, openBystander, type ResponseTimes } from "./bystander.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
-import { each, pause, upTo } from "./wait.ts";
+import { forEachConcurrently, pause, countUpTo } from "./wait.ts";
 
 interface Size {
   /** The number of runs on record. */
@@ -20,11 +20,11 @@ const atOnce = 16;
 /** S13: one caller repeats each expensive request as fast as it can. Nobody else is slowed down. */
 export async function greedyCallers({ runs, requests, idleMs = 5000 }: Size, tools: Tools): Promise<Finding> {
   return withTestbed(tools, { leaseMs: 3_600_000 }, async (testbed) => {
-    const other = await openBystander(testbed, tools);
+    const bystander = await openBystander(testbed, tools);
     const loads = await createLoads(testbed, runs);
-    const idle = await other.during(pause(idleMs));
+    const idle = await bystander.during(pause(idleMs));
     const broken: string[] = [];
-    const all: (Waits & { name: string })[] = [];
+    const responseTimes: (ResponseTimes & { name: string })[] = [];
     for (const { name, call } of loads) {
       const send = async (index: number): Promise<void> => {
         const { status, text } = await rawCall(testbed.url, call(index)).catch(() => ({
@@ -33,16 +33,18 @@ export async function greedyCallers({ runs, requests, idleMs = 5000 }: Size, too
         }));
         if (status >= 500 && status !== 503) broken.push(`${name}: ${status} ${text.slice(0, 300)}`);
       };
-      all.push({ name, ...(await other.during(each(upTo(requests), atOnce, send))) });
-      tools.progress(`${name}: p99 of another user ${Math.round(all.at(-1)!.p99)} ms, idle ${Math.round(idle.p99)}`);
+      responseTimes.push({ name, ...(await bystander.during(forEachConcurrently(countUpTo(requests), atOnce, send))) });
+      tools.progress(
+        `${name}: p99 of another user ${Math.round(responseTimes.at(-1)!.p99)} ms, idle ${Math.round(idle.p99)}`,
+      );
     }
-    const worst = all.reduce((max, item) => (item.p99 > max.p99 ? item : max));
-    const under = {
-      requests: all.reduce((sum, item) => sum + item.requests, 0),
+    const worst = responseTimes.reduce((max, item) => (item.p99 > max.p99 ? item : max));
+    const underLoad = {
+      requests: responseTimes.reduce((sum, item) => sum + item.requests, 0),
       p99: worst.p99,
-      longest: largest(all.map(({ longest }) => longest)),
+      longest: largest(responseTimes.map(({ longest }) => longest)),
     };
-    const found = await describeImpact(testbed, idle, under);
+    const found = await describeImpact(testbed, idle, underLoad);
     const late = found.late.map((text) => `${text} (${worst.name})`);
     return { seen: { requests: requests * loads.length, ...found.seen }, broken: [...broken, ...found.broken], late };
   });
@@ -61,23 +63,32 @@ async function createLoads(testbed: Testbed, runs: number): Promise<Load[]> {
   const nobody = { demands: { tags: ["nobody"] }, type: "procedural" as const, command: "true" };
   await client.agents.put("idle", nobody);
   await client.agents.put("free", { ...nobody, parameters_schema: { type: "object" } });
-  await each(upTo(runs), 8, async () => void (await client.submit({ agent_name: "idle", parameters: {} })));
+  await forEachConcurrently(
+    countUpTo(runs),
+    8,
+    async () => void (await client.submit({ agent_name: "idle", parameters: {} })),
+  );
   const log = await claimOverHttp({ ...testbed, adminToken: testbed.token }, "chatty");
-  const events = [...upTo(500)].map((index) => ({
+  const events = [...countUpTo(500)].map((index) => ({
     n: index + 1,
     at: "2026-01-01T00:00:00.000Z",
     event: { type: "assistant", text: `needle ${index} ${"hay ".repeat(200)}` },
   }));
   const report = { ...log.runner, held: [[log.run_id, log.attempt]], as_of_claim: "c", partials: [], finishes: [] };
   const body = JSON.stringify({ ...report, events: [{ run_id: log.run_id, attempt: log.attempt, events }] });
-  await rawCall(testbed.url, { method: "POST", path: "/runner/report", headers: json(testbed.token), body });
+  await rawCall(testbed.url, {
+    method: "POST",
+    path: "/runner/report",
+    headers: createJsonHeaders(testbed.token),
+    body,
+  });
   const get = (name: string, path: string, token: string | null = user, more: RawCall | object = {}): Load => ({
     name,
-    call: () => ({ path, headers: token === null ? {} : json(token), ...more }),
+    call: () => ({ path, headers: token === null ? {} : createJsonHeaders(token), ...more }),
   });
   const post = (name: string, path: string, make: (index: number) => unknown, token: string | null = user): Load => ({
     name,
-    call: (index) => ({ method: "POST", path, headers: json(token), body: JSON.stringify(make(index)) }),
+    call: (index) => ({ method: "POST", path, headers: createJsonHeaders(token), body: JSON.stringify(make(index)) }),
   });
   const cron = { timezone: "Asia/Kathmandu", type: "cron", cron: "59 23 29 2 1" };
   return [
@@ -95,11 +106,14 @@ async function createLoads(testbed: Testbed, runs: number): Promise<Load[]> {
     get("the page of docs", "/docs", null),
     get("streams that are left at once", "/events", admin, {
       headOnly: true,
-      headers: { ...json(admin), accept: "text/event-stream" },
+      headers: { ...createJsonHeaders(admin), accept: "text/event-stream" },
     }),
     get("long addresses", `/runs?search=${"a".repeat(7000)}`, user),
     get("many headers", "/runs", user, {
-      headers: { ...json(user), ...Object.fromEntries([...upTo(400)].map((index) => [`x-${index}`, "y".repeat(20)])) },
+      headers: {
+        ...createJsonHeaders(user),
+        ...Object.fromEntries([...countUpTo(400)].map((index) => [`x-${index}`, "y".repeat(20)])),
+      },
     }),
     get("tokens that nobody knows", "/runs", `drv_${"0".repeat(64)}`),
     post(
@@ -113,11 +127,11 @@ async function createLoads(testbed: Testbed, runs: number): Promise<Load[]> {
     post("schedules that are seldom due", "/schedules/preview", () => cron),
     post("large parameters", "/runs", (index) => ({
       agent_name: "free",
-      parameters: { at: index, list: [...upTo(50_000)], text: "x".repeat(200_000) },
+      parameters: { at: index, list: [...countUpTo(50_000)], text: "x".repeat(200_000) },
     })),
     post("parameters with many names", "/runs", (index) => ({
       agent_name: "free",
-      parameters: Object.fromEntries([...upTo(15_000)].map((name) => [`n${index}x${name}`, name])),
+      parameters: Object.fromEntries([...countUpTo(15_000)].map((name) => [`n${index}x${name}`, name])),
     })),
     post("fields that nobody knows", "/runs", (index) => ({
       agent_name: "free",
@@ -130,14 +144,14 @@ async function createLoads(testbed: Testbed, runs: number): Promise<Load[]> {
       call: (id) => ({
         method: "POST",
         path: "/mcp",
-        headers: { ...json(user), accept: "application/json, text/event-stream" },
+        headers: { ...createJsonHeaders(user), accept: "application/json, text/event-stream" },
         body: JSON.stringify({ jsonrpc: "2.0", id, method: "tools/list" }),
       }),
     },
   ];
 }
 
-function json(token: string | null): Record<string, string> {
+function createJsonHeaders(token: string | null): Record<string, string> {
   return {
     "content-type": "application/json",
     ...(token === null ? {} : { authorization: `Bearer ${token}` }),

@@ -2,9 +2,9 @@ import pg from "pg";
 import { rawCall } from "../test/http-call.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
-import { allRuns } from "./record.ts";
+import { readAllRuns } from "./record.ts";
 import { idleTransactionMs } from "../src/record/postgres/limits.ts";
-import { each, pause, upTo, waitFor } from "./wait.ts";
+import { forEachConcurrently, pause, countUpTo, waitFor } from "./wait.ts";
 
 /** Allowance on top of the limit itself. */
 const slackMs = 1000;
@@ -30,10 +30,10 @@ export async function hang({ stops }: { stops: number }, tools: Tools): Promise<
     const requests: Requests = { acknowledged: new Set(), sent: 0, tookMs: [], refused: [] };
     const ending = new AbortController();
     // Load on the coordinator that will freeze; its responses may take as long as the freeze.
-    const load = each(upTo(8), 8, async (lane) => {
+    const load = forEachConcurrently(countUpTo(8), 8, async (lane) => {
       for (let index = 0; !ending.signal.aborted; index += 1) await submit(testbed, 0, `0.${lane}.${index}`, requests);
     });
-    const other = each(upTo(2), 2, async (lane) => {
+    const other = forEachConcurrently(countUpTo(2), 2, async (lane) => {
       for (let index = 0; !ending.signal.aborted; index += 1) {
         const startedAt = performance.now();
         await submit(testbed, 1, `1.${lane}.${index}`, requests);
@@ -41,24 +41,24 @@ export async function hang({ stops }: { stops: number }, tools: Tools): Promise<
         await pause(10);
       }
     });
-    let held = 0;
+    let heldFreezes = 0;
     let misses = 0;
-    while (held < stops && misses < stops * 100) {
-      const before = answeredBy(0, requests);
-      if (await stopInTransaction(testbed, watcher)) held += 1;
+    while (heldFreezes < stops && misses < stops * 100) {
+      const answeredBefore = countAnswered(0, requests);
+      if (await stopInTransaction(testbed, watcher)) heldFreezes += 1;
       else misses += 1;
       // Wait until it answers again. If it never does, another check reports it.
-      await waitFor(async () => (answeredBy(0, requests) > before ? true : null), 120_000);
-      if (held > 0 && held % 5 === 0) tools.progress(`${held} of ${stops} stops`);
+      await waitFor(async () => (countAnswered(0, requests) > answeredBefore ? true : null), 120_000);
+      if (heldFreezes > 0 && heldFreezes % 5 === 0) tools.progress(`${heldFreezes} of ${stops} stops`);
     }
     ending.abort();
     await Promise.all([load, other]);
     await watcher.end();
-    return judge(testbed, requests, held, stops);
+    return judge(testbed, requests, heldFreezes, stops);
   });
 }
 
-function answeredBy(coordinator: number, { acknowledged }: Requests): number {
+function countAnswered(coordinator: number, { acknowledged }: Requests): number {
   return [...acknowledged].filter((task_id) => task_id.startsWith(`${coordinator}.`)).length;
 }
 
@@ -110,7 +110,7 @@ async function submit(
 
 async function judge(testbed: Testbed, requests: Requests, held: number, stops: number): Promise<Finding> {
   const stored = new Map<string, number>();
-  for (const { task_id } of await allRuns(testbed.client))
+  for (const { task_id } of await readAllRuns(testbed.client))
     stored.set(task_id ?? "", (stored.get(task_id ?? "") ?? 0) + 1);
   const twice = [...stored].filter(([, count]) => count > 1);
   const lost = [...requests.acknowledged].filter((task_id) => !stored.has(task_id));

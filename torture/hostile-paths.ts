@@ -55,13 +55,13 @@ function isLink(path: string): boolean {
 }
 
 /** The real path that a tool would reach if it trusted the given one, or null if nothing is there. */
-export function whereItLeads({ root }: HostileWorkspace, path: string): string | null {
+export function findRealPath({ root }: HostileWorkspace, path: string): string | null {
   if (path.includes("\0")) return null;
   try {
     // Not `join`, which would resolve `..` textually even behind a link.
     return realpathSync.native(path.startsWith("/") ? path : `${root}/${path}`);
   } catch {
-    return null; // missing, or a link loop
+    return null; // Missing, or a link loop.
   }
 }
 
@@ -70,7 +70,7 @@ export function isOutside({ root }: HostileWorkspace, real: string): boolean {
 }
 
 /** Distinct hostile paths: every entry point combined with every way out and every target. Those that really lead outside come first. */
-export function hostilePaths(workspace: HostileWorkspace, count: number): string[] {
+export function createHostilePaths(workspace: HostileWorkspace, count: number): string[] {
   const { outside, root } = workspace;
   const ways = ["", "./", "a/", "a/b/", "a/../", "self/", "self/self/a/", "link/", "relative/", "a/link/", "chain/"];
   ways.push("up/", "up/ws/", "root/", `root${root}/`, `root${root}/a/`, "a/b/../../self/", "link/../ws/");
@@ -115,17 +115,17 @@ export function hostilePaths(workspace: HostileWorkspace, count: number): string
   ];
   const created = ways.flatMap((way) => ups.flatMap((up) => ends.map((end) => way + up + end)));
   const leads = (path: string): boolean => {
-    const real = whereItLeads(workspace, path);
+    const real = findRealPath(workspace, path);
     return real !== null && isOutside(workspace, real);
   };
   const leading = [...new Set(created)].filter((path) => !others.includes(path) && leads(path));
   const max = count - others.length;
   // A small count gets both kinds, too.
-  return max <= 0 ? spread([...others, ...leading], count) : [...others, ...spread(leading, max)];
+  return max <= 0 ? pickSpread([...others, ...leading], count) : [...others, ...pickSpread(leading, max)];
 }
 
 /** Picks `count` items spread over the whole list. */
-function spread<T>(all: readonly T[], count: number): T[] {
+function pickSpread<T>(all: readonly T[], count: number): T[] {
   const length = Math.min(count, all.length);
   return Array.from({ length }, (_, index) => all[Math.floor((index * all.length) / length)]!);
 }

@@ -6,9 +6,9 @@ import { canary, type Kind, plantTraps, traps } from "../test/e2e/agents/traps.t
 import { type ModelServer, startModelServer } from "../test/model-server/server.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
-import { each, waitFor } from "./wait.ts";
+import { forEachConcurrently, waitFor } from "./wait.ts";
 
-const done = { tool: { name: "write_file", input: { path: "done.txt", content: "x" } } } as const;
+const writeDone = { tool: { name: "write_file", input: { path: "done.txt", content: "x" } } } as const;
 
 interface Case {
   client: ClientName;
@@ -22,23 +22,23 @@ interface Case {
  * them runs, no other host is contacted, and the model reads none of the text.
  */
 export async function hostileRepositories({ share }: { share: number }, tools: Tools): Promise<Finding> {
-  const model = await startModelServer([{ when: "write here", turns: [done, { text: "Done." }] }]);
-  const elsewhere = await openTrap();
+  const model = await startModelServer([{ when: "write here", turns: [writeDone, { text: "Done." }] }]);
+  const trapServer = await openTrap();
   try {
     return await withTestbed(tools, null, async (testbed) => {
       const marks = join(testbed.directory, "trap-marks");
       mkdirSync(marks);
       for (const client of clientNames) await startClient(testbed, client, model, tools);
       const wrong: string[] = [];
-      const cases = everyCase().filter((_, index) => index % Math.ceil(1 / share) === 0);
+      const cases = listCases().filter((_, index) => index % Math.ceil(1 / share) === 0);
       let ended = 0;
-      await each(cases, 3, async (item) => {
-        const fault = await runIn(testbed, item, { marks, url: elsewhere.url });
+      await forEachConcurrently(cases, 3, async (item) => {
+        const fault = await runIn(testbed, item, { marks, url: trapServer.url });
         if (fault) wrong.push(fault);
         ended += 1;
         if (ended % 10 === 0) tools.progress(`${ended} of ${cases.length} repositories`);
       });
-      const ran = readdirSync(marks);
+      const triggeredTraps = readdirSync(marks);
       // Planted text appears in the prompt, planted keys in the headers.
       const read = model.requests.filter(
         ({ body, headers }) => JSON.stringify(body).includes(canary) || JSON.stringify(headers).includes("planted"),
@@ -47,27 +47,27 @@ export async function hostileRepositories({ share }: { share: number }, tools: T
         seen: {
           repositories: cases.length,
           traps: Object.values(traps).flatMap((kind) => Object.keys(kind)).length,
-          "commands run": ran.length,
-          "asked elsewhere": elsewhere.came(),
+          "commands run": triggeredTraps.length,
+          "asked elsewhere": trapServer.came(),
           "read by the model": read,
         },
         broken: [
           ...wrong,
-          ...ran.map((name) => `${name} ran`),
-          ...(elsewhere.came() === 0 ? [] : [`${elsewhere.came()} connections went elsewhere`]),
+          ...triggeredTraps.map((name) => `${name} ran`),
+          ...(trapServer.came() === 0 ? [] : [`${trapServer.came()} connections went elsewhere`]),
           ...(read === 0 ? [] : [`the model read a repository's text ${read} times`]),
         ],
         late: [],
       };
     });
   } finally {
-    await elsewhere.close();
+    await trapServer.close();
     await model.stop();
   }
 }
 
-function everyCase(): Case[] {
-  const kinds = Object.keys(traps) as Kind[]; // the object's own keys
+function listCases(): Case[] {
+  const kinds = Object.keys(traps) as Kind[]; // The object's own keys.
   return clientNames.flatMap((client) =>
     kinds.flatMap((kind) => [null, ...Object.keys(traps[kind])].map((name): Case => ({ client, kind, name }))),
   );
@@ -126,9 +126,9 @@ async function runIn(
 
 /** A server that only a malicious repository leads to. */
 async function openTrap(): Promise<{ url: string; came(): number; close(): Promise<unknown> }> {
-  let came = 0;
+  let requestCount = 0;
   const server = createServer((socket) => {
-    came += 1;
+    requestCount += 1;
     socket.destroy();
   });
   await new Promise<void>((ready) => void server.listen(0, "127.0.0.1", ready));
@@ -136,7 +136,7 @@ async function openTrap(): Promise<{ url: string; came(): number; close(): Promi
   const { port } = server.address() as { port: number };
   return {
     url: `http://127.0.0.1:${port}`,
-    came: () => came,
+    came: () => requestCount,
     close: () => new Promise((closed) => server.close(closed)),
   };
 }

@@ -23,10 +23,11 @@ export async function idle({ waiting, times, withinMs }: Size, tools: Tools): Pr
     const names: string[] = [];
     let polls: number[];
     // The balancer decides which coordinator a runner reaches.
-    while (Math.max(...(polls = await heldPolls(testbed))) < waiting) names.push(await oneMore(testbed, names.length));
+    while (Math.max(...(polls = await countHeldPolls(testbed))) < waiting)
+      names.push(await startWaitingRunner(testbed, names.length));
     const hanging = testbed.coordinators[polls.indexOf(Math.max(...polls))]!;
-    const other = testbed.coordinators.find((item) => item !== hanging)!;
-    const client = createClient({ url: other.url, token: testbed.token });
+    const otherCoordinator = testbed.coordinators.find((item) => item !== hanging)!;
+    const client = createClient({ url: otherCoordinator.url, token: testbed.token });
     tools.progress(`${waiting} of ${names.length} runners wait at the one that is stopped`);
     hanging.child.signal("SIGSTOP");
     const startedAt = performance.now();
@@ -54,15 +55,15 @@ export async function idle({ waiting, times, withinMs }: Size, tools: Tools): Pr
 }
 
 /** Starts a runner and resolves once it waits for work. */
-async function oneMore(testbed: Testbed, index: number): Promise<string> {
+async function startWaitingRunner(testbed: Testbed, index: number): Promise<string> {
   const name = `idle-${index}`;
   await testbed.startRunner({ name, slots: 1, tags: [name] });
-  const waits = await waitFor(async () => (sum(await heldPolls(testbed)) > index ? true : null), 120_000);
+  const waits = await waitFor(async () => (sum(await countHeldPolls(testbed)) > index ? true : null), 120_000);
   if (waits === null) throw new Error(`The runner ${name} waits nowhere.`);
   return name;
 }
 
-function heldPolls({ coordinators, token }: Testbed): Promise<number[]> {
+function countHeldPolls({ coordinators, token }: Testbed): Promise<number[]> {
   return Promise.all(
     coordinators.map(async ({ url }) => {
       const answer = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } });

@@ -1,8 +1,8 @@
 import { hasEnded } from "../src/model/states.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
 import { withTestbed } from "./testbed.ts";
-import { allRuns } from "./record.ts";
-import { each, upTo, waitFor } from "./wait.ts";
+import { readAllRuns } from "./record.ts";
+import { forEachConcurrently, countUpTo, waitFor } from "./wait.ts";
 
 const timeoutMs = 1000;
 /** The time between SIGTERM and SIGKILL. */
@@ -19,8 +19,8 @@ export async function ignoredSigterm(
     const { client } = testbed;
     await testbed.putAgent("ignores-sigterm", { timeout_seconds: timeoutMs / 1000 });
     await testbed.startRunner({ name: "patient", slots: atOnce });
-    await each(
-      upTo(runs),
+    await forEachConcurrently(
+      countUpTo(runs),
       8,
       async () =>
         void (await client.submit({
@@ -30,27 +30,27 @@ export async function ignoredSigterm(
     );
     const withinMs = 60_000 + (runs / atOnce) * (timeoutMs + graceMs + 5000);
     await waitFor(
-      async () => ((await allRuns(client)).every(({ status }) => hasEnded(status)) ? true : null),
+      async () => ((await readAllRuns(client)).every(({ status }) => hasEnded(status)) ? true : null),
       withinMs,
       500,
     );
-    const stored = await allRuns(client);
+    const stored = await readAllRuns(client);
     const tookMs = stored.map(
       ({ started_at, finished_at }) => Date.parse(finished_at ?? "") - Date.parse(started_at ?? ""),
     );
     const wrong = stored.filter(({ reason }) => reason !== "timeout");
-    const late = tookMs.filter((ms) => !(ms <= timeoutMs + graceMs + lateMs));
+    const lateMsValues = tookMs.filter((ms) => !(ms <= timeoutMs + graceMs + lateMs));
     return {
       seen: {
         runs: stored.length,
-        "ended later than timeout + grace + 0.5 s": late.length,
+        "ended later than timeout + grace + 0.5 s": lateMsValues.length,
         "ended after ms, at most": Math.round(largest(tookMs)),
         "ended otherwise": wrong.length,
       },
       broken: wrong
         .slice(0, 20)
         .map(({ run_id, status, reason, error }) => `${run_id} is ${status}: ${reason} ${error}`),
-      late: late.map((ms) => `one took ${ms} ms`),
+      late: lateMsValues.map((ms) => `one took ${ms} ms`),
     };
   });
 }

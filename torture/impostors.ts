@@ -5,7 +5,7 @@ import type { RegistrationResult } from "../src/model/runner-port.ts";
 import { rawCall } from "../test/http-call.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
-import { each, upTo } from "./wait.ts";
+import { forEachConcurrently, countUpTo } from "./wait.ts";
 
 type Ask = <T>(method: string, path: string, body: unknown, token: string) => Promise<{ status: number; json: T }>;
 
@@ -32,7 +32,7 @@ export async function impostors({ tries }: { tries: number }, tools: Tools): Pro
       { ...annClient, name: "box" },
       ann.token,
     );
-    const own = await ask<RegistrationResult>(
+    const ownRunner = await ask<RegistrationResult>(
       "POST",
       "/runner/register",
       { ...registration("of eve"), name: "own" },
@@ -44,45 +44,49 @@ export async function impostors({ tries }: { tries: number }, tools: Tools): Pro
     const poll = { runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 };
     await ask("POST", "/runner/poll", poll, ann.token);
 
-    await each(upTo(tries), 10, async (index) => {
+    await forEachConcurrently(countUpTo(tries), 10, async (index) => {
       const guess = {
         epoch: index % 7,
         attempt: (index % 3) + 1,
-        key: index % 2 === 0 ? annClient.runner_key : nonsense(16),
+        key: index % 2 === 0 ? annClient.runner_key : createNonsense(16),
       };
       judge(
         "name taken",
         await ask("POST", "/runner/register", { ...annClient, name: "box", runner_key: guess.key }, eve.token),
       );
-      const forgedReport = { ...forged(run.run_id, guess.attempt), runner_id, epoch: guess.epoch };
+      const forgedReport = { ...createForgedReport(run.run_id, guess.attempt), runner_id, epoch: guess.epoch };
       judge("spoken for", await ask("POST", "/runner/report", forgedReport, eve.token));
       judge("claimed for", await ask("POST", "/runner/poll", { ...poll, epoch: guess.epoch }, eve.token));
       judge(
         "enrolment again",
         await ask("POST", "/runner/enroll", {}, index % 2 === 0 ? ann.enrolment : eve.enrolment),
       );
-      judge("token guessed", await ask("GET", "/runs", undefined, `drv_${nonsense(22)}`));
+      judge("token guessed", await ask("GET", "/runs", undefined, `drv_${createNonsense(22)}`));
       judge(
         "attempt guessed",
-        await ask("GET", `/runs/${run.run_id}`, undefined, attemptLike(run.run_id, guess.attempt)),
+        await ask("GET", `/runs/${run.run_id}`, undefined, createForgedToken(run.run_id, guess.attempt)),
       );
       // Her own runner reports another's run: the request is answered, but nothing is stored.
-      const mine = { ...forged(run.run_id, guess.attempt), runner_id: own.json.runner_id, epoch: own.json.epoch };
-      const answer = await ask<{ fenced?: unknown[] }>("POST", "/runner/report", mine, eve.token);
+      const ownReport = {
+        ...createForgedReport(run.run_id, guess.attempt),
+        runner_id: ownRunner.json.runner_id,
+        epoch: ownRunner.json.epoch,
+      };
+      const answer = await ask<{ fenced?: unknown[] }>("POST", "/runner/report", ownReport, eve.token);
       if (answer.status === 200 && answer.json.fenced?.length === 1)
         refused.set("fenced", (refused.get("fenced") ?? 0) + 1);
       else broken.push(`not fenced: ${answer.status} ${JSON.stringify(answer.json)}`);
     });
-    await ambiguous(ask, testbed, { ann: ann.token, eve: eve.token }, judge);
-    const { json: after } = await ask<Run>("GET", `/runs/${run.run_id}`, undefined, testbed.token);
-    if (after.status !== "claimed" || after.runner_id !== runner_id || after.attempt !== 1)
-      broken.push(`the run was touched: ${after.status}, attempt ${after.attempt}, ${after.runner_id}`);
+    await testAmbiguousAgent(ask, testbed, { ann: ann.token, eve: eve.token }, judge);
+    const { json: runAfter } = await ask<Run>("GET", `/runs/${run.run_id}`, undefined, testbed.token);
+    if (runAfter.status !== "claimed" || runAfter.runner_id !== runner_id || runAfter.attempt !== 1)
+      broken.push(`the run was touched: ${runAfter.status}, attempt ${runAfter.attempt}, ${runAfter.runner_id}`);
     return { seen: { ...Object.fromEntries(refused), hijacks: broken.length }, broken, late: [] };
   });
 }
 
 /** An agent name offered by two runners is refused as ambiguous instead of picking one. */
-async function ambiguous(
+async function testAmbiguousAgent(
   ask: Ask,
   testbed: Testbed,
   tokens: { ann: string; eve: string },
@@ -100,7 +104,7 @@ async function ambiguous(
   judge("ambiguous", await ask("POST", "/runs", { agent_name: "deploy" }, testbed.token));
 }
 
-function forged(run_id: string, attempt: number) {
+function createForgedReport(run_id: string, attempt: number) {
   const outcome = { status: "completed", exit_code: 0, text: "forged" };
   const finishes = [{ run_id, attempt, last_n: 0, outcome }];
   return { held: [], as_of_claim: null, events: [], partials: [], finishes };
@@ -122,11 +126,11 @@ function createAsk({ url }: Testbed): Ask {
   };
 }
 
-function nonsense(length: number): string {
+function createNonsense(length: number): string {
   return randomBytes(length).toString("hex").slice(0, length);
 }
 
 /** Looks like an attempt token, but its signature was made without the key. */
-function attemptLike(run_id: string, attempt: number): string {
-  return `drva_${run_id}.${attempt}.${createHash("sha256").update(nonsense(8)).digest("hex")}`;
+function createForgedToken(run_id: string, attempt: number): string {
+  return `drva_${run_id}.${attempt}.${createHash("sha256").update(createNonsense(8)).digest("hex")}`;
 }

@@ -7,7 +7,7 @@ import { type ClientName, clientNames } from "../test/clients/clients.ts";
 import { hostileValues } from "../test/e2e/agents/hostile-values.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
-import { each, waitFor } from "./wait.ts";
+import { forEachConcurrently, waitFor } from "./wait.ts";
 
 const listStyles = ["comma", "repeat", "json"] as const;
 /** Values that no command line can carry. They are refused before a run is created. */
@@ -21,9 +21,9 @@ export async function injection({ values: max }: { values: number }, tools: Tool
   return withTestbed(tools, null, async (testbed) => {
     const values = hostileValues.filter((_, index) => index % Math.ceil(hostileValues.length / max) === 0);
     const misread: string[] = [];
-    const refused = await asParameters(testbed, values, misread);
+    const refused = await testParameters(testbed, values, misread);
     tools.progress(`${values.length} values as parameters`);
-    const promptCount = await asPrompts(testbed, values, tools, misread);
+    const promptCount = await testPrompts(testbed, values, tools, misread);
     return {
       seen: {
         values: values.length,
@@ -39,7 +39,7 @@ export async function injection({ values: max }: { values: number }, tools: Tool
 }
 
 /** The procedural executor: real processes that record their arguments, separated by NUL. */
-async function asParameters(testbed: Testbed, values: readonly string[], misread: string[]): Promise<number> {
+async function testParameters(testbed: Testbed, values: readonly string[], misread: string[]): Promise<number> {
   const seen = join(testbed.directory, "argv");
   const script = join(testbed.directory, "scripts", "words.sh");
   mkdirSync(seen);
@@ -51,10 +51,10 @@ async function asParameters(testbed: Testbed, values: readonly string[], misread
     await testbed.client.agents.put(list_style, { type: "procedural", command: script, list_style, demands });
   let refused = 0;
   const cases = [...values, ...impossible].flatMap((value) => listStyles.map((style) => ({ value, style })));
-  await each(cases, 8, async ({ value, style }) => {
+  await forEachConcurrently(cases, 8, async ({ value, style }) => {
     const parameters = { text: value, list: [value, "x"], object: { [value]: value }, flag: true, off: false };
-    const { words: args, possible } = expectedWords(parameters, style);
-    const run = await submitted(testbed, { agent_name: style, parameters });
+    const { words: args, possible } = getExpectedWords(parameters, style);
+    const run = await submitAndWait(testbed, { agent_name: style, parameters });
     if (run === null) refused += 1;
     if ((run !== null) !== possible)
       misread.push(`${JSON.stringify(value.slice(0, 200))} as ${style} was ${run ? "taken" : "refused"}`);
@@ -68,7 +68,10 @@ async function asParameters(testbed: Testbed, values: readonly string[], misread
 }
 
 /** The arguments that the rule yields. Whatever the rule, a value must never become an option. */
-function expectedWords(parameters: Record<string, unknown>, style: ListStyle): { words: string[]; possible: boolean } {
+function getExpectedWords(
+  parameters: Record<string, unknown>,
+  style: ListStyle,
+): { words: string[]; possible: boolean } {
   const { arguments: args, faults } = toArguments(parameters, style);
   const options = args.filter((word) => word.startsWith("-") && !/^--(text|list|object|flag)(=|$)/s.test(word));
   return { words: args, possible: faults.length === 0 && options.length === 0 };
@@ -77,7 +80,7 @@ function expectedWords(parameters: Record<string, unknown>, style: ListStyle): {
 type Submission = Parameters<Testbed["client"]["submit"]>[0];
 
 /** Submits and returns the ended run, or null if it was refused. */
-async function submitted({ client }: Testbed, request: Submission): Promise<Run | null> {
+async function submitAndWait({ client }: Testbed, request: Submission): Promise<Run | null> {
   const created = await client.submit(request).catch((error: unknown) => {
     if (error instanceof RequestError) return null;
     throw error;
@@ -102,10 +105,10 @@ interface Words {
   system: string;
 }
 
-const harmless: Words = { model: "opus", tool: "Read", prompt: "hello", system: "Be brief." };
+const harmlessWords: Words = { model: "opus", tool: "Read", prompt: "hello", system: "Be brief." };
 
 /** Replaces the three clients with scripts that record how they were called. */
-async function asPrompts(
+async function testPrompts(
   testbed: Testbed,
   values: readonly string[],
   tools: Tools,
@@ -114,7 +117,7 @@ async function asPrompts(
   let promptCount = 0;
   for (const client of clientNames) {
     const program = join(testbed.directory, "scripts", client);
-    writeFileSync(program, recorder(client, tools.root), { mode: 0o755 });
+    writeFileSync(program, createRecorder(client, tools.root), { mode: 0o755 });
     await testbed.startRunner({
       name: client,
       slots: 6,
@@ -122,21 +125,21 @@ async function asPrompts(
       profile: { type: client, home: "session" },
       env: { [`${client.toUpperCase()}_BIN`]: program },
     });
-    const asUsual = await recorded(testbed, client, "harmless", harmless);
+    const asUsual = await runRecorded(testbed, client, "harmless", harmlessWords);
     const expected = (word: string, value: string): string =>
-      withoutIds(word)
+      replaceIds(word)
         .replace(/^--model=opus$/, () => `--model=${value}`)
         .replace(/^--allowedTools=Read$/, () => `--allowedTools=${value}`);
-    await each(values.entries(), 6, async ([index, value]) => {
+    await forEachConcurrently(values.entries(), 6, async ([index, value]) => {
       const args = { model: value, tool: value, prompt: value, system: value };
-      const got = await recorded(testbed, client, `hostile-${index}`, args);
+      const got = await runRecorded(testbed, client, `hostile-${index}`, args);
       promptCount += 1;
       // Blank instructions count as none.
       const blank = value.trim() === "";
-      const due = asUsual.argv
-        .filter((word) => !blank || !word.startsWith(systemFlag))
+      const expectedArgs = asUsual.argv
+        .filter((word) => !blank || !word.startsWith(createSystemFlag))
         .map((word) => expected(word, value));
-      if (JSON.stringify(got.argv.map(withoutIds)) !== JSON.stringify(due))
+      if (JSON.stringify(got.argv.map(replaceIds)) !== JSON.stringify(expectedArgs))
         misread.push(
           `${client} got ${JSON.stringify(got.argv).slice(0, 500)} for ${JSON.stringify(value.slice(0, 100))}`,
         );
@@ -158,17 +161,17 @@ interface Recorded {
   system: string | null;
 }
 
-async function recorded(testbed: Testbed, client: ClientName, name: string, args: Words): Promise<Recorded> {
+async function runRecorded(testbed: Testbed, client: ClientName, name: string, args: Words): Promise<Recorded> {
   const agent_name = `${client}-${name}`;
   await testbed.client.agents.put(agent_name, {
     type: "autonomous",
     executor: client,
-    model: literally(args.model),
-    system_prompt: literally(args.system),
+    model: escapeDollars(args.model),
+    system_prompt: escapeDollars(args.system),
     permissions: { mode: "acceptEdits", allowed_tools: [args.tool], denied_tools: [] },
     demands: { executor_type: client, tags: [client] },
   });
-  const run = await submitted(testbed, { agent_name, prompt: args.prompt, parameters: { text: args.prompt } });
+  const run = await submitAndWait(testbed, { agent_name, prompt: args.prompt, parameters: { text: args.prompt } });
   if (run === null) throw new Error(`${JSON.stringify(args).slice(0, 200)} was refused`);
   const file = await testbed.client.runs.file(run.run_id, "recorded.json").catch((error: unknown) => {
     throw new Error(`${client} left nothing: ${run.status} ${run.error}`, { cause: error });
@@ -180,7 +183,7 @@ async function recorded(testbed: Testbed, client: ClientName, name: string, args
 }
 
 /** Escapes dollar signs, because model and instructions may refer to the runner's variables. */
-function literally(text: string): string {
+function escapeDollars(text: string): string {
   return text.replaceAll(/\$+\{\w+\}/g, (name) => `$${name}`);
 }
 
@@ -190,19 +193,19 @@ const recordings: Readonly<Record<ClientName, string>> = {
   gemini: "gemini-text.jsonl",
 };
 
-const systemFlag = "--append-system-prompt-file=";
+const createSystemFlag = "--append-system-prompt-file=";
 
 /** Records its arguments and stdin, then replays real output of the client. */
-const recorder = (client: ClientName, root: string): string => `#!${process.execPath}
+const createRecorder = (client: ClientName, root: string): string => `#!${process.execPath}
 const fs = require("node:fs");
 const stdin = fs.readFileSync(0, "utf8");
-const flag = process.argv.find((word) => word.startsWith("${systemFlag}"));
+const flag = process.argv.find((word) => word.startsWith("${createSystemFlag}"));
 const system = flag === undefined ? null : fs.readFileSync(flag.slice(flag.indexOf("=") + 1), "utf8");
 fs.writeFileSync("recorded.json", JSON.stringify({ argv: process.argv.slice(2), stdin, system }));
 process.stdout.write(fs.readFileSync(${JSON.stringify(join(root, "test", "fixtures", "clients", recordings[client]))}));
 `;
 
 /** Replaces the ids of per-run and per-session directories. */
-function withoutIds(word: string): string {
+function replaceIds(word: string): string {
   return word.replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/g, "ID");
 }

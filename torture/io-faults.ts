@@ -5,12 +5,12 @@ import pg from "pg";
 import { HostError } from "../src/model/errors.ts";
 import { openConnection } from "../src/record/sqlite/open-connection.ts";
 import { databaseFile, recordDirectory } from "../src/model/state-layout.ts";
-import { onSmallDisk } from "./coordinators.ts";
+import { createSmallDiskPrefix } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { holdOut, type Size, type Trouble } from "./outage.ts";
+import { testOutage, type Size, type Trouble as IoFault } from "./outage.ts";
 import { withServer } from "./own-server.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
-import { allRuns, readAudit } from "./record.ts";
+import { readAllRuns, readAudit } from "./record.ts";
 import { fillUp, withSmallServer } from "./small-server.ts";
 import { retryWhileUnreachable, pause, waitFor } from "./wait.ts";
 
@@ -37,56 +37,56 @@ type Meet = (size: Size, tools: Tools) => Promise<Finding | null>;
 const onSqlite: Record<string, Meet> = {
   "disk full": async (size, tools) =>
     hasSmallDisks()
-      ? suffer(size, tools, fillDisk, (work) => withTestbed(tools, null, work, { smallDisk: "200m" }))
+      ? testIoFault(size, tools, fillDisk, (work) => withTestbed(tools, null, work, { smallDisk: "200m" }))
       : null,
-  locked: (size, tools) => suffer(size, tools, lockFile, (work) => withTestbed(tools, null, work)),
+  locked: (size, tools) => testIoFault(size, tools, lockFile, (work) => withTestbed(tools, null, work)),
 };
 
 const onPostgres: Record<string, Meet> = {
   "disk full": async (size, tools) =>
     process.getuid?.() === 0
       ? withSmallServer(tools, (own, server) =>
-          suffer(size, tools, server.fill, (work) => withTestbed(own, null, work)),
+          testIoFault(size, tools, server.fill, (work) => withTestbed(own, null, work)),
         )
       : null,
   "read-only": (size, tools) =>
-    withServer(tools, (own) => suffer(size, tools, readOnly, (work) => withTestbed(own, null, work))),
-  locked: (size, tools) => suffer(size, tools, lockTable, (work) => withTestbed(tools, null, work)),
+    withServer(tools, (own) => testIoFault(size, tools, readOnly, (work) => withTestbed(own, null, work))),
+  locked: (size, tools) => testIoFault(size, tools, lockTable, (work) => withTestbed(tools, null, work)),
 };
 
 function hasSmallDisks(): boolean {
-  const [file = "", ...args] = onSmallDisk("/tmp", "1m");
+  const [file = "", ...args] = createSmallDiskPrefix("/tmp", "1m");
   return spawnSync(file, [...args, "true"]).status === 0;
 }
 
 type In = (work: (testbed: Testbed) => Promise<Finding>) => Promise<Finding>;
 
-async function suffer(size: Size, tools: Tools, trouble: Trouble, within: In): Promise<Finding> {
+async function testIoFault(size: Size, tools: Tools, trouble: IoFault, within: In): Promise<Finding> {
   return within(async (testbed) => {
-    const asking = startAsking(testbed);
-    const finding = await holdOut(testbed, size, tools, async () => {
+    const submitting = startSubmitting(testbed);
+    const finding = await testOutage(testbed, size, tools, async () => {
       const end = await trouble(testbed);
-      asking.begin();
+      submitting.begin();
       return async () => {
         // On a busy machine the first refusal may come after the planned duration.
-        await waitFor(async () => (asking.refused.length > 0 ? true : null), 60_000);
-        asking.end();
+        await waitFor(async () => (submitting.refused.length > 0 ? true : null), 60_000);
+        submitting.end();
         await end();
-        await asking.again();
+        await submitting.again();
       };
     });
-    const stored = await allRuns(testbed.client);
-    const lost = [...asking.acknowledged].filter(([, run_id]) => !stored.some((run) => run.run_id === run_id));
-    const { verified } = await readAudit({ fleet: testbed.fleet, state: reachable(testbed) });
-    const all = size.runs + asking.requestCount;
+    const stored = await readAllRuns(testbed.client);
+    const lost = [...submitting.acknowledged].filter(([, run_id]) => !stored.some((run) => run.run_id === run_id));
+    const { verified } = await readAudit({ fleet: testbed.fleet, state: copyReachableState(testbed) });
+    const all = size.runs + submitting.requestCount;
     return {
       ...finding,
-      seen: { ...finding.seen, refused: asking.refused.length },
+      seen: { ...finding.seen, refused: submitting.refused.length },
       broken: [
         ...finding.broken,
         ...lost.map(([key]) => `${key} was acknowledged and is not there`),
         ...(stored.length === all ? [] : [`${stored.length} runs where ${all} were asked for`]),
-        ...asking.wrong,
+        ...submitting.wrong,
         ...(verified ? [] : ["the audit chain does not verify"]),
       ],
     };
@@ -94,7 +94,7 @@ async function suffer(size: Size, tools: Tools, trouble: Trouble, within: In): P
 }
 
 /** SQLite cannot open files on another process's private disk, so they are copied first. Nothing writes to it any more. */
-function reachable({ state, directory }: Testbed): string {
+function copyReachableState({ state, directory }: Testbed): string {
   if (!state.startsWith("/proc/")) return state;
   const copy = join(directory, "copied-state");
   cpSync(state, copy, { recursive: true, filter: (path) => !lstatSync(path).isSocket() });
@@ -102,16 +102,16 @@ function reachable({ state, directory }: Testbed): string {
 }
 
 /** Submits runs continuously. Afterwards resubmits each refused one with the same idempotency key. */
-function startAsking({ client }: Testbed) {
+function startSubmitting({ client }: Testbed) {
   const acknowledged = new Map<string, string>();
   const refused: string[] = [];
   const wrong: string[] = [];
-  let going = false;
+  let isRunning = false;
   let requested = 0;
   let loop: Promise<void> = Promise.resolve();
   const ask = (key: string) => client.submit({ agent_name: "work", idempotency_key: key });
   const run = async (): Promise<void> => {
-    for (; going; await pause(100)) {
+    for (; isRunning; await pause(100)) {
       const key = `asked ${(requested += 1)}`;
       await ask(key).then(
         ({ run_id }) => acknowledged.set(key, run_id),
@@ -132,11 +132,11 @@ function startAsking({ client }: Testbed) {
       return requested;
     },
     begin() {
-      going = true;
+      isRunning = true;
       loop = run();
     },
     end() {
-      going = false;
+      isRunning = false;
     },
     async again() {
       await loop;
@@ -145,13 +145,13 @@ function startAsking({ client }: Testbed) {
   };
 }
 
-const fillDisk: Trouble = async (testbed) => {
+const fillDisk: IoFault = async (testbed) => {
   const filler = join(testbed.state, "filler");
   fillUp(filler);
   return async () => rmSync(filler);
 };
 
-const lockFile: Trouble = async ({ state }) => {
+const lockFile: IoFault = async ({ state }) => {
   const connection = await openConnection(databaseFile(recordDirectory(state)), "write", 5000);
   connection.exec("begin immediate");
   return async () => {
@@ -160,8 +160,8 @@ const lockFile: Trouble = async ({ state }) => {
   };
 };
 
-const lockTable: Trouble = async ({ fleet }) => {
-  const client = await connected(fleet!.url);
+const lockTable: IoFault = async ({ fleet }) => {
+  const client = await connect(fleet!.url);
   await client.query("begin; lock table drover.store in access exclusive mode");
   return async () => {
     await client.query("rollback");
@@ -170,9 +170,9 @@ const lockTable: Trouble = async ({ fleet }) => {
 };
 
 /** Like a failover to a server that is not yet the primary. */
-const readOnly: Trouble = async ({ fleet }) => {
+const readOnly: IoFault = async ({ fleet }) => {
   const set = async (value: "on" | "off"): Promise<void> => {
-    const client = await connected(fleet!.url);
+    const client = await connect(fleet!.url);
     await client.query(`alter system set default_transaction_read_only = ${value}`);
     await client.query("select pg_reload_conf()");
     await client.end();
@@ -181,7 +181,7 @@ const readOnly: Trouble = async ({ fleet }) => {
   return () => set("off");
 };
 
-async function connected(url: string): Promise<pg.Client> {
+async function connect(url: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url, options: "-c default_transaction_read_only=off" });
   await client.connect();
   return client;

@@ -1,7 +1,7 @@
 import type { RunRow } from "../src/model/store.ts";
 import type { Finding } from "./finding.ts";
 import type { Testbed } from "./testbed.ts";
-import { allEvents, allRuns, faultsOfLog, readAudit } from "./record.ts";
+import { readAllEvents, readAllRuns, findLogFaults, readAudit } from "./record.ts";
 
 interface Circumstances {
   /** Ids of the acknowledged runs, one per request. */
@@ -18,7 +18,7 @@ export async function judgeRuns(
   { submitted, stuck, runnersDied = false }: Circumstances,
 ): Promise<Finding> {
   const broken: string[] = [];
-  const runs = new Map((await allRuns(testbed.client)).map((run) => [run.run_id, run]));
+  const runs = new Map((await readAllRuns(testbed.client)).map((run) => [run.run_id, run]));
   const lost = submitted.filter((run_id) => !runs.has(run_id));
   if (lost.length > 0) broken.push(`lost: ${lost.join(", ")}`);
   if (new Set(submitted).size !== submitted.length) broken.push("two requests were answered with one run");
@@ -28,10 +28,10 @@ export async function judgeRuns(
   for (const run of failed.slice(0, 20)) broken.push(`${run.run_id} is ${run.status}: ${run.reason} ${run.error}`);
 
   const marks = testbed.marks().map((name) => name.split("."));
-  const { twice, again: repeats } = countTwice(marks, runs, runnersDied);
+  const { twice, again: repeats } = countRepeatedExecutions(marks, runs, runnersDied);
   broken.push(...twice);
-  const logs = await allEvents(testbed.client);
-  for (const [run_id, log] of logs) broken.push(...faultsOfLog(run_id, log));
+  const logs = await readAllEvents(testbed.client);
+  for (const [run_id, log] of logs) broken.push(...findLogFaults(run_id, log));
 
   const audit = await readAudit(testbed);
   if (!audit.verified) broken.push("the audit chain does not verify");
@@ -60,7 +60,7 @@ export async function judgeRuns(
 }
 
 /** Counts as twice: the same attempt again, or another attempt although none was lost. */
-function countTwice(
+function countRepeatedExecutions(
   marks: readonly string[][],
   runs: ReadonlyMap<string, RunRow>,
   runnersDied: boolean,

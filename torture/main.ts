@@ -5,7 +5,7 @@ import { cpus, release, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
 import type { PostgresServer } from "../test/postgres/server.ts";
 import type { EngineName, Finding, Tools } from "./finding.ts";
-import { databaseOn, startServer } from "./own-server.ts";
+import { createDatabaseOn, startServer } from "./own-server.ts";
 import { tortures } from "./sizes.ts";
 import type { Torture } from "./torture.ts";
 
@@ -32,33 +32,33 @@ const file = join(directory, "results.json");
 
 /** Shared by all rows that only need a database. Started on first use. */
 let server: Promise<PostgresServer> | null = null;
-const openDatabase: Tools["openDatabase"] = async () => databaseOn(await (server ??= startServer(root)));
+const openDatabase: Tools["openDatabase"] = async () => createDatabaseOn(await (server ??= startServer(root)));
 
 async function main(): Promise<number> {
   const request = readWords(args);
   if (typeof request === "string") return print(`${request}\n`, 2);
   mkdirSync(directory, { recursive: true });
   for (const row of request.rows) {
-    if (!request.fresh && readSaved()[resultKey(row, request.scale)] !== undefined) {
-      process.stderr.write(`${rowName(row)} is already done; --fresh runs it again\n`);
+    if (!request.fresh && readSaved()[getResultKey(row, request.scale)] !== undefined) {
+      process.stderr.write(`${getRowName(row)} is already done; --fresh runs it again\n`);
       continue;
     }
-    await runOne(row, request.scale);
+    await runRow(row, request.scale);
   }
   if (server !== null) await (await server).stop();
   const saved = readSaved();
   const done = request.rows.flatMap((row) => {
-    const found = saved[resultKey(row, request.scale)];
+    const found = saved[getResultKey(row, request.scale)];
     return found === undefined ? [] : [{ ...row, ...found }];
   });
-  process.stdout.write(table(done));
+  process.stdout.write(formatTable(done));
   return done.length === request.rows.length && done.every(({ broken, late }) => broken.length + late.length === 0)
     ? 0
     : 1;
 }
 
-async function runOne(row: Row, scale: number): Promise<void> {
-  process.stderr.write(`${rowName(row)}: ${row.torture.promise}\n`);
+async function runRow(row: Row, scale: number): Promise<void> {
+  process.stderr.write(`${getRowName(row)}: ${row.torture.promise}\n`);
   const startedAt = performance.now();
   const progress = (text: string): void => void process.stderr.write(`  ${text}\n`);
   // Only root can raise its priority again after the row.
@@ -86,8 +86,8 @@ async function runOne(row: Row, scale: number): Promise<void> {
     seconds: Math.round((performance.now() - startedAt) / 1000),
     at: new Date().toISOString(),
   };
-  writeFileSync(file, JSON.stringify({ ...readSaved(), [resultKey(row, scale)]: saved }, null, 1));
-  process.stderr.write(`  ${numbers(finding)} (${saved.seconds} s)\n`);
+  writeFileSync(file, JSON.stringify({ ...readSaved(), [getResultKey(row, scale)]: saved }, null, 1));
+  process.stderr.write(`  ${formatNumbers(finding)} (${saved.seconds} s)\n`);
   for (const item of finding.broken.slice(0, 10)) process.stderr.write(`  BROKEN ${item.slice(0, 2000)}\n`);
   for (const item of finding.late.slice(0, 10)) process.stderr.write(`  LATE ${item.slice(0, 2000)}\n`);
 }
@@ -122,32 +122,32 @@ function readWords(given: readonly string[]): TortureRequest | string {
 
 function readSaved(): Record<string, SavedResult> {
   try {
-    return JSON.parse(readFileSync(file, "utf8")) as Record<string, SavedResult>; // written below
+    return JSON.parse(readFileSync(file, "utf8")) as Record<string, SavedResult>; // Written below.
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return {};
     throw error;
   }
 }
 
-function rowName({ torture, engine }: Row): string {
+function getRowName({ torture, engine }: Row): string {
   return `${torture.name} on ${engine}`;
 }
 
-function resultKey(row: Row, scale: number): string {
-  return `${rowName(row)} x ${scale}`;
+function getResultKey(row: Row, scale: number): string {
+  return `${getRowName(row)} x ${scale}`;
 }
 
-function numbers({ seen }: Finding): string {
+function formatNumbers({ seen }: Finding): string {
   return Object.entries(seen)
     .map(([what, count]) => `${what} ${count.toLocaleString("en")}`)
     .join(", ");
 }
 
-function table(done: readonly (Row & SavedResult)[]): string {
+function formatTable(done: readonly (Row & SavedResult)[]): string {
   const machine = `${cpus().length} cores (${cpus()[0]?.model ?? "unknown"}), ${Math.round(totalmem() / 2 ** 30)} GB, Linux ${release()}, Node ${process.versions.node}`;
   const rows = done.map(
     ({ torture, engine, ...saved }) =>
-      `| ${torture.name} | ${engine} | ${torture.promise} | ${numbers(saved)} | ${saved.broken.length} | ${saved.late.length} | ${saved.seconds} |`,
+      `| ${torture.name} | ${engine} | ${torture.promise} | ${formatNumbers(saved)} | ${saved.broken.length} | ${saved.late.length} | ${saved.seconds} |`,
   );
   const head = ["| # | engine | promise | seen | broken | late | s |", "|---|---|---|---|---|---|---|"];
   return ["", machine, "", ...head, ...rows, ""].join("\n");

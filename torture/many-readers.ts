@@ -21,7 +21,7 @@ export async function manyReaders(
     await testbed.client.agents.put("count", { type: "procedural", command: `seq 1 ${lines}` });
     const { run_id } = await testbed.client.submit({ agent_name: "count", parameters: {} });
     const watched = await Promise.all(
-      Array.from({ length: readers }, () => watch(run_id, cuttingTransport(testbed, cutsEach, lines))),
+      Array.from({ length: readers }, () => watch(run_id, createCuttingTransport(testbed, cutsEach, lines))),
     );
     const unwatched = watched.filter(
       ({ counted, cuts, status }) => counted !== lines || cuts !== cutsEach || status !== "completed",
@@ -41,7 +41,7 @@ export async function manyReaders(
 }
 
 /** Follows the run to its end and checks its lines. */
-async function watch(run_id: string, cutter: ReturnType<typeof cuttingTransport>): Promise<Watched> {
+async function watch(run_id: string, cutter: ReturnType<typeof createCuttingTransport>): Promise<Watched> {
   const client = createApiClient(cutter.transport);
   const wrong: string[] = [];
   let counted = 0;
@@ -61,7 +61,7 @@ async function watch(run_id: string, cutter: ReturnType<typeof cuttingTransport>
 }
 
 /** Real connections. The first ones break after a random number of bytes. */
-function cuttingTransport(
+function createCuttingTransport(
   { url, token }: Testbed,
   most: number,
   lines: number,

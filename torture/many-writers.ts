@@ -65,7 +65,7 @@ async function writeMany(script: string, state: string, marks: string, requested
   const share = Math.ceil(requested / writers);
   const found = { acknowledged: 0, killed: 0, errors: [] as string[] };
   let killsLeft = kills;
-  const oneProcess = (): Promise<void> => {
+  const runOneProcess = (): Promise<void> => {
     const child = spawn(process.execPath, [script, state, marks, String(share), String(atOnce)], {
       stdio: ["ignore", "pipe", "pipe"],
     });
@@ -83,7 +83,7 @@ async function writeMany(script: string, state: string, marks: string, requested
     return new Promise((resolve) => void child.once("close", () => resolve()));
   };
   const keepGoing = async (): Promise<void> => {
-    while (found.acknowledged < requested && found.errors.length === 0) await oneProcess();
+    while (found.acknowledged < requested && found.errors.length === 0) await runOneProcess();
   };
   await Promise.all(Array.from({ length: writers }, keepGoing));
   return found;

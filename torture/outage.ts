@@ -5,8 +5,8 @@ import type { Finding, Tools } from "./finding.ts";
 import { startMutingProxy } from "./muting-proxy.ts";
 import { withServer } from "./own-server.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
-import { allEvents, allRuns, faultsOfLog, printed } from "./record.ts";
-import { each, retryWhileUnreachable, pause, upTo, waitFor } from "./wait.ts";
+import { readAllEvents, readAllRuns, findLogFaults, getStdout } from "./record.ts";
+import { forEachConcurrently, retryWhileUnreachable, pause, countUpTo, waitFor } from "./wait.ts";
 
 export interface Size {
   runs: number;
@@ -21,7 +21,7 @@ export type Trouble = (testbed: Testbed) => Promise<() => Promise<void>>;
 /** R7: the coordinators are down while runs are active. The runs continue, and their events arrive afterwards. */
 export async function outage(size: Size, tools: Tools): Promise<Finding> {
   return withTestbed(tools, null, (testbed) =>
-    holdOut(testbed, size, tools, async ({ coordinators }) => {
+    testOutage(testbed, size, tools, async ({ coordinators }) => {
       for (const { child } of coordinators) child.signal("SIGKILL");
       return async () => void (await Promise.all(coordinators.map((slot) => slot.start())));
     }),
@@ -32,7 +32,7 @@ export async function outage(size: Size, tools: Tools): Promise<Finding> {
 export async function databaseOutage(size: Size, tools: Tools): Promise<Finding> {
   return withServer(tools, (own, server) =>
     withTestbed(own, null, (testbed) =>
-      holdOut(testbed, size, tools, async () => {
+      testOutage(testbed, size, tools, async () => {
         server.kill("SIGKILL");
         return () => server.restart();
       }),
@@ -49,7 +49,7 @@ export async function databaseSilence(size: Size, tools: Tools): Promise<Finding
   const openDatabase = async () => ({ url: url.href, drop: async () => undefined });
   try {
     return await withTestbed({ ...tools, openDatabase }, size.times ?? null, (testbed) =>
-      holdOut(testbed, size, tools, async () => {
+      testOutage(testbed, size, tools, async () => {
         proxy.mute();
         return async () => proxy.unmute();
       }),
@@ -61,9 +61,9 @@ export async function databaseSilence(size: Size, tools: Tools): Promise<Finding
 }
 
 /** R7: one of two coordinators freezes but still accepts connections. */
-export async function oneHangs(size: Size, tools: Tools): Promise<Finding> {
+export async function testFrozenCoordinator(size: Size, tools: Tools): Promise<Finding> {
   return withTestbed(tools, size.times ?? null, (testbed) =>
-    holdOut(testbed, size, tools, async ({ coordinators }) => {
+    testOutage(testbed, size, tools, async ({ coordinators }) => {
       const { child } = coordinators[0]!;
       child.signal("SIGSTOP");
       return async () => child.signal("SIGCONT");
@@ -72,7 +72,7 @@ export async function oneHangs(size: Size, tools: Tools): Promise<Finding> {
 }
 
 /** Runs continue during the outage, and all their events are there afterwards. */
-export async function holdOut(
+export async function testOutage(
   testbed: Testbed,
   { runs, seconds }: Size,
   tools: Tools,
@@ -88,11 +88,11 @@ export async function holdOut(
   const lines = (index: number): number => (index % 2 === 0 ? Math.ceil(seconds / 2) : seconds + 4);
   const submitted = new Map<string, number>();
   // On a busy machine the first run could end before the last has started, so all wait for this file.
-  const after = join(testbed.directory, "begin-printing");
-  await each(upTo(runs), 8, async (index) => {
+  const startFile = join(testbed.directory, "begin-printing");
+  await forEachConcurrently(countUpTo(runs), 8, async (index) => {
     const { run_id } = await client.submit({
       agent_name: "work",
-      parameters: { lines: lines(index), pause: "1", after },
+      parameters: { lines: lines(index), pause: "1", after: startFile },
     });
     submitted.set(run_id, lines(index));
   });
@@ -102,13 +102,13 @@ export async function holdOut(
   );
   const underWay = (await client.runs.list({ status: ["running"], limit: 1000 })).items.length;
   tools.progress(`${underWay} under way, trouble for ${seconds} s`);
-  writeFileSync(after, "");
+  writeFileSync(startFile, "");
   const end = await begin(testbed);
   await pause(seconds * 1000);
   await end();
   await waitFor(
     async () =>
-      (await retryWhileUnreachable(() => allRuns(client))).every(
+      (await retryWhileUnreachable(() => readAllRuns(client))).every(
         ({ status }) => status === "completed" || status === "failed",
       )
         ? true
@@ -129,17 +129,17 @@ async function judge(
   submitted: ReadonlyMap<string, number>,
   { underWay, seconds }: { underWay: number; seconds: number },
 ): Promise<Finding> {
-  const stored = await allRuns(testbed.client);
+  const stored = await readAllRuns(testbed.client);
   const ids = new Set(stored.map(({ run_id }) => run_id));
-  const logs = await allEvents(testbed.client);
+  const logs = await readAllEvents(testbed.client);
   const undone = stored.filter(
     ({ status, attempt, failures }) => status !== "completed" || attempt !== 1 || failures !== 0,
   );
   const short = [...submitted].filter(
     ([run_id, count]) =>
-      printed(logs.get(run_id) ?? []) !== [...upTo(count)].map((index) => `line ${index + 1}\n`).join(""),
+      getStdout(logs.get(run_id) ?? []) !== [...countUpTo(count)].map((index) => `line ${index + 1}\n`).join(""),
   );
-  const gaps = [...logs].flatMap(([run_id, log]) => faultsOfLog(run_id, log));
+  const gaps = [...logs].flatMap(([run_id, log]) => findLogFaults(run_id, log));
   const repeats = testbed.marks().length - new Set(testbed.marks().map((mark) => mark.split(".")[0])).size;
   return {
     seen: {
@@ -155,7 +155,7 @@ async function judge(
       ...undone.map(({ run_id, status, attempt, error }) => `${run_id} is ${status} at attempt ${attempt}: ${error}`),
       ...short.map(
         ([run_id, count]) =>
-          `${run_id} printed other than its ${count} lines: ${JSON.stringify(printed(logs.get(run_id) ?? []))}`,
+          `${run_id} printed other than its ${count} lines: ${JSON.stringify(getStdout(logs.get(run_id) ?? []))}`,
       ),
       ...gaps,
       ...(repeats === 0 ? [] : [`${repeats} were carried out again`]),

@@ -9,7 +9,7 @@ export function startServer(root: string, settings: Settings = {}): Promise<Post
   return startPostgres({ sourceDirectory: join(root, "test", "postgres"), settings });
 }
 
-export async function databaseOn(server: PostgresServer): Promise<Database> {
+export async function createDatabaseOn(server: PostgresServer): Promise<Database> {
   const url = await server.createDatabase();
   return { url, drop: () => dropDatabase(url) };
 }

@@ -3,13 +3,13 @@ import { join } from "node:path";
 import type { Question } from "../src/model/question.ts";
 import { RequestError } from "../src/model/errors.ts";
 import { killOne } from "./coordinator-killed.ts";
-import { answering } from "./coordinators.ts";
+import { waitUntilAnswering } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { killRunner, type RunnerSlot } from "./fleet-killed.ts";
 import { withTestbed, type Testbed, type RunnerSpec } from "./testbed.ts";
-import { allEvents, allRuns, faultsOfLog, readAudit } from "./record.ts";
+import { readAllEvents, readAllRuns, findLogFaults, readAudit } from "./record.ts";
 import { startStorm, waitUntilNothingMoves } from "./storm.ts";
-import { each, retryWhileUnreachable, pause, upTo } from "./wait.ts";
+import { forEachConcurrently, retryWhileUnreachable, pause, countUpTo } from "./wait.ts";
 
 interface Sizes {
   runs: number;
@@ -20,19 +20,19 @@ interface Sizes {
 
 /**
  * Runs ask before each of their commands while coordinators and runners are killed and two people answer concurrently.
- * Some runs park in between. No question is lost or answered twice, and no command runs without approval.
+ * Some runs park meanwhile. No question is lost or answered twice, and no command runs without approval.
  */
 export async function questions({ runs, questions: each_, kills }: Sizes, tools: Tools): Promise<Finding> {
   return withTestbed(tools, null, async (testbed) => {
     const marks = join(testbed.directory, "marks");
-    const turns = [...upTo(each_)].map((turn) => {
+    const turns = [...countUpTo(each_)].map((turn) => {
       const command = `touch '${marks}'/"$DROVER_RUN_ID.${turn}.$(date +%s%N)"`;
       return { text: `Turn ${turn}.`, tools: [{ name: "command.run", input: { command } }] };
     });
     const script = join(testbed.directory, "scripts", "turns.json");
     writeFileSync(script, JSON.stringify({ turns: [...turns, { text: "Done." }] }));
     const slots: RunnerSlot[] = [];
-    for (const index of upTo(2)) {
+    for (const index of countUpTo(2)) {
       const profile = { type: "model", config: { provider: "scripted", script } };
       const spec: RunnerSpec = { name: `runner-${index}`, slots: 4, times: { pollPauseMs: 50 }, profile };
       slots.push({ spec, child: (await testbed.startRunner(spec)).child });
@@ -47,24 +47,24 @@ export async function questions({ runs, questions: each_, kills }: Sizes, tools:
       max_turns: 10 * each_,
     });
     const submitted: string[] = [];
-    await each(upTo(runs), 4, async (index) => {
+    await forEachConcurrently(countUpTo(runs), 4, async (index) => {
       const request = { agent_name: "asker", prompt: "work", idempotency_key: `run ${index}` };
       submitted.push((await retryWhileUnreachable(() => testbed.client.submit(request))).run_id);
     });
-    const blow = async (): Promise<void> => {
+    const injectFault = async (): Promise<void> => {
       if (Math.random() < 0.5) return killOne(testbed);
       await killRunner(testbed, slots[Math.floor(Math.random() * slots.length)]!);
     };
-    const over = new AbortController();
+    const stormEnd = new AbortController();
     const answered: Question[] = [];
-    const people = [...upTo(2)].map(() => answerAll(testbed, answered, over.signal));
+    const people = [...countUpTo(2)].map(() => answerAll(testbed, answered, stormEnd.signal));
     // Rejections are handled where these promises are awaited.
     for (const person of people) person.catch(() => undefined);
-    const storm = startStorm(kills, blow, tools.progress);
+    const storm = startStorm(kills, injectFault, tools.progress);
     await storm.over;
-    await Promise.all(testbed.coordinators.map(({ url, child }) => answering(url, child)));
+    await Promise.all(testbed.coordinators.map(({ url, child }) => waitUntilAnswering(url, child)));
     const stuck = await waitUntilNothingMoves(testbed, () => answered.length);
-    over.abort();
+    stormEnd.abort();
     await Promise.all(people);
     return judge(testbed, { submitted, turns: each_, given: answered, stuck, marks, kills });
   });
@@ -74,7 +74,7 @@ export async function questions({ runs, questions: each_, kills }: Sizes, tools:
 async function answerAll({ client }: Testbed, answered: Question[], signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const { items } = await retryWhileUnreachable(() => client.questions.list({ limit: 200 }));
-    await each(items, 4, async ({ run_id, request_id }) => {
+    await forEachConcurrently(items, 4, async ({ run_id, request_id }) => {
       // Let some wait long enough to park.
       await pause(Math.random() < 0.1 ? 1500 : Math.random() * 50);
       const body = Math.random() < 0.8 ? ({ decision: "allow" } as const) : ({ decision: "deny" } as const);
@@ -103,7 +103,7 @@ async function judge(
   { submitted, turns, given: answered, stuck, marks, kills }: Found,
 ): Promise<Finding> {
   const broken: string[] = [];
-  const rows = await allRuns(testbed.client);
+  const rows = await readAllRuns(testbed.client);
   for (const run of rows)
     if (run.status !== "completed") broken.push(`${run.run_id} is ${run.status}: ${run.reason} ${run.error}`);
   if (rows.length !== submitted.length) broken.push(`${rows.length} runs for ${submitted.length} requests`);
@@ -123,7 +123,7 @@ async function judge(
       if (question.decision === "superseded") superseded += 1;
       else byTurn.set(questionKey(question), [...(byTurn.get(questionKey(question)) ?? []), question]);
     }
-    for (const turn of upTo(turns)) {
+    for (const turn of countUpTo(turns)) {
       const key = `${run_id}.${turn}`;
       const answers = byTurn.get(key)?.length ?? 0;
       // The runner died before it asked, and the model was told that the effect of the call is unknown.
@@ -147,7 +147,7 @@ async function judge(
       broken.push(`the command ${key} ran before it was allowed`);
   }
   for (const [key, times] of carriedOut) if (times > 1) broken.push(`the command ${key} ran ${times} times`);
-  for (const [run_id, log] of await allEvents(testbed.client)) broken.push(...faultsOfLog(run_id, log));
+  for (const [run_id, log] of await readAllEvents(testbed.client)) broken.push(...findLogFaults(run_id, log));
   const { verified } = await readAudit(testbed);
   if (!verified) broken.push("the audit chain does not verify");
   const attempts = rows.reduce((sum, { attempt }) => sum + attempt, 0);

@@ -3,17 +3,17 @@ import type { RunnerPort } from "../src/model/runner-port.ts";
 import { createHttpPort } from "../src/wire/http-port.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { withTestbed } from "./testbed.ts";
-import { allEvents, allRuns, faultsOfLog } from "./record.ts";
-import { each, retryWhileUnreachable, upTo } from "./wait.ts";
+import { readAllEvents, readAllRuns, findLogFaults } from "./record.ts";
+import { forEachConcurrently, retryWhileUnreachable, countUpTo } from "./wait.ts";
 
 /** R2: many claimers race for many runs over HTTP. Each run goes to exactly one of them. */
 export async function race({ claimers, runs }: { claimers: number; runs: number }, tools: Tools): Promise<Finding> {
   return withTestbed(tools, null, async ({ client, url, token, putAgent }) => {
     await putAgent("work");
-    const handed = new Map<string, number>();
+    const claimCounts = new Map<string, number>();
     let finished = 0;
     const ending = new AbortController();
-    setMaxListeners(0, ending.signal); // every claimer listens
+    setMaxListeners(0, ending.signal); // Every claimer listens.
     const claim = async (index: number): Promise<void> => {
       const port = createHttpPort({ url, token });
       try {
@@ -22,7 +22,7 @@ export async function race({ claimers, runs }: { claimers: number; runs: number 
           index,
           ending.signal,
           (run_ids) => {
-            for (const run_id of run_ids) handed.set(run_id, (handed.get(run_id) ?? 0) + 1);
+            for (const run_id of run_ids) claimCounts.set(run_id, (claimCounts.get(run_id) ?? 0) + 1);
           },
           (count) => {
             finished += count;
@@ -33,17 +33,17 @@ export async function race({ claimers, runs }: { claimers: number; runs: number 
         port.close();
       }
     };
-    const racing = Promise.all([...upTo(claimers)].map(claim));
+    const claiming = Promise.all([...countUpTo(claimers)].map(claim));
     const startedAt = performance.now();
-    await each(upTo(runs), 32, async () => void (await client.submit({ agent_name: "work" })));
+    await forEachConcurrently(countUpTo(runs), 32, async () => void (await client.submit({ agent_name: "work" })));
     const overdue = setTimeout(() => ending.abort(), 120_000);
-    await racing;
+    await claiming;
     clearTimeout(overdue);
 
-    const stored = await allRuns(client);
-    const twice = [...handed].filter(([, count]) => count > 1);
+    const stored = await readAllRuns(client);
+    const twice = [...claimCounts].filter(([, count]) => count > 1);
     const undone = stored.filter(({ status, attempt }) => status !== "completed" || attempt !== 1);
-    const logs = await allEvents(client);
+    const logs = await readAllEvents(client);
     return {
       seen: {
         claimers,
@@ -57,10 +57,10 @@ export async function race({ claimers, runs }: { claimers: number; runs: number 
         ...undone
           .slice(0, 20)
           .map(({ run_id, status, attempt, error }) => `${run_id} is ${status} at attempt ${attempt}: ${error}`),
-        ...(stored.length === runs && handed.size === runs
+        ...(stored.length === runs && claimCounts.size === runs
           ? []
-          : [`${stored.length} stored and ${handed.size} handed out of ${runs}`]),
-        ...[...logs].flatMap(([run_id, log]) => faultsOfLog(run_id, log)),
+          : [`${stored.length} stored and ${claimCounts.size} handed out of ${runs}`]),
+        ...[...logs].flatMap(([run_id, log]) => findLogFaults(run_id, log)),
       ],
       late: [],
     };

@@ -9,8 +9,8 @@ import type { ApiClient } from "../src/wire/client.ts";
 import type { FleetAccess } from "./coordinators.ts";
 import type { Testbed } from "./testbed.ts";
 
-/** All runs as list rows. */
-export async function allRuns(client: ApiClient): Promise<RunRow[]> {
+/** Reads all runs as list rows. */
+export async function readAllRuns(client: ApiClient): Promise<RunRow[]> {
   const runs: RunRow[] = [];
   for (let cursor: string | null = null; ;) {
     const page: Awaited<ReturnType<ApiClient["runs"]["list"]>> = await client.runs.list({
@@ -23,8 +23,8 @@ export async function allRuns(client: ApiClient): Promise<RunRow[]> {
   }
 }
 
-/** The logs of all runs, read from the feed. */
-export async function allEvents(client: ApiClient): Promise<Map<string, StoredEvent[]>> {
+/** Reads the logs of all runs from the feed. */
+export async function readAllEvents(client: ApiClient): Promise<Map<string, StoredEvent[]>> {
   const logs = new Map<string, StoredEvent[]>();
   for (let after = 0; ;) {
     const { items } = await client.events({ after, limit: 1000 });
@@ -38,23 +38,23 @@ export async function allEvents(client: ApiClient): Promise<Map<string, StoredEv
   }
 }
 
-/** Numbering faults in a log: gaps, duplicates, and events after the result. */
-export function faultsOfLog(run_id: string, log: readonly StoredEvent[]): string[] {
+/** Lists numbering faults in a log: gaps, duplicates, and events after the result. */
+export function findLogFaults(run_id: string, log: readonly StoredEvent[]): string[] {
   const faults: string[] = [];
   const lastN = new Map<number, number>();
   log.forEach(({ seq, attempt, n, event }, index) => {
     if (seq !== index + 1) faults.push(`${run_id}: seq ${seq} where ${index + 1} was due`);
     if (event.type === "result" && index !== log.length - 1) faults.push(`${run_id}: events after the result`);
     if (n === null) return;
-    const due = (lastN.get(attempt) ?? 0) + 1;
-    if (n !== due) faults.push(`${run_id}: attempt ${attempt} has n ${n} where ${due} was due`);
+    const expectedN = (lastN.get(attempt) ?? 0) + 1;
+    if (n !== expectedN) faults.push(`${run_id}: attempt ${attempt} has n ${n} where ${expectedN} was due`);
     lastN.set(attempt, n);
   });
   return faults;
 }
 
-/** A run's whole stdout. */
-export function printed(log: readonly StoredEvent[]): string {
+/** Returns a run's whole stdout. */
+export function getStdout(log: readonly StoredEvent[]): string {
   return log
     .map(({ event }) => (event.type === "output" && event.stream === "stdout" ? (event.text ?? "") : ""))
     .join("");

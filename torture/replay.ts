@@ -1,8 +1,8 @@
 import type { Finding, Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
-import { allEvents, allRuns, faultsOfLog, readAudit } from "./record.ts";
+import { readAllEvents, readAllRuns, findLogFaults, readAudit } from "./record.ts";
 import { startReplayingProxy } from "./replaying-proxy.ts";
-import { each, pause, upTo, waitFor } from "./wait.ts";
+import { forEachConcurrently, pause, countUpTo, waitFor } from "./wait.ts";
 
 const delayMs = 400;
 
@@ -11,7 +11,7 @@ export async function replay({ runs }: { runs: number }, tools: Tools): Promise<
   return withTestbed(tools, { leaseMs: 10_000, pollHoldMs: 1000 }, async (testbed) => {
     const { client } = testbed;
     await testbed.putAgent("work");
-    const once = await listTypes(testbed, await undisturbed(testbed));
+    const once = await listTypes(testbed, await runUndisturbed(testbed));
     const proxy = await startReplayingProxy(testbed.url, { port: testbed.proxyPort, copies: 3, delayMs });
     try {
       const { child } = await testbed.startRunner({
@@ -20,8 +20,8 @@ export async function replay({ runs }: { runs: number }, tools: Tools): Promise<
         url: proxy.url,
         times: { heartbeatMs: 200, pollPauseMs: 30 },
       });
-      await each(
-        upTo(runs),
+      await forEachConcurrently(
+        countUpTo(runs),
         8,
         async () => void (await client.submit({ agent_name: "work", parameters: { lines: 3, pause: "0.02" } })),
       );
@@ -49,7 +49,7 @@ export async function replay({ runs }: { runs: number }, tools: Tools): Promise<
 }
 
 /** A run whose requests arrive once, as the reference. */
-async function undisturbed(testbed: Testbed): Promise<string> {
+async function runUndisturbed(testbed: Testbed): Promise<string> {
   const { client } = testbed;
   const { child } = await testbed.startRunner({ name: "undisturbed", slots: 1, times: { heartbeatMs: 200 } });
   const { run_id } = await client.submit({ agent_name: "work", parameters: { lines: 3, pause: "0.02" } });
@@ -60,29 +60,29 @@ async function undisturbed(testbed: Testbed): Promise<string> {
 }
 
 async function listTypes({ client }: Testbed, run_id: string): Promise<string> {
-  return typesIn((await client.runs.events(run_id, { limit: 1000 })).items);
+  return listTypesInLog((await client.runs.events(run_id, { limit: 1000 })).items);
 }
 
-/** The event types of a log. Consecutive output counts once, because it arrives in any number of pieces. */
-function typesIn(log: readonly { event: { type: string; status?: unknown } }[]): string {
+/** Lists the event types of a log. Consecutive output counts once, because it arrives in any number of pieces. */
+function listTypesInLog(log: readonly { event: { type: string; status?: unknown } }[]): string {
   const args = log.map(({ event }) => [event.type, event.status].filter((part) => part !== undefined).join(" "));
   return args.filter((word, index) => word !== "output" || args[index - 1] !== "output").join(", ");
 }
 
 async function judge(testbed: Testbed, once: string, runs: number, hung: boolean): Promise<Finding> {
-  const stored = await allRuns(testbed.client);
-  const logs = await allEvents(testbed.client);
+  const stored = await readAllRuns(testbed.client);
+  const logs = await readAllEvents(testbed.client);
   const marks = testbed.marks();
-  const odd = stored.filter(
+  const unexpectedRuns = stored.filter(
     ({ status, attempt, failures }) => status !== "completed" || attempt !== 1 || failures !== 0,
   );
-  const other = [...logs].filter(([, log]) => typesIn(log) !== once);
-  const gaps = [...logs].flatMap(([run_id, log]) => faultsOfLog(run_id, log));
+  const differentLogs = [...logs].filter(([, log]) => listTypesInLog(log) !== once);
+  const gaps = [...logs].flatMap(([run_id, log]) => findLogFaults(run_id, log));
   const { verified, executions, fenced } = await readAudit(testbed);
   return {
     seen: {
-      "with another log": other.length,
-      "at a second attempt or not completed": odd.length,
+      "with another log": differentLogs.length,
+      "at a second attempt or not completed": unexpectedRuns.length,
       "gaps or doubles": gaps.length,
       executions: marks.length,
       refused: fenced.size,
@@ -90,13 +90,15 @@ async function judge(testbed: Testbed, once: string, runs: number, hung: boolean
     broken: [
       ...(hung ? ["not all of them ended"] : []),
       ...(stored.length === runs + 1 ? [] : [`${stored.length} runs for ${runs + 1} requests`]),
-      ...odd
+      ...unexpectedRuns
         .slice(0, 20)
         .map(
           ({ run_id, status, attempt, error }) =>
-            `${run_id} is ${status} at attempt ${attempt}: ${error}; ${typesIn(logs.get(run_id) ?? [])}`,
+            `${run_id} is ${status} at attempt ${attempt}: ${error}; ${listTypesInLog(logs.get(run_id) ?? [])}`,
         ),
-      ...other.slice(0, 20).map(([run_id, log]) => `${run_id} has the log ${typesIn(log)} in place of ${once}`),
+      ...differentLogs
+        .slice(0, 20)
+        .map(([run_id, log]) => `${run_id} has the log ${listTypesInLog(log)} in place of ${once}`),
       ...gaps,
       ...(marks.length === runs + 1 && executions.size === runs + 1
         ? []

@@ -23,12 +23,12 @@ export async function startReplayingProxy(
   options: { port: number; copies: number; delayMs: number; onRequest?: (path: string, body: Buffer) => void },
 ): Promise<ReplayingProxy> {
   const agent = new Agent({ keepAlive: true });
-  const under = new Set<Promise<unknown>>();
+  const inFlight = new Set<Promise<unknown>>();
   let came = 0;
   let sent = 0;
   const server = createServer((incoming, outgoing) => {
-    const gone = new AbortController();
-    outgoing.once("close", () => gone.abort());
+    const clientGone = new AbortController();
+    outgoing.once("close", () => clientGone.abort());
     const answer = async (): Promise<void> => {
       const body = await readAll(incoming);
       came += 1;
@@ -38,7 +38,7 @@ export async function startReplayingProxy(
         await new Promise((resolve) => setTimeout(resolve, copy === 0 ? 0 : Math.random() * options.delayMs));
         sent += 1;
         // Abort the first copy if the runner disconnects. The others arrive in any case.
-        return forward(target, agent, incoming, body, copy === 0 ? gone.signal : undefined);
+        return forward(target, agent, incoming, body, copy === 0 ? clientGone.signal : undefined);
       });
       const first = await Promise.any(copies);
       outgoing
@@ -50,8 +50,8 @@ export async function startReplayingProxy(
       await Promise.allSettled(copies);
     };
     const answering = answer().catch((error: unknown) => outgoing.destroy(error instanceof Error ? error : undefined));
-    under.add(answering);
-    void answering.finally(() => under.delete(answering));
+    inFlight.add(answering);
+    void answering.finally(() => inFlight.delete(answering));
   });
   await new Promise<void>((resolve) => void server.listen(options.port, "127.0.0.1", resolve));
   return {
@@ -65,7 +65,7 @@ export async function startReplayingProxy(
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
-      await Promise.all(under);
+      await Promise.all(inFlight);
       agent.destroy();
     },
   };
@@ -97,6 +97,6 @@ function forward(
 
 async function readAll(stream: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
-  for await (const chunk of stream) chunks.push(chunk as Buffer); // no encoding is set, so chunks are buffers
+  for await (const chunk of stream) chunks.push(chunk as Buffer); // No encoding is set, so chunks are buffers.
   return Buffer.concat(chunks);
 }

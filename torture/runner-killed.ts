@@ -1,8 +1,8 @@
 import { hostHas } from "../test/fixtures/process/host.ts";
-import { newMark, survivors } from "../test/fixtures/process/survivors.ts";
+import { createMark, findSurvivors } from "../test/fixtures/process/survivors.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
-import { each, pause, upTo, waitFor } from "./wait.ts";
+import { forEachConcurrently, pause, countUpTo, waitFor } from "./wait.ts";
 
 /** A lease of 10 s plus the time to notice that it expired. */
 const lateMs = 15_000;
@@ -19,7 +19,7 @@ export async function runnerKilled(
     await testbed.putAgent("once");
     await testbed.putAgent("twice", { max_attempts: 2 });
     const found: Loss[] = [];
-    await each(upTo(kills), atOnce, async (index) => {
+    await forEachConcurrently(countUpTo(kills), atOnce, async (index) => {
       found.push(await killOne(testbed, index, index % 2 === 0 ? "once" : "twice"));
       if (found.length % 20 === 0) tools.progress(`${found.length} of ${kills} kills`);
     });
@@ -52,14 +52,14 @@ async function killOne(testbed: Testbed, index: number, agent_name: string): Pro
   const { client } = testbed;
   const name = `victim-${index}`;
   const { child } = await testbed.startRunner({ name, slots: 1, tags: [name] });
-  const mark = newMark();
+  const mark = createMark();
   const { run_id } = await client.submit({ agent_name, parameters: { stay: mark }, demands: { tags: [name] } });
-  const started = await waitFor(async () => (survivors(mark).length > 0 ? true : null), 120_000);
+  const started = await waitFor(async () => (findSurvivors(mark).length > 0 ? true : null), 120_000);
   await pause(Math.random() * 500);
   child.signal("SIGKILL");
   const killedAt = performance.now();
   await child.closed;
-  const aliveLater = pause(1000).then(() => survivors(mark).length);
+  const findOutlivers = pause(1000).then(() => findSurvivors(mark).length);
   const ended = await waitFor(
     async () => {
       const run = await client.runs.get(run_id);
@@ -69,10 +69,10 @@ async function killOne(testbed: Testbed, index: number, agent_name: string): Pro
     20,
   );
   const noticedMs = performance.now() - killedAt;
-  const alive = await aliveLater;
+  const alive = await findOutlivers;
   // A busy machine may need longer to end killed processes.
-  const outlived = await waitFor(async () => (survivors(mark).length === 0 ? [] : null), 60_000);
-  const remaining = outlived ?? survivors(mark);
+  const outlived = await waitFor(async () => (findSurvivors(mark).length === 0 ? [] : null), 60_000);
+  const remaining = outlived ?? findSurvivors(mark);
   for (const pid of remaining) process.kill(pid, "SIGKILL");
   // No runner is left to claim it again.
   if (ended?.status === "pending") await client.runs.stop(run_id);

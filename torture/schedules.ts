@@ -1,11 +1,11 @@
 import type { Schedule, Slot } from "../src/model/schedule.ts";
 import { createSlotTimes } from "../src/define/slot-times.ts";
 import { killOne } from "./coordinator-killed.ts";
-import { answering } from "./coordinators.ts";
+import { waitUntilAnswering } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
-import { allRuns } from "./record.ts";
-import { each, retryWhileUnreachable, pause, upTo, waitFor } from "./wait.ts";
+import { readAllRuns } from "./record.ts";
+import { forEachConcurrently, retryWhileUnreachable, pause, countUpTo, waitFor } from "./wait.ts";
 
 interface Sizes {
   schedules: number;
@@ -17,7 +17,7 @@ const speed = 60;
 const overlaps = ["allow", "skip", "queue", "cancel_previous"] as const;
 
 /**
- * Schedules fire every minute of a clock that runs 60 times as fast, on three coordinators (SQLite: one) that are killed
+ * Schedules are due every minute of a clock that runs 60 times as fast, on three coordinators (SQLite: one) that are killed
  * at random. Every slot has exactly one history line, no slot has two runs, and every run has a line.
  */
 export async function schedules({ schedules: count, seconds }: Sizes, tools: Tools): Promise<Finding> {
@@ -28,7 +28,7 @@ export async function schedules({ schedules: count, seconds }: Sizes, tools: Too
   const work = async (testbed: Testbed): Promise<Finding> => {
     await testbed.putAgent("work");
     const created: Schedule[] = [];
-    await each(upTo(count), 8, async (index) => {
+    await forEachConcurrently(countUpTo(count), 8, async (index) => {
       const overlap = overlaps[index % overlaps.length]!;
       const catch_up = index % 3 === 0 ? ("one" as const) : ("none" as const);
       const body = { agent_name: "work", name: `s${index}`, cron: "* * * * *", overlap, catch_up };
@@ -39,20 +39,20 @@ export async function schedules({ schedules: count, seconds }: Sizes, tools: Too
       await killOne(testbed);
       if (kills % 10 === 9) tools.progress(`${kills + 1} kills`);
     }
-    await Promise.all(testbed.coordinators.map(({ url, child }) => answering(url, child)));
+    await Promise.all(testbed.coordinators.map(({ url, child }) => waitUntilAnswering(url, child)));
     // From here on no slot starts a run.
-    await each(created, 8, async ({ schedule_id }) => {
+    await forEachConcurrently(created, 8, async ({ schedule_id }) => {
       await retryWhileUnreachable(() => testbed.client.schedules.change(schedule_id, { enabled: false }));
     });
     const end = triggerNow();
-    await each(created, 8, (schedule) => untilDecided(testbed, schedule, end));
+    await forEachConcurrently(created, 8, (schedule) => waitUntilDecided(testbed, schedule, end));
     return judge(testbed, created, end, kills);
   };
   return withTestbed(tools, times, work, { coordinators: 3 });
 }
 
 /** Waits for a history line after `end`, which means that all earlier slots are decided. */
-async function untilDecided({ client }: Testbed, { schedule_id }: Schedule, end: number): Promise<void> {
+async function waitUntilDecided({ client }: Testbed, { schedule_id }: Schedule, end: number): Promise<void> {
   const isDecided = async (): Promise<true | null> => {
     const { last } = await retryWhileUnreachable(() => client.schedules.get(schedule_id));
     return last !== null && Date.parse(last.slot) > end ? true : null;
@@ -66,7 +66,7 @@ async function judge(testbed: Testbed, created: readonly Schedule[], end: number
   const ofRun = new Map<string, string>();
   const getSlotTimes = createSlotTimes();
   for (const schedule of created) {
-    const lines = (await history(testbed, schedule)).filter(({ slot }) => Date.parse(slot) <= end);
+    const lines = (await readHistory(testbed, schedule)).filter(({ slot }) => Date.parse(slot) <= end);
     const times = getSlotTimes({ cron: "* * * * *", timezone: "UTC" }, 0);
     const expected = new Set<string>();
     const [first = ""] = schedule.next;
@@ -92,7 +92,7 @@ async function judge(testbed: Testbed, created: readonly Schedule[], end: number
       ofRun.set(run_id, `${schedule.name} ${slot}`);
     }
   }
-  const runs = await allRuns(testbed.client);
+  const runs = await readAllRuns(testbed.client);
   seen.runs = runs.length;
   const known = new Set(runs.map(({ run_id }) => run_id));
   for (const { run_id, trigger_type, schedule } of runs) {
@@ -106,7 +106,7 @@ async function judge(testbed: Testbed, created: readonly Schedule[], end: number
   return { seen, broken, late: [] };
 }
 
-async function history({ client }: Testbed, { schedule_id }: Schedule): Promise<Slot[]> {
+async function readHistory({ client }: Testbed, { schedule_id }: Schedule): Promise<Slot[]> {
   const all: Slot[] = [];
   for (let cursor: string | null | undefined; cursor !== null;) {
     const page = await retryWhileUnreachable(() =>

@@ -53,9 +53,9 @@ export async function converseWithSecrets(
       session_id = run.session_id;
       const events: string[] = [];
       for await (const { event } of testbed.client.runs.follow(run.run_id)) events.push(JSON.stringify(event));
-      const stream = events.join("\n");
-      streams.push(stream);
-      if (index === 0 && !stream.includes(`[redacted:${names[0]}]`)) failed.push("a conversation met no secret");
+      const recordStream = events.join("\n");
+      streams.push(recordStream);
+      if (index === 0 && !recordStream.includes(`[redacted:${names[0]}]`)) failed.push("a conversation met no secret");
       const { status, error } = await testbed.client.runs.get(run.run_id);
       if (status !== "completed") failed.push(`a conversation is ${status}: ${error}`);
     }

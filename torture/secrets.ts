@@ -8,7 +8,7 @@ import { drover } from "./drover-command.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
 import { converseWithSecrets } from "./secret-conversations.ts";
-import { upTo, waitFor } from "./wait.ts";
+import { countUpTo, waitFor } from "./wait.ts";
 
 type Found = [location: string, bytes: Buffer];
 
@@ -31,9 +31,9 @@ export async function secrets(
     await testbed.client.agents.put("leak", { type: "procedural", command: `${process.execPath} ${script}` });
     const searched: Found[] = [];
     const failed: string[] = [];
-    for (const index of upTo(runs)) {
+    for (const index of countUpTo(runs)) {
       const { run_id } = await testbed.client.submit({ agent_name: "leak", parameters: { split: index % 2 === 1 } });
-      const args = watchWords("anybody's");
+      const args = watchCommandLines("anybody's");
       const streamed: string[] = [];
       for await (const event of testbed.client.runs.follow(run_id)) {
         // While it prints, its runner keeps a log on disk.
@@ -46,7 +46,7 @@ export async function secrets(
       if (run.status !== "completed") failed.push(`${run_id} is ${run.status} (${run.reason}): ${run.error}`);
       searched.push([`the run ${run_id}`, Buffer.from(JSON.stringify(run))]);
     }
-    const concealed = await askWithSecrets(testbed, script, Math.max(10, Math.ceil(count / 10)), searched);
+    const concealed = await runWithSecretParameters(testbed, script, Math.max(10, Math.ceil(count / 10)), searched);
     failed.push(...concealed.failed);
     const thinking = await converseWithSecrets(testbed, { names, env, runs: Math.max(2, Math.ceil(runs / 4)) });
     for (const stream of thinking.streams) searched.push(["the stream of a conversation", Buffer.from(stream)]);
@@ -62,7 +62,7 @@ export async function secrets(
     searched.push(["/executions", Buffer.from(JSON.stringify(await testbed.client.executions.list({ limit: 1000 })))]);
     searched.push(["/runners", Buffer.from(JSON.stringify(await testbed.client.runners.list()))]);
     searched.push(...readFiles(testbed), ...(await readRows(testbed)));
-    const fleets = await ownSecrets(testbed, searched);
+    const fleets = await searchFleetSecrets(testbed, searched);
     const found = [
       ...findCanaries(canaries, searched),
       // Secret parameters are legitimately arguments of the program that receives them.
@@ -95,7 +95,7 @@ export async function secrets(
 }
 
 /** Passes canaries as parameters that the schema marks as secret. The run prints them. */
-async function askWithSecrets(
+async function runWithSecretParameters(
   { client }: Testbed,
   script: string,
   count: number,
@@ -134,7 +134,7 @@ function readFiles({ directory, coordinators }: Testbed): Found[] {
           return [[file, readFileSync(file)]];
         } catch (error) {
           if (existsSync(file)) throw error;
-          return []; // removed in the meantime
+          return []; // Removed in the meantime.
         }
       }),
     ...coordinators.map(({ child }): Found => ["output of a coordinator", Buffer.from(child.output)]),
@@ -162,10 +162,10 @@ async function readRows({ fleet }: Testbed): Promise<Found[]> {
 }
 
 /** The fleet's own secrets must not appear in any file, row, response or process argument. */
-async function ownSecrets({ fleet, client }: Testbed, searched: readonly Found[]): Promise<string[]> {
+async function searchFleetSecrets({ fleet, client }: Testbed, searched: readonly Found[]): Promise<string[]> {
   if (fleet === null) return [];
   const secret = fleet.secret.toString("hex");
-  const args = watchWords("our");
+  const args = watchCommandLines("our");
   await waitFor(async () => ((await client.health()).status === "ok" ? true : null), 60_000);
   // Other processes may be using the same server.
   const places = [
@@ -177,11 +177,11 @@ async function ownSecrets({ fleet, client }: Testbed, searched: readonly Found[]
   );
 }
 
-/** Samples the command lines that `ps` would show, of all processes or of our own. */
-function watchWords(owner: "anybody's" | "our"): { whose: string; stop(): string } {
+/** Samples the command lines that `ps` would show, of all processes or of this process and its descendants. */
+function watchCommandLines(owner: "anybody's" | "our"): { whose: string; stop(): string } {
   const seen = new Set<string>();
   const check = (): void => {
-    for (const { pid, words: args } of processesNow()) if (owner === "anybody's" || cameFromHere(pid)) seen.add(args);
+    for (const { pid, words: args } of processesNow()) if (owner === "anybody's" || isDescendant(pid)) seen.add(args);
   };
   const timer = setInterval(check, 50);
   check();
@@ -199,19 +199,19 @@ const isWords = (location: string): boolean => location.startsWith("the words of
 
 function* processesNow(): Generator<{ pid: number; words: string }> {
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
-    const args = readOfProcess(pid, "cmdline");
+    const args = readProcessFile(pid, "cmdline");
     if (args !== null) yield { pid: Number(pid), words: args.replaceAll("\0", " ") };
   }
 }
 
-function cameFromHere(pid: number): boolean {
+function isDescendant(pid: number): boolean {
   if (pid === process.pid) return true;
-  const parent = Number(/^PPid:\s*(\d+)$/m.exec(readOfProcess(String(pid), "status") ?? "")?.[1] ?? 0);
-  return parent > 0 && cameFromHere(parent);
+  const parent = Number(/^PPid:\s*(\d+)$/m.exec(readProcessFile(String(pid), "status") ?? "")?.[1] ?? 0);
+  return parent > 0 && isDescendant(parent);
 }
 
 /** Returns null if the process has exited. */
-function readOfProcess(pid: string, file: string): string | null {
+function readProcessFile(pid: string, file: string): string | null {
   try {
     return readFileSync(`/proc/${pid}/${file}`, "utf8");
   } catch (error) {

@@ -2,7 +2,7 @@ import { request } from "node:http";
 import type { Finding, Tools } from "./finding.ts";
 import { describeImpact, openBystander } from "./bystander.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
-import { each, pause, upTo } from "./wait.ts";
+import { forEachConcurrently, pause, countUpTo } from "./wait.ts";
 
 interface Size {
   submits: number;
@@ -12,7 +12,7 @@ interface Size {
   stayMs?: number;
 }
 
-const slow = { type: "object", properties: { x: { type: "string", pattern: "^(a+)+$" } } };
+const slowSchema = { type: "object", properties: { x: { type: "string", pattern: "^(a+)+$" } } };
 const attack = { x: `${"a".repeat(40)}!` };
 
 /**
@@ -21,15 +21,15 @@ const attack = { x: `${"a".repeat(40)}!` };
  */
 export async function slowPatterns({ submits, idleMs = 5000, stayMs = 5000 }: Size, tools: Tools): Promise<Finding> {
   return withTestbed(tools, {}, async (testbed) => {
-    await testbed.client.agents.put("slow", { type: "procedural", command: "true", parameters_schema: slow });
-    const other = await openBystander(testbed, tools);
-    const idle = await other.during(pause(idleMs));
+    await testbed.client.agents.put("slow", { type: "procedural", command: "true", parameters_schema: slowSchema });
+    const bystander = await openBystander(testbed, tools);
+    const idle = await bystander.during(pause(idleMs));
     const { token } = await testbed.client.tokens.create({ role: "user", subject: "slow" });
     const answers: Record<string, number> = {};
     const broken: string[] = [];
-    const under = await other.during(
+    const underLoad = await bystander.during(
       (async () => {
-        await each(upTo(submits), submits, async (index) => {
+        await forEachConcurrently(countUpTo(submits), submits, async (index) => {
           const status = await submit(testbed, token, index % 2 === 0);
           answers[status] = (answers[status] ?? 0) + 1;
           if (!["400", "429", "gone"].includes(status)) broken.push(`a slow submit was answered with ${status}`);
@@ -39,7 +39,7 @@ export async function slowPatterns({ submits, idleMs = 5000, stayMs = 5000 }: Si
     );
     const { items } = await testbed.client.runs.list({ agent_name: "slow" });
     if (items.length > 0) broken.push(`${items.length} runs came of it`);
-    const { seen, late, broken: defects } = await describeImpact(testbed, idle, under);
+    const { seen, late, broken: defects } = await describeImpact(testbed, idle, underLoad);
     return {
       seen: { submits, refused: answers["429"] ?? 0, "given up": answers["400"] ?? 0, ...seen },
       broken: [...broken, ...defects],

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createDatabase } from "../test/postgres/databases.ts";
-import { onSmallDisk } from "./coordinators.ts";
+import { createSmallDiskPrefix } from "./coordinators.ts";
 import type { Tools } from "./finding.ts";
 import type { Trouble } from "./outage.ts";
 import { createProcesses } from "./processes.ts";
@@ -27,7 +27,7 @@ export async function withSmallServer<T>(
   try {
     const home = join(tools.root, "test", "postgres");
     const args = [process.execPath, tools.host, "postgres", JSON.stringify({ home })];
-    const child = processes.start([...onSmallDisk(directory, "400m", "755"), ...args], {
+    const child = processes.start([...createSmallDiskPrefix(directory, "400m", "755"), ...args], {
       cwd: directory,
       env: { PATH: process.env["PATH"] ?? "", TMPDIR: directory },
     });
@@ -43,7 +43,7 @@ export async function withSmallServer<T>(
     };
     const openDatabase: Tools["openDatabase"] = async () => ({
       url: await createDatabase(admin),
-      drop: async () => undefined, // removed with the server
+      drop: async () => undefined, // Removed with the server.
     });
     return await work({ ...tools, engine: "postgres", openDatabase }, { fill });
   } finally {

@@ -6,8 +6,8 @@ import { findCgroupParents } from "../src/process/cgroup-parents.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
 import type { Child } from "./processes.ts";
-import { allRuns } from "./record.ts";
-import { each, retryWhileUnreachable, pause, upTo, waitFor } from "./wait.ts";
+import { readAllRuns } from "./record.ts";
+import { forEachConcurrently, retryWhileUnreachable, pause, countUpTo, waitFor } from "./wait.ts";
 
 /** What Drover's processes use while idle. */
 interface Sample {
@@ -31,23 +31,24 @@ export async function soak(
   return withTestbed(tools, null, async (testbed) => {
     await testbed.putAgent("work");
     const runners: Child[] = [];
-    for (const index of upTo(2)) runners.push((await testbed.startRunner({ name: `runner-${index}`, slots: 6 })).child);
+    for (const index of countUpTo(2))
+      runners.push((await testbed.startRunner({ name: `runner-${index}`, slots: 6 })).child);
     const found: Sample[] = [];
     let done = 0;
-    for (const no of upTo(samples)) {
+    for (const no of countUpTo(samples)) {
       const share = Math.ceil((runs * (no + 1)) / samples) - done;
-      await each(upTo(share), 16, async () => {
+      await forEachConcurrently(countUpTo(share), 16, async () => {
         await retryWhileUnreachable(() => testbed.client.submit({ agent_name: "work", parameters: { lines: 2 } }));
       });
       done += share;
-      await untilIdle(testbed);
+      await waitUntilIdle(testbed);
       found.push(await sample(testbed, runners, settleMs));
       tools.progress(`${done} of ${runs} runs: ${JSON.stringify(found.at(-1))}`);
     }
-    const failed = (await allRuns(testbed.client)).filter(({ status }) => status !== "completed");
+    const failed = (await readAllRuns(testbed.client)).filter(({ status }) => status !== "completed");
     const growth = judge(found);
     return {
-      seen: { runs: done, ...named("at first", found[1]!), ...named("at last", found.at(-1)!) },
+      seen: { runs: done, ...formatSample("at first", found[1]!), ...formatSample("at last", found.at(-1)!) },
       broken: [
         ...growth,
         ...failed.slice(0, 10).map(({ run_id, status, error }) => `${run_id} is ${status}: ${error}`),
@@ -57,7 +58,7 @@ export async function soak(
   });
 }
 
-async function untilIdle({ client }: Testbed): Promise<void> {
+async function waitUntilIdle({ client }: Testbed): Promise<void> {
   const open = ["pending", "claimed", "running", "stopping"] as const;
   const idle = await waitFor(
     async () => ((await client.runs.list({ status: [...open], limit: 1 })).items.length === 0 ? true : null),
@@ -70,7 +71,7 @@ async function untilIdle({ client }: Testbed): Promise<void> {
 /** The minimum of several measurements, since memory may be released a moment later. */
 async function sample(testbed: Testbed, runners: readonly Child[], settleMs: number): Promise<Sample> {
   const measurements: Sample[] = [];
-  for (const _ of upTo(4)) {
+  for (const _ of countUpTo(4)) {
     await pause(settleMs);
     measurements.push(await check(testbed, runners));
   }
@@ -78,25 +79,25 @@ async function sample(testbed: Testbed, runners: readonly Child[], settleMs: num
     Object.keys(measurements[0]!).map((key) => [
       key,
       Math.min(...measurements.map((item) => item[key as keyof Sample])),
-    ]), // the object's own keys
-  ) as unknown as Sample; // has all keys
+    ]), // The object's own keys.
+  ) as unknown as Sample; // Has all keys.
 }
 
 async function check(testbed: Testbed, runners: readonly Child[]): Promise<Sample> {
   const coordinators = testbed.coordinators.map(({ child }) => child);
   const all = [...coordinators, ...runners];
   return {
-    "coordinators MB": Math.round(coordinators.reduce((sum, { pid }) => sum + residentMb(pid), 0)),
-    "runners MB": Math.round(runners.reduce((sum, { pid }) => sum + residentMb(pid), 0)),
+    "coordinators MB": Math.round(coordinators.reduce((sum, { pid }) => sum + readResidentMb(pid), 0)),
+    "runners MB": Math.round(runners.reduce((sum, { pid }) => sum + readResidentMb(pid), 0)),
     fds: all.reduce((sum, { pid }) => sum + readdirSync(`/proc/${pid}/fd`).length, 0),
     processes: countProcesses(testbed.directory),
     cgroups: countCgroups(all.map(({ pid }) => pid)),
     "files of runners": countBelow(join(testbed.directory, "runners")),
-    "connections to the database": testbed.fleet ? await connections(testbed.fleet.url) : 0,
+    "connections to the database": testbed.fleet ? await countConnections(testbed.fleet.url) : 0,
   };
 }
 
-function residentMb(pid: number): number {
+function readResidentMb(pid: number): number {
   const pages = Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[1]);
   return (pages * 4096) / 2 ** 20;
 }
@@ -107,7 +108,7 @@ function countProcesses(directory: string): number {
     try {
       return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/environ`, "utf8").includes(directory);
     } catch {
-      return false; // it has just exited
+      return false; // It has just exited.
     }
   }).length;
 }
@@ -136,7 +137,7 @@ function countBelow(directory: string): number {
   );
 }
 
-async function connections(url: string): Promise<number> {
+async function countConnections(url: string): Promise<number> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   const { rows } = await client.query<{ count: string }>(
@@ -146,7 +147,7 @@ async function connections(url: string): Promise<number> {
   return Number(rows[0]?.count);
 }
 
-function named(when: string, found: Sample): Record<string, number> {
+function formatSample(when: string, found: Sample): Record<string, number> {
   return Object.fromEntries(Object.entries(found).map(([name, count]) => [`${name} ${when}`, count]));
 }
 
@@ -156,7 +157,7 @@ function judge(found: readonly Sample[]): string[] {
   const last = others.at(-1)!;
   const max = (name: keyof Sample): number =>
     name.endsWith("MB") ? first![name] * 1.2 + 20 : first![name] + (name === "fds" ? 8 : 0);
-  return (Object.keys(last) as (keyof Sample)[]) // the object's own keys
+  return (Object.keys(last) as (keyof Sample)[]) // The object's own keys.
     .filter((name) => last[name] > max(name))
     .map((name) => `${name} grew: ${found.map((item) => item[name]).join(", ")}`);
 }

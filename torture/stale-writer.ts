@@ -4,9 +4,9 @@ import type { ReportRequest } from "../src/model/runner-port.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
 import type { Child } from "./processes.ts";
-import { allEvents, faultsOfLog, readAudit } from "./record.ts";
+import { readAllEvents, findLogFaults, readAudit } from "./record.ts";
 import { startReplayingProxy } from "./replaying-proxy.ts";
-import { each, upTo, waitFor } from "./wait.ts";
+import { forEachConcurrently, countUpTo, waitFor } from "./wait.ts";
 
 /**
  * R3: freezes a runner in the middle of a run until its lease has expired, then continues it. It reports what its command
@@ -29,15 +29,15 @@ export async function staleWriter(
     const stale: Stale[] = [];
     const unsettled: string[] = [];
     const missed: number[] = [];
-    await each(upTo(lanes), lanes, async (lane) => {
+    await forEachConcurrently(countUpTo(lanes), lanes, async (lane) => {
       const runners = await openLane(testbed, lane, proxy.url);
       for (let round = lane; round < stops;) {
-        const held = await stopOnce(testbed, runners, `lane ${lane}`, round % 2 === 0 ? "once" : "twice");
-        if (held === "missed" && missed.push(lane) <= stops) continue;
+        const outcome = await freezeOnce(testbed, runners, `lane ${lane}`, round % 2 === 0 ? "once" : "twice");
+        if (outcome === "missed" && missed.push(lane) <= stops) continue;
         round += lanes;
-        if (held === "missed") unsettled.push(`lane ${lane} missed too often`);
-        else if ("fault" in held) unsettled.push(held.fault);
-        else stale.push(held);
+        if (outcome === "missed") unsettled.push(`lane ${lane} missed too often`);
+        else if ("fault" in outcome) unsettled.push(outcome.fault);
+        else stale.push(outcome);
         if (stale.length % 50 === 0) tools.progress(`${stale.length} of ${stops} stops`);
       }
     });
@@ -83,7 +83,7 @@ async function openLane(testbed: Testbed, lane: number, url: string): Promise<Ma
  * Returns the superseded attempt, or a description of what did not happen in time. `missed` means that, before the
  * freeze, the run had ended or its runner had given it up because a report took longer than the lease.
  */
-async function stopOnce(
+async function freezeOnce(
   { client }: Testbed,
   runners: Map<string, Child>,
   tag: string,
@@ -163,7 +163,7 @@ async function judge(
   );
   const { fenced, verified } = await readAudit(testbed);
   const silent = unaudited ?? wrote.filter(({ run_id, attempt }) => !fenced.has(`${run_id}.${attempt}`));
-  const logs = await allEvents(testbed.client);
+  const logs = await readAllEvents(testbed.client);
   const accepted = stale.filter(({ run_id, attempt }) => wroteAfterLoss(logs.get(run_id) ?? [], attempt));
   return {
     seen: {
@@ -183,7 +183,7 @@ async function judge(
         ({ run_id, attempt }) =>
           `${run_id}: attempt ${attempt} was not refused on the record: ${JSON.stringify(logs.get(run_id))}`,
       ),
-      ...[...logs].flatMap(([run_id, log]) => faultsOfLog(run_id, log)),
+      ...[...logs].flatMap(([run_id, log]) => findLogFaults(run_id, log)),
       ...(verified ? [] : ["the audit chain does not verify"]),
     ],
     late: [],

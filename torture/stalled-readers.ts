@@ -3,7 +3,7 @@ import { hasEnded } from "../src/model/states.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { describeImpact, openBystander } from "./bystander.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
-import { each, pause, upTo, waitFor } from "./wait.ts";
+import { forEachConcurrently, pause, countUpTo, waitFor } from "./wait.ts";
 
 interface Size {
   /** The number of lines in the run's log: 900,000 lines are 5.9 MB. */
@@ -26,18 +26,22 @@ export async function stalledReaders(
     const { run_id } = await testbed.client.submit({ agent_name: "count", parameters: {} });
     const ended = await waitFor(async () => hasEnded((await testbed.client.runs.get(run_id)).status) || null, 120_000);
     if (ended === null) throw new Error("The run that the readers ask for did not end.");
-    const other = await openBystander(testbed, tools);
-    const idle = await other.during(pause(idleMs));
+    const bystander = await openBystander(testbed, tools);
+    const idle = await bystander.during(pause(idleMs));
     const { token } = await testbed.client.tokens.create({ role: "admin", subject: "stalled" });
     const sockets: Socket[] = [];
-    const under = await other.during(
+    const underLoad = await bystander.during(
       (async () => {
-        await each(upTo(readers), 50, async (index) => void sockets.push(await ask(testbed, token, run_id, index)));
+        await forEachConcurrently(
+          countUpTo(readers),
+          50,
+          async (index) => void sockets.push(await ask(testbed, token, run_id, index)),
+        );
         await pause(stayMs);
       })(),
     );
     const counted = await countLines(testbed, run_id);
-    const { seen, late, broken } = await describeImpact(testbed, idle, under);
+    const { seen, late, broken } = await describeImpact(testbed, idle, underLoad);
     for (const socket of sockets) socket.destroy();
     if (counted !== lines) broken.push(`one who reads got ${counted} of ${lines} lines`);
     return { seen: { lines, readers, ...seen }, broken, late };

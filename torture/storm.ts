@@ -1,7 +1,7 @@
 import { hasEnded } from "../src/model/states.ts";
 import type { Testbed } from "./testbed.ts";
-import { allRuns } from "./record.ts";
-import { each, retryWhileUnreachable, pause, upTo } from "./wait.ts";
+import { readAllRuns } from "./record.ts";
+import { forEachConcurrently, retryWhileUnreachable, pause, countUpTo } from "./wait.ts";
 
 /** A series of faults, one after the other, injected while other work continues. */
 export interface Storm {
@@ -19,15 +19,15 @@ export function startStorm(total: number, injectFault: () => Promise<void>, prog
       if (done % 10 === 0) progress(`${done} of ${total} kills`);
     }
   };
-  const over = run();
+  const finished = run();
   // The rejection is handled where `over` is awaited.
-  over.catch(() => undefined);
+  finished.catch(() => undefined);
   return {
     get done() {
       return done;
     },
     total,
-    over,
+    over: finished,
   };
 }
 
@@ -39,7 +39,7 @@ export async function submitDuring(
   parameters: Record<string, unknown> = {},
 ): Promise<string[]> {
   const submitted: string[] = [];
-  await each(upTo(runs), 8, async (index) => {
+  await forEachConcurrently(countUpTo(runs), 8, async (index) => {
     while (index / runs > (storm.done + 1) / storm.total) await pause(20);
     const run = await retryWhileUnreachable(() =>
       client.submit({ agent_name: "work", parameters, idempotency_key: `run ${index}` }),
@@ -58,11 +58,11 @@ const stuckMs = 60_000;
 export async function waitUntilNothingMoves({ client }: Testbed, done: () => number = () => 0): Promise<number> {
   let ended = -1;
   for (let startedAt = performance.now(); performance.now() - startedAt < stuckMs; await pause(500)) {
-    const runs = await retryWhileUnreachable(() => allRuns(client));
+    const runs = await retryWhileUnreachable(() => readAllRuns(client));
     const count = runs.filter(({ status }) => hasEnded(status)).length;
     if (count === runs.length) return 0;
     if (count + done() > ended) startedAt = performance.now();
     ended = count + done();
   }
-  return (await allRuns(client)).filter(({ status }) => !hasEnded(status)).length;
+  return (await readAllRuns(client)).filter(({ status }) => !hasEnded(status)).length;
 }

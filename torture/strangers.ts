@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { reservePort } from "../test/reserve-port.ts";
 import { hashToken } from "../src/wire/proof.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { answering } from "./coordinators.ts";
+import { waitUntilAnswering } from "./coordinators.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
 import { strangerKinds, strangerScript } from "./stranger-script.ts";
 import { retryWhileUnreachable, waitFor } from "./wait.ts";
@@ -38,7 +38,7 @@ export async function strangers({ rounds }: { rounds: number }, tools: Tools): P
       proofRequests += contact.bytes.match(/POST \/proof /g)?.length ?? 0;
       broken.push(...findFaults(testbed, kind, contact));
       await testbed.coordinators[0]!.start();
-      if (await works(testbed)) returned += 1;
+      if (await checkWorks(testbed)) returned += 1;
       else broken.push(`${kind}: the runner did not return: ${runner.output.slice(-500)}`);
       if (!runner.alive) broken.push(`${kind}: the runner ended: ${runner.output.slice(-500)}`);
     }
@@ -57,7 +57,7 @@ async function startSecond(testbed: Testbed, { host }: Tools): Promise<number> {
     cwd: testbed.directory,
     env: { PATH: process.env["PATH"] ?? "", HOME: testbed.directory },
   });
-  await answering(`http://127.0.0.1:${port}`, child);
+  await waitUntilAnswering(`http://127.0.0.1:${port}`, child);
   return port;
 }
 
@@ -94,7 +94,7 @@ function findFaults({ directory, token }: Testbed, kind: Kind, { bytes, command 
   return faults;
 }
 
-async function works({ client }: Testbed): Promise<boolean> {
+async function checkWorks({ client }: Testbed): Promise<boolean> {
   const { run_id } = await retryWhileUnreachable(() => client.submit({ agent_name: "work", parameters: { lines: 1 } }));
   const done = await waitFor(
     async () => ((await retryWhileUnreachable(() => client.runs.get(run_id))).status === "completed" ? true : null),

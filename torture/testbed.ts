@@ -25,7 +25,7 @@ import {
 import type { Tools } from "./finding.ts";
 import { type Child, createProcesses, type Processes } from "./processes.ts";
 import { retryWhileUnreachable, waitFor } from "./wait.ts";
-import { workScript } from "./work-script.ts";
+import { createWorkScript } from "./work-script.ts";
 
 /**
  * A temporary directory with a coordinator and runners in separate processes. On PostgreSQL it has its own database and
@@ -117,7 +117,7 @@ async function openTestbed(
   const marks = join(directory, "marks");
   for (const path of [marks, join(directory, "profiles"), join(directory, "scripts")]) mkdirSync(path);
   const script = join(directory, "scripts", "work.sh");
-  writeFileSync(script, workScript(marks));
+  writeFileSync(script, createWorkScript(marks));
   chmodSync(script, 0o755);
   const token = await readToken(coordinators[0]!.state);
   const client = createClient({ url, token });

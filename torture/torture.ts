@@ -9,11 +9,11 @@ export interface Torture {
   run: (scale: number, tools: Tools) => Promise<Finding>;
 }
 
-export const both = ["sqlite", "postgres"] as const;
-export const sqlite = ["sqlite"] as const;
-export const postgres = ["postgres"] as const;
+export const bothEngines = ["sqlite", "postgres"] as const;
+export const onlySqlite = ["sqlite"] as const;
+export const onlyPostgres = ["postgres"] as const;
 
 /** Scales a size, to at least one. */
-export function scaled(full: number, scale: number): number {
+export function scaleSize(full: number, scale: number): number {
   return Math.max(1, Math.round(full * scale));
 }

@@ -5,19 +5,21 @@ import { hashBytes } from "../test/fixtures/dispatch/claimed.ts";
 import { listFiles } from "../test/fixtures/e2e/canaries.ts";
 import type { Testbed } from "./testbed.ts";
 
-/** All files in the testbed, except those in the directories for uploads. */
-export function namesIn({ directory }: Testbed): Set<string> {
+/** Lists all files in the testbed, except those in the directories for uploads. */
+export function listNames({ directory }: Testbed): Set<string> {
   return new Set(listFiles(directory).filter((name) => !/\/files\//.test(name)));
 }
 
-export function outsiders(testbed: Testbed, before: ReadonlySet<string>): string[] {
+export function findOutsiders(testbed: Testbed, before: ReadonlySet<string>): string[] {
   const own = /\/(drover\.db(-wal|-shm)?|audit\.head|coordinator\.json)$/;
-  return [...namesIn(testbed)].filter((name) => !before.has(name) && !own.test(name)).map((name) => `${name} was made`);
+  return [...listNames(testbed)]
+    .filter((name) => !before.has(name) && !own.test(name))
+    .map((name) => `${name} was made`);
 }
 
 /** Finds remains of uploads: interrupted ones leave nothing, and ones whose coordinator died leave no complete-looking file. */
 export async function listParts(testbed: Testbed): Promise<string[]> {
-  if (testbed.fleet) return wrongBlobs(testbed.fleet.url);
+  if (testbed.fleet) return findWrongBlobs(testbed.fleet.url);
   const directory = blobsDirectory(recordDirectory(testbed.state));
   const files = existsSync(directory) ? listFiles(directory) : [];
   const unfinished = readdirSync(directory).filter((name) => name.length > 2);
@@ -27,7 +29,7 @@ export async function listParts(testbed: Testbed): Promise<string[]> {
     .map((file) => `${file} is not what its name says`);
 }
 
-async function wrongBlobs(url: string): Promise<string[]> {
+async function findWrongBlobs(url: string): Promise<string[]> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {

@@ -6,8 +6,8 @@ import { hostilePaths } from "../test/fixtures/dispatch/hostile-paths.ts";
 import type { CoordinatorSlot } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { withTestbed, type Testbed } from "./testbed.ts";
-import { namesIn, outsiders, listParts } from "./upload-traces.ts";
-import { each, retryWhileUnreachable, upTo, waitFor } from "./wait.ts";
+import { listNames, findOutsiders, listParts } from "./upload-traces.ts";
+import { forEachConcurrently, retryWhileUnreachable, countUpTo, waitFor } from "./wait.ts";
 
 interface Seen {
   kept: number;
@@ -26,14 +26,14 @@ interface Seen {
 export async function uploads({ rounds, kills }: { rounds: number; kills: number }, tools: Tools): Promise<Finding> {
   return withTestbed(tools, { leaseMs: 3_600_000 }, async (testbed) => {
     const seen: Seen = { kept: 0, hostile: 0, lies: 0, cuts: 0, killed: 0, broken: [] };
-    const before = namesIn(testbed);
-    await each(upTo(rounds), 4, async (round) => {
+    const namesBefore = listNames(testbed);
+    await forEachConcurrently(countUpTo(rounds), 4, async (round) => {
       await oneRound(testbed, round, seen);
       if ((round + 1) % 25 === 0) tools.progress(`${round + 1} of ${rounds} runs`);
     });
     // After the rounds, which a restart would disturb.
-    for (const index of upTo(kills)) await killedInUpload(testbed, index, seen);
-    seen.broken.push(...outsiders(testbed, before), ...(await listParts(testbed)));
+    for (const index of countUpTo(kills)) await killedInUpload(testbed, index, seen);
+    seen.broken.push(...findOutsiders(testbed, namesBefore), ...(await listParts(testbed)));
     const { broken, ...counts } = seen;
     return {
       seen: {
@@ -53,7 +53,7 @@ export async function uploads({ rounds, kills }: { rounds: number; kills: number
 async function oneRound(testbed: Testbed, round: number, seen: Seen): Promise<void> {
   const index = round % testbed.coordinators.length;
   const { url } = testbed.coordinators[index]!;
-  const run = await claimOverHttp(as(testbed, url), `uploader-${round}`);
+  const run = await claimOverHttp(createPortAt(testbed, url), `uploader-${round}`);
   try {
     const kept = new Map<string, Buffer>();
     for (const [no, size] of [0, 1, 70_000, 1_500_000].entries()) {
@@ -61,22 +61,22 @@ async function oneRound(testbed: Testbed, round: number, seen: Seen): Promise<vo
       await run.keep(`out/${no}/fïle ${no}`, bytes);
       kept.set(`out/${no}/fïle ${no}`, bytes);
     }
-    await hostileNames(run, round, seen);
-    await lies(run, seen);
-    await cutOff(testbed, url, run, seen);
-    const other = testbed.coordinators[(index + 1) % testbed.coordinators.length]!;
-    await compare(testbed, other, run.run_id, kept, seen);
+    await uploadHostileNames(run, round, seen);
+    await uploadLies(run, seen);
+    await interruptUpload(testbed, url, run, seen);
+    const otherCoordinatorCoordinator = testbed.coordinators[(index + 1) % testbed.coordinators.length]!;
+    await compare(testbed, otherCoordinatorCoordinator, run.run_id, kept, seen);
   } finally {
     await run.finish();
     run.port.close();
   }
 }
 
-function as({ token }: Testbed, url: string) {
+function createPortAt({ token }: Testbed, url: string) {
   return { url, adminToken: token, client: createClient({ url, token }) };
 }
 
-async function hostileNames(run: ClaimedRun, round: number, seen: Seen): Promise<void> {
+async function uploadHostileNames(run: ClaimedRun, round: number, seen: Seen): Promise<void> {
   const bytes = Buffer.from(`hostile ${round}`);
   await run.upload(bytes);
   const file = { type: "file", size: bytes.length, sha256: hashBytes(bytes), media_type: "text/plain" } as const;
@@ -85,7 +85,7 @@ async function hostileNames(run: ClaimedRun, round: number, seen: Seen): Promise
 }
 
 /** A wrong hash, a wrong size, too many bytes, and a file that was never uploaded. */
-async function lies(run: ClaimedRun, seen: Seen): Promise<void> {
+async function uploadLies(run: ClaimedRun, seen: Seen): Promise<void> {
   const bytes = randomBytes(5000);
   const tries: Record<string, () => Promise<unknown>> = {
     "another hash": () => run.upload(bytes, { sha256: hashBytes(randomBytes(8)) }),
@@ -112,7 +112,7 @@ async function lies(run: ClaimedRun, seen: Seen): Promise<void> {
   });
 }
 
-async function cutOff({ token }: Testbed, url: string, run: ClaimedRun, seen: Seen): Promise<void> {
+async function interruptUpload({ token }: Testbed, url: string, run: ClaimedRun, seen: Seen): Promise<void> {
   const bytes = randomBytes(3_000_000);
   await sendSome(url, token, run, bytes, Math.floor(Math.random() * bytes.length));
   seen.cuts += 1;
@@ -135,7 +135,7 @@ function sendSome(url: string, token: string, run: ClaimedRun, bytes: Buffer, ma
       headers: { authorization: `Bearer ${token}`, "content-length": bytes.length },
       agent: false,
     });
-    sent.on("error", () => undefined); // either side may break it
+    sent.on("error", () => undefined); // Either side may break it.
     sent.once("close", () => resolve());
     sent.write(bytes.subarray(0, max), () => setTimeout(() => sent.destroy(), 20));
   });
@@ -144,7 +144,7 @@ function sendSome(url: string, token: string, run: ClaimedRun, bytes: Buffer, ma
 /** The coordinator dies in the middle of an upload, and the runner repeats it at another. */
 async function killedInUpload(testbed: Testbed, index: number, seen: Seen): Promise<void> {
   const slot = testbed.coordinators[index % testbed.coordinators.length]!;
-  const run = await retryWhileUnreachable(() => claimOverHttp(as(testbed, testbed.url), `killed-${index}`));
+  const run = await retryWhileUnreachable(() => claimOverHttp(createPortAt(testbed, testbed.url), `killed-${index}`));
   const bytes = randomBytes(8_000_000);
   const sending = sendSome(slot.url, testbed.token, run, bytes, bytes.length - 1);
   await new Promise((resolve) => setTimeout(resolve, Math.random() * 60));
@@ -160,16 +160,16 @@ async function killedInUpload(testbed: Testbed, index: number, seen: Seen): Prom
     sha256: hashBytes(bytes),
     media_type: "a/b",
   } as const;
-  await again(() => run.append(file));
+  await retry(() => run.append(file));
   await compare(testbed, slot, run.run_id, new Map(), seen);
-  await again(() => run.keep("brought again", bytes));
+  await retry(() => run.keep("brought again", bytes));
   await compare(testbed, slot, run.run_id, new Map([["brought again", bytes]]), seen);
-  await again(() => run.finish());
+  await retry(() => run.finish());
   run.port.close();
 }
 
 /** Retries until the balancer reaches a live coordinator. */
-async function again(work: () => Promise<void>): Promise<void> {
+async function retry(work: () => Promise<void>): Promise<void> {
   let last: unknown = null;
   const done = await waitFor(
     () =>

@@ -5,7 +5,7 @@ import { startReceiver } from "../test/fixtures/trigger/receiver.ts";
 import { literalTricks, nameTricks, systemNames } from "../test/fixtures/trigger/url-tricks.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { withTestbed } from "./testbed.ts";
-import { each } from "./wait.ts";
+import { forEachConcurrently } from "./wait.ts";
 
 const signal = new AbortController().signal;
 
@@ -30,15 +30,15 @@ export async function urlTricks({ rounds }: { rounds: number }, tools: Tools): P
       // Some hosts, such as those of ftp URLs, are plain names and can only be refused after resolution.
       let sent = 0;
       const tries = Array.from({ length: rounds }, () => [...hidden, ...names]).flat();
-      await each(tries, 20, async (text) => {
+      await forEachConcurrently(tries, 20, async (text) => {
         if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol)) return;
         const url = new URL(text);
         sent += 1;
-        const posted = await send(url, createAddressRules([]), resolveTo(url.hostname));
-        if ("status" in posted) broken.push(`${text} was answered with ${posted.status}`);
+        const result = await send(url, createAddressRules([]), resolveTo(url.hostname));
+        if ("status" in result) broken.push(`${text} was answered with ${result.status}`);
       });
       const allowed = createAddressRules(["redirecting.example"]);
-      await each(hidden, 20, async (location) => {
+      await forEachConcurrently(hidden, 20, async (location) => {
         redirecting.answer((_, response) => void response.writeHead(302, { location: encodeURI(location) }).end());
         const url = new URL(`http://redirecting.example:${redirecting.port}/`);
         const posted = await send(url, allowed, (_, done) => done(null, [{ address: "127.0.0.1", family: 4 }]));

@@ -28,7 +28,11 @@ export async function retryWhileUnreachable<T>(call: () => Promise<T>, withinMs 
 }
 
 /** Runs the work for every item, `atOnce` at a time. */
-export async function each<T>(items: Iterable<T>, atOnce: number, work: (item: T) => Promise<void>): Promise<void> {
+export async function forEachConcurrently<T>(
+  items: Iterable<T>,
+  atOnce: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
   const iterator = items[Symbol.iterator]();
   const worker = async (): Promise<void> => {
     for (let next = iterator.next(); !next.done; next = iterator.next()) await work(next.value);
@@ -36,6 +40,6 @@ export async function each<T>(items: Iterable<T>, atOnce: number, work: (item: T
   await Promise.all(Array.from({ length: atOnce }, worker));
 }
 
-export function* upTo(count: number): Generator<number> {
+export function* countUpTo(count: number): Generator<number> {
   for (let index = 0; index < count; index += 1) yield index;
 }

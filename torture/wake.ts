@@ -3,7 +3,7 @@ import { createHttpPort } from "../src/wire/http-port.ts";
 import { registration } from "../test/coordinator.ts";
 import { type Finding, largest, percentile, type Tools } from "./finding.ts";
 import { withTestbed } from "./testbed.ts";
-import { pause, upTo } from "./wait.ts";
+import { pause, countUpTo } from "./wait.ts";
 
 /** Beyond this, the poll was not woken but found the run on its own. */
 const unwokenMs = 60_000;
@@ -16,18 +16,18 @@ export async function wake({ times }: { times: number }, tools: Tools): Promise<
   return withTestbed(tools, { leaseMs: 600_000, pollHoldMs: 150_000 }, async ({ coordinators, token, putAgent }) => {
     const [here, there] = [coordinators[0]!, coordinators[1]!];
     await putAgent("work");
-    const asking = createClient({ url: there.url, token });
+    const submitClient = createClient({ url: there.url, token });
     const port = createHttpPort({ url: here.url, token });
     const { runner_id, epoch } = await port.register(registration("waits here"));
     const wokenMs: number[] = [];
     const broken: string[] = [];
-    for (const index of upTo(times)) {
+    for (const index of countUpTo(times)) {
       const claim_id = `claim ${index}`;
       const waiting = port.poll({ runner_id, epoch, claim_id, want: 1, ack_order: 0 }, AbortSignal.timeout(200_000));
       // By then the poll is held, and only a wake-up ends it.
       await pause(5 + Math.random() * 10);
       const startedAt = performance.now();
-      const { run_id } = await asking.submit({ agent_name: "work" });
+      const { run_id } = await submitClient.submit({ agent_name: "work" });
       const { claims } = await waiting;
       wokenMs.push(performance.now() - startedAt);
       if (claims.length !== 1 || claims[0]?.run_id !== run_id)

@@ -1,5 +1,5 @@
 /** A command that leaves a mark unique to its execution, then does what its options say. */
-export function workScript(marks: string): string {
+export function createWorkScript(marks: string): string {
   return `#!/bin/sh
 : > "${marks}/$DROVER_RUN_ID.$DROVER_ATTEMPT.$DROVER_EXECUTION_ID"
 lines=1 pause=0 stay=0 after=

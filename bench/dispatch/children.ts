@@ -67,8 +67,8 @@ export function announce(line: string, commands: Record<string, () => Promise<un
   const print = (text: string): void => void process.stdout.write(`${text}\n`);
   const input = createInterface({ input: process.stdin });
   input.on("line", (command) => {
-    const done = commands[command]?.() ?? Promise.reject(new Error(`unknown command: ${command}`));
-    done.then(
+    const finished = commands[command]?.() ?? Promise.reject(new Error(`unknown command: ${command}`));
+    finished.then(
       () => print("done"),
       (error: unknown) => {
         process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
@@ -83,9 +83,9 @@ export function announce(line: string, commands: Record<string, () => Promise<un
 export function stopChild(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
   return new Promise((resolve) => {
-    const late = setTimeout(() => child.kill("SIGKILL"), 5000);
+    const killTimer = setTimeout(() => child.kill("SIGKILL"), 5000);
     child.once("exit", () => {
-      clearTimeout(late);
+      clearTimeout(killTimer);
       resolve();
     });
     child.stdin?.end();

@@ -18,9 +18,9 @@ export async function openHttp(url: string, token: string): Promise<HttpConnecti
   return {
     request(method, path, body = "") {
       if (socket.destroyed) return Promise.reject(new Error("the connection was closed"));
-      const more =
+      const extraHeaders =
         method === "POST" ? `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n` : "";
-      socket.write(`${method} ${path}${head}${more}\r\n${body}`);
+      socket.write(`${method} ${path}${head}${extraHeaders}\r\n${body}`);
       return answers();
     },
     close: () => void socket.destroy(),

@@ -2,12 +2,12 @@ import { createLocalIds } from "../../src/local.ts";
 import type { CreateRun, Store } from "../../src/model/store.ts";
 import { openHttp } from "./connection.ts";
 import { type Drover, waitForAllEnded } from "./drover.ts";
-import { noopRun } from "./noop-run.ts";
-import { cpuMs } from "./processes.ts";
-import { type Caller, type Intake, payload, sharedCallers, type Side } from "./side.ts";
+import { createNoopRun } from "./noop-run.ts";
+import { readCpuMs } from "./processes.ts";
+import { type Caller, type Intake, payload, createSharedCallers, type Side } from "./side.ts";
 
 /** Submits over HTTP with a connection per caller, including auth and validation. */
-export function droverIntake(
+export function createDroverIntake(
   { url, token }: Pick<Drover, "url" | "token">,
   durability: string,
   close: () => Promise<void>,
@@ -22,7 +22,7 @@ export function droverIntake(
   };
 }
 
-export function droverSide(drover: Drover, durability: string, serverCpuMs: () => number = () => 0): Side {
+export function createDroverSide(drover: Drover, durability: string, serverCpuMs: () => number = () => 0): Side {
   const { client, coordinatorPid, runnerPid } = drover;
   const drain = async (on: boolean): Promise<void> => {
     const { items } = await client.runners.list();
@@ -30,17 +30,17 @@ export function droverSide(drover: Drover, durability: string, serverCpuMs: () =
     await client.runners.drain(runner!.runner_id, on);
   };
   return {
-    ...droverIntake(drover, durability, drover.stop),
+    ...createDroverIntake(drover, durability, drover.stop),
     label: "Drover",
     pause: () => drain(true),
     resume: () => drain(false),
     allEnded: () => waitForAllEnded(drover),
-    cpuMs: () => cpuMs([coordinatorPid, runnerPid]) + serverCpuMs(),
+    cpuMs: () => readCpuMs([coordinatorPid, runnerPid]) + serverCpuMs(),
   };
 }
 
 /** Writes to the store in this process, as POST /runs does after validation. */
-export function storeIntake(store: Store, durability: string): Intake {
+export function createStoreIntake(store: Store, durability: string): Intake {
   const newId = createLocalIds();
   const create = async (operations: CreateRun[]): Promise<void> => {
     const results = await store.apply(operations);
@@ -50,8 +50,8 @@ export function storeIntake(store: Store, durability: string): Intake {
     name: "store",
     label: "Drover's store",
     durability,
-    callers: sharedCallers((id) => create([noopRun(newId, id)])),
-    batch: (runs) => create(Array.from({ length: runs }, (_, index) => noopRun(newId, `b${index}`))),
+    callers: createSharedCallers((id) => create([createNoopRun(newId, id)])),
+    batch: (runs) => create(Array.from({ length: runs }, (_, index) => createNoopRun(newId, `b${index}`))),
     close: () => store.close(),
   };
 }

@@ -5,8 +5,8 @@ import type { StartVariant } from "./submit-to-start.ts";
 import type { JobTimes } from "./job-times.ts";
 
 /** Submits with Node's HTTP client and waits until the executor inside the runner starts. No process is spawned. */
-export function droverStart(drover: Drover, jobTimes: JobTimes, durability: string): StartVariant {
-  const post = poster(drover);
+export function createDroverStart(drover: Drover, jobTimes: JobTimes, durability: string): StartVariant {
+  const post = createPoster(drover);
   return {
     name: "drover",
     label: "Drover: POST /runs until the executor runs",
@@ -17,8 +17,8 @@ export function droverStart(drover: Drover, jobTimes: JobTimes, durability: stri
 }
 
 /** Waits until the result of a command is streamed back. `stop` ends the stream. */
-export function droverResult(drover: Drover, durability: string): StartVariant & { stop(): void } {
-  const post = poster(drover);
+export function createDroverResult(drover: Drover, durability: string): StartVariant & { stop(): void } {
+  const post = createPoster(drover);
   const results = followResults(drover);
   return {
     name: "drover-true",
@@ -30,7 +30,7 @@ export function droverResult(drover: Drover, durability: string): StartVariant &
   };
 }
 
-function poster({ url, token }: Drover): (agent: string, id: string) => Promise<void> {
+function createPoster({ url, token }: Drover): (agent: string, id: string) => Promise<void> {
   const agent = new Agent({ keepAlive: true });
   const target = new URL("/runs", url);
   return (agent_name, id) =>
@@ -41,15 +41,15 @@ function poster({ url, token }: Drover): (agent: string, id: string) => Promise<
         "content-type": "application/json",
         "content-length": Buffer.byteLength(body),
       };
-      const sent = request(target, { method: "POST", agent, headers }, (response) => {
+      const submission = request(target, { method: "POST", agent, headers }, (response) => {
         response
           .resume()
           .once("end", () =>
             response.statusCode === 201 ? resolve() : reject(new Error(`POST /runs: ${response.statusCode}`)),
           );
       });
-      sent.once("error", reject);
-      sent.end(body);
+      submission.once("error", reject);
+      submission.end(body);
     });
 }
 

@@ -1,4 +1,4 @@
-import { median, ms, printTable, ratio, times } from "../rounds.ts";
+import { median, formatMs, printTable, computeRatio, formatTimes } from "../rounds.ts";
 
 /** For each variant, one number per round. */
 export type Rounds = Map<string, number[]>;
@@ -14,10 +14,10 @@ export function percentile(samples: readonly number[], part: number): number {
   return sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * part) - 1)] ?? Number.NaN;
 }
 
-export const rate = (value: number): string => `${Math.round(value).toLocaleString("en")}/s`;
+export const formatRate = (value: number): string => `${Math.round(value).toLocaleString("en")}/s`;
 
 /** The median of the rounds with minimum and maximum. */
-export function spread(values: readonly number[], show: (value: number) => string = ms): string {
+export function formatSpread(values: readonly number[], show: (value: number) => string = formatMs): string {
   return `${show(median(values))} (${show(Math.min(...values))}-${show(Math.max(...values))})`;
 }
 
@@ -31,11 +31,11 @@ interface Column {
   title: string;
   values: Rounds;
   show?: (value: number) => string;
-  /** The goal for our ratio to a peer. */
+  /** The goal for Drover's ratio to a peer. */
   goal?: string;
 }
 
-/** Prints a row per variant. A peer's row shows our ratio to it, computed round by round. */
+/** Prints a row per variant. A peer's row shows Drover's ratio to it, computed round by round. */
 export function printComparison(
   title: string,
   ours: readonly Variant[],
@@ -46,13 +46,13 @@ export function printComparison(
     ours.map((own) => ({
       title: `${ours.length > 1 ? own.label : "Drover"} against it${columns.length > 1 ? `, ${column.title}` : ""}`,
       goal: column.goal,
-      cell: (peer: Variant) => times(ratio(column.values, own.name, peer.name)),
+      cell: (peer: Variant) => formatTimes(computeRatio(column.values, own.name, peer.name)),
     })),
   );
   const row = (item: Variant, ratios: string[]): string[] => [
     item.label,
     item.durability,
-    ...columns.map(({ values, show }) => spread(values.get(item.name)!, show)),
+    ...columns.map(({ values, show }) => formatSpread(values.get(item.name)!, show)),
     ...ratios,
   ];
   printTable(

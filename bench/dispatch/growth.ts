@@ -2,17 +2,17 @@ import { join } from "node:path";
 import { createLocalIds } from "../../src/local.ts";
 import type { NewId } from "../../src/model/ids.ts";
 import { openStore, type SqliteStore } from "../../src/record/open.ts";
-import { median, ms, printTable, ratio, times } from "../rounds.ts";
+import { median, formatMs, printTable, computeRatio, formatTimes } from "../rounds.ts";
 import { addSample, percentile, type Rounds } from "./figures.ts";
-import { noopRun } from "./noop-run.ts";
+import { createNoopRun } from "./noop-run.ts";
 
 const maxFillMs = 150_000;
 
 /** Compares the same operations on a store with few pending runs and on one with very many. */
-export async function growth(directory: string, rounds: number, samples: number): Promise<void> {
+export async function measureGrowth(directory: string, rounds: number, samples: number): Promise<void> {
   const newId = createLocalIds();
-  const small = await filled(join(directory, "small"), 1000, newId);
-  const large = await filled(join(directory, "large"), 1_000_000, newId);
+  const small = await openFilledStore(join(directory, "small"), 1000, newId);
+  const large = await openFilledStore(join(directory, "large"), 1_000_000, newId);
   const stores = [
     { name: "small", ...small },
     { name: "large", ...large },
@@ -41,10 +41,10 @@ export async function growth(directory: string, rounds: number, samples: number)
   const row = (label: string, what: "claim" | "create"): string[] => [
     label,
     ...["small", "large"].map(
-      (name) => `${ms(median(middles[what].get(name)!))} / ${ms(median(tails[what].get(name)!))}`,
+      (name) => `${formatMs(median(middles[what].get(name)!))} / ${formatMs(median(tails[what].get(name)!))}`,
     ),
-    times(ratio(middles[what], "large", "small")),
-    times(ratio(tails[what], "large", "small")),
+    formatTimes(computeRatio(middles[what], "large", "small")),
+    formatTimes(computeRatio(tails[what], "large", "small")),
     "p99 <= 1.2x",
   ];
   printTable(
@@ -61,19 +61,19 @@ export async function growth(directory: string, rounds: number, samples: number)
   );
 }
 
-async function filled(directory: string, count: number, newId: NewId) {
+async function openFilledStore(directory: string, count: number, newId: NewId) {
   const store = await openStore({ directory, now: () => new Date(), createIfMissing: true });
   const epoch = await register(store);
-  const began = performance.now();
+  const startedAt = performance.now();
   let stored = 0;
-  while (stored < count && performance.now() - began < maxFillMs) {
-    await store.apply(Array.from({ length: Math.min(1000, count - stored) }, () => noopRun(newId, "some")));
+  while (stored < count && performance.now() - startedAt < maxFillMs) {
+    await store.apply(Array.from({ length: Math.min(1000, count - stored) }, () => createNoopRun(newId, "some")));
     stored = Math.min(count, stored + 1000);
   }
   return {
     store,
     count: stored,
-    seconds: (performance.now() - began) / 1000,
+    seconds: (performance.now() - startedAt) / 1000,
     once: claimAndCreate(store, epoch, newId),
   };
 }
@@ -109,11 +109,11 @@ function claimAndCreate(
   newId: NewId,
 ): () => Promise<{ claim: number; create: number }> {
   return async () => {
-    const began = performance.now();
+    const startedAt = performance.now();
     const [claimed] = await store.apply([
       { op: "claim_runs", runner_id: "bench", epoch, claim_id: newId(), want: 1, ack_order: 0, lease_ms: 3_600_000 },
     ]);
-    const claim = performance.now() - began;
+    const claim = performance.now() - startedAt;
     const [run] = claimed.ok ? claimed.claims : [];
     if (run === undefined) throw new Error("nothing was claimed");
     await store.apply([
@@ -135,8 +135,8 @@ function claimAndCreate(
         },
       },
     ]);
-    const again = performance.now();
-    await store.apply([noopRun(newId, "some")]);
-    return { claim, create: performance.now() - again };
+    const secondStart = performance.now();
+    await store.apply([createNoopRun(newId, "some")]);
+    return { claim, create: performance.now() - secondStart };
   };
 }

@@ -15,7 +15,7 @@ export interface JobTimes {
 }
 
 export async function listenForJobTimes(path: string): Promise<JobTimes> {
-  const seen = new Map<string, bigint>();
+  const reportedTimes = new Map<string, bigint>();
   const waiting = new Map<string, (at: bigint) => void>();
   const counts = { S: 0, F: 0 };
   let counters: { what: "S" | "F"; upTo: number; resolve: () => void }[] = [];
@@ -25,7 +25,7 @@ export async function listenForJobTimes(path: string): Promise<JobTimes> {
       const key = what + id;
       if (what === "S" || what === "F") counts[what]++;
       waiting.get(key)?.(BigInt(at));
-      if (!waiting.delete(key)) seen.set(key, BigInt(at));
+      if (!waiting.delete(key)) reportedTimes.set(key, BigInt(at));
       const due = counters.filter((item) => counts[item.what] >= item.upTo);
       if (due.length === 0) return;
       counters = counters.filter((item) => !due.includes(item));
@@ -35,24 +35,24 @@ export async function listenForJobTimes(path: string): Promise<JobTimes> {
   await new Promise<void>((resolve) => server.listen(path, resolve));
   const at = (key: string): Promise<bigint> =>
     new Promise((resolve) => {
-      const known = seen.get(key);
-      if (known === undefined) waiting.set(key, resolve);
-      else resolve(known);
-      seen.delete(key);
+      const reported = reportedTimes.get(key);
+      if (reported === undefined) waiting.set(key, resolve);
+      else resolve(reported);
+      reportedTimes.delete(key);
     });
   return {
     started: (id) => at(`S${id}`),
     finished: (id) => at(`F${id}`),
     more(what, count) {
       const upTo = counts[what] + count;
-      seen.clear();
+      reportedTimes.clear();
       return new Promise((resolve) => counters.push({ what, upTo, resolve }));
     },
     close: () => void server.close(),
   };
 }
 
-export function jobReporter(path: string): (what: "S" | "F", id: string, at?: bigint) => void {
+export function createJobReporter(path: string): (what: "S" | "F", id: string, at?: bigint) => void {
   const socket = connect(path);
   return (what, id, at = process.hrtime.bigint()) => void socket.write(`${what} ${id} ${at}\n`);
 }

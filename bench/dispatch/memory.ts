@@ -2,28 +2,36 @@ import { setTimeout as pause } from "node:timers/promises";
 import { printTable } from "../rounds.ts";
 import type { Drover } from "./drover.ts";
 import { waitForAllEnded } from "./drover.ts";
-import { cpuMs, megabytes } from "./processes.ts";
+import { readCpuMs, readMegabytes } from "./processes.ts";
 
 const idleSeconds = 10;
 
 /** Memory and CPU time of the idle processes after one run. `server` returns the CPU time of the database server, if any. */
-export async function idleMemory(drover: Drover, title: string, server: (() => number) | null = null): Promise<void> {
+export async function measureIdleMemory(
+  drover: Drover,
+  title: string,
+  server: (() => number) | null = null,
+): Promise<void> {
   await drover.client.submit({ agent_name: "true", parameters: { id: "memory" } });
   await waitForAllEnded(drover);
   await pause(4000);
-  const used = {
+  const cpuReaders = {
     runner: readCpu(drover.runnerPid),
     coordinator: readCpu(drover.coordinatorPid),
     server: server ?? null,
   };
-  const before = { runner: used.runner(), coordinator: used.coordinator(), server: used.server?.() ?? 0 };
+  const cpuBefore = {
+    runner: cpuReaders.runner(),
+    coordinator: cpuReaders.coordinator(),
+    server: cpuReaders.server?.() ?? 0,
+  };
   await pause(idleSeconds * 1000);
-  const part = (name: keyof typeof used): string =>
-    `${(((used[name]?.() ?? 0) - before[name]) / (idleSeconds * 10)).toFixed(1)} %`;
+  const part = (name: keyof typeof cpuReaders): string =>
+    `${(((cpuReaders[name]?.() ?? 0) - cpuBefore[name]) / (idleSeconds * 10)).toFixed(1)} %`;
   const row = (label: string, pid: number, name: "runner" | "coordinator", goal: string): string[] => [
     label,
-    megabytes(pid, "Rss"),
-    megabytes(pid, "Private"),
+    readMegabytes(pid, "Rss"),
+    readMegabytes(pid, "Private"),
     goal,
     part(name),
   ];
@@ -39,5 +47,5 @@ export async function idleMemory(drover: Drover, title: string, server: (() => n
 }
 
 function readCpu(pid: number): () => number {
-  return () => cpuMs([pid]);
+  return () => readCpuMs([pid]);
 }

@@ -24,7 +24,7 @@ export const noopAgent: Agent = {
 };
 
 /** The operation that src/submit creates from a request for this agent. */
-export function noopRun(newId: NewId, id: string): CreateRun {
+export function createNoopRun(newId: NewId, id: string): CreateRun {
   const run = newRun({
     run_id: newId(),
     agent_name: noopAgent.name,

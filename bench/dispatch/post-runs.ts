@@ -13,22 +13,27 @@ import { watchRequests } from "../../src/show/metrics/requests.ts";
 import { hashToken } from "../../src/serve/token-text.ts";
 import { createFeedHub } from "../../src/show/feed-hub.ts";
 import { submitRun } from "../../src/submit/submit.ts";
-import { printTable, ratio, times } from "../rounds.ts";
+import { printTable, computeRatio, formatTimes } from "../rounds.ts";
 import { announce, startRole } from "./children.ts";
 import { type HttpConnection, openHttp } from "./connection.ts";
 import { startCoordinator } from "./drover.ts";
-import { addSample, rate, type Rounds, spread } from "./figures.ts";
+import { addSample, formatRate, type Rounds, formatSpread } from "./figures.ts";
 import { noopAgent } from "./noop-run.ts";
 
 const connections = 128;
 
 /** Compares the application with and without its record, to show what durability costs. */
-export async function postRuns(root: string, directory: string, rounds: number, requests: number): Promise<void> {
-  const bare = await startRole("no-database", {});
-  const [url = "", token = ""] = bare.ready.split(" ");
+export async function measurePostRuns(
+  root: string,
+  directory: string,
+  rounds: number,
+  requests: number,
+): Promise<void> {
+  const withoutDatabase = await startRole("no-database", {});
+  const [url = "", token = ""] = withoutDatabase.ready.split(" ");
   const servers = [
     { name: "durable", ...(await startCoordinator(root, directory, "post")) },
-    { name: "bare", url, token, stop: bare.stop },
+    { name: "bare", url, token, stop: withoutDatabase.stop },
   ];
   const result: Rounds = new Map();
   const clients = await Promise.all(
@@ -50,8 +55,13 @@ export async function postRuns(root: string, directory: string, rounds: number, 
     `POST /runs, ${connections} connections, ${requests} requests a round`,
     ["what", "median (spread)", "against no database", "goal"],
     [
-      ["durable", spread(result.get("durable")!, rate), times(ratio(result, "durable", "bare")), ">= 0.6x"],
-      ["the same application without a database", spread(result.get("bare")!, rate), "", ""],
+      [
+        "durable",
+        formatSpread(result.get("durable")!, formatRate),
+        formatTimes(computeRatio(result, "durable", "bare")),
+        ">= 0.6x",
+      ],
+      ["the same application without a database", formatSpread(result.get("bare")!, formatRate), "", ""],
     ],
   );
 }
@@ -60,7 +70,7 @@ export async function postRuns(root: string, directory: string, rounds: number, 
 async function postAll(sockets: readonly HttpConnection[], requests: number): Promise<number> {
   const body = JSON.stringify({ agent_name: "noop", parameters: { id: "some", message: "Hello World" } });
   let remaining = requests;
-  const began = performance.now();
+  const startedAt = performance.now();
   await Promise.all(
     sockets.map(async (socket) => {
       while (remaining-- > 0) {
@@ -69,13 +79,13 @@ async function postAll(sockets: readonly HttpConnection[], requests: number): Pr
       }
     }),
   );
-  return requests / ((performance.now() - began) / 1000);
+  return requests / ((performance.now() - startedAt) / 1000);
 }
 
 /** Serves POST /runs without a record: it knows one token and discards the runs. */
 export async function noDatabaseRole(): Promise<void> {
   const token = "drv_0123456789abcdef0123456789abcdef";
-  const known = new Map([[hashToken(token), adminToken]]);
+  const knownTokens = new Map([[hashToken(token), adminToken]]);
   const newId = createIds(Date.now, (bytes) => void randomFillSync(bytes));
   const now = (): Date => new Date();
   const noop = noopAgent;
@@ -89,7 +99,7 @@ export async function noDatabaseRole(): Promise<void> {
   // Contains only what POST /runs calls.
   const store = {
     apply: async (ops: readonly unknown[]) => ops.map(() => ({ ok: true, last_n: 0 })),
-    read: { token: async (hash: string) => known.get(hash) ?? null, run: async () => null },
+    read: { token: async (hash: string) => knownTokens.get(hash) ?? null, run: async () => null },
   } as unknown as Pick<Store, "apply" | "blobs" | "read">;
   const createRun = async () => ({ ok: true as const, last_n: 0 });
   const schemas = openSchemaChecker();
@@ -99,7 +109,7 @@ export async function noDatabaseRole(): Promise<void> {
     submit: (request, caller) => submitRun(request, caller, { store, createRun, agents, schemas, now, newId }),
     submitMany: () => Promise.reject(new Error("this bench submits one run at a time")),
     pauseAfterWork: () => async () => undefined,
-    dispatcher: null as never, // not used by POST /runs, like schedules and triggers
+    dispatcher: null as never, // Not used by POST /runs, like schedules and triggers.
     schedules: null as never,
     heavyTurns: createHeavyTurns(),
     largeBodies: createLargeBodies(() => Promise.reject(new Error("this bench sends small bodies only"))),
@@ -112,7 +122,7 @@ export async function noDatabaseRole(): Promise<void> {
     owners: async () => null,
     metrics: { observeRequest: watchRequests(registry), render: registry.render },
     findRecordError: async () => null,
-    audit: null as never, // unused
+    audit: null as never, // Unused.
     prove: null as never,
     backup: () => Promise.reject(new Error("nothing to back up")),
     now,

@@ -1,18 +1,18 @@
 import { readdirSync, readFileSync } from "node:fs";
 
 /** User and system time so far, which a busy machine distorts least. */
-export function cpuMs(pids: readonly number[]): number {
+export function readCpuMs(pids: readonly number[]): number {
   return pids.reduce((sum, pid) => sum + ownTicks(pid) * 10, 0);
 }
 
 /** CPU time of a process and all its descendants, including exited ones. */
-export function treeCpuMs(pid: number): number {
+export function readTreeCpuMs(pid: number): number {
   const children = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && readParent(name) === pid);
-  return (ownTicks(pid) + sumField(pid, 13, 14)) * 10 + cpuMs(children.map(Number));
+  return (ownTicks(pid) + sumField(pid, 13, 14)) * 10 + readCpuMs(children.map(Number));
 }
 
 /** "Private" counts only memory not shared with other processes. */
-export function megabytes(pid: number, what: "Rss" | "Private"): string {
+export function readMegabytes(pid: number, what: "Rss" | "Private"): string {
   const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");
   const sizes = [...rollup.matchAll(new RegExp(`^${what}\\w*:\\s+(\\d+) kB`, "gm"))].map(([, kb]) => Number(kb));
   return `${(sizes.reduce((sum, kb) => sum + kb, 0) / 1024).toFixed(0)} MB`;

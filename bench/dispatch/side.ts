@@ -31,7 +31,7 @@ export interface Side extends Intake {
 }
 
 /** Callers that share the submitting process. */
-export function sharedCallers(submit: (id: string) => Promise<void>): Intake["callers"] {
+export function createSharedCallers(submit: (id: string) => Promise<void>): Intake["callers"] {
   return async (count) => Array.from({ length: count }, () => ({ submit, end: () => undefined }));
 }
 
@@ -62,9 +62,9 @@ async function withCallers(
   call: (caller: Caller, began: number) => Promise<void>,
 ): Promise<number> {
   const callers = await intake.callers(count);
-  const began = performance.now();
-  await Promise.all(callers.map((caller) => call(caller, began)));
-  const duration = (performance.now() - began) / 1000;
+  const startedAt = performance.now();
+  await Promise.all(callers.map((caller) => call(caller, startedAt)));
+  const duration = (performance.now() - startedAt) / 1000;
   for (const { end } of callers) end();
   return duration;
 }

@@ -2,7 +2,7 @@ import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { announce } from "./children.ts";
 import { percentile } from "./figures.ts";
-import { jobReporter } from "./job-times.ts";
+import { createJobReporter } from "./job-times.ts";
 
 const maxEventLength = 400;
 
@@ -56,7 +56,7 @@ interface ReaderOptions {
 
 /** All readers look for marks. Every tenth also measures the delay of events that carry their send time. */
 export async function sseReadersRole(options: ReaderOptions): Promise<void> {
-  const report = jobReporter(options.jobTimesPath);
+  const report = createJobReporter(options.jobTimesPath);
   const { hostname, port, host } = new URL(options.url);
   const marks = new Map<string, number>();
   let delays: number[] = [];
@@ -83,21 +83,21 @@ export async function sseReadersRole(options: ReaderOptions): Promise<void> {
       socket.on("data", (chunk: Buffer) => {
         const now = process.hrtime.bigint();
         // A read may split an event, so search the end of the previous chunk again.
-        const whole = Buffer.concat([tail, chunk]);
-        tail = whole.subarray(-maxEventLength);
-        if (whole.includes('"mark ')) {
-          for (const [, mark = ""] of whole.toString("latin1").matchAll(/"mark (\S+) "/g)) {
+        const joined = Buffer.concat([tail, chunk]);
+        tail = joined.subarray(-maxEventLength);
+        if (joined.includes('"mark ')) {
+          for (const [, mark = ""] of joined.toString("latin1").matchAll(/"mark (\S+) "/g)) {
             if (mark === lastMark) continue;
             lastMark = mark;
             arrive(mark);
           }
         }
-        if (index % 10 > 0 || !whole.includes('"at ')) return;
-        for (const [, text = "0"] of whole.toString("latin1").matchAll(/"at (\d+) "/g)) {
-          const sent = BigInt(text);
-          if (sent <= lastAt) continue;
-          lastAt = sent;
-          delays.push(Number(now - sent));
+        if (index % 10 > 0 || !joined.includes('"at ')) return;
+        for (const [, text = "0"] of joined.toString("latin1").matchAll(/"at (\d+) "/g)) {
+          const sentAt = BigInt(text);
+          if (sentAt <= lastAt) continue;
+          lastAt = sentAt;
+          delays.push(Number(now - sentAt));
         }
       });
     });

@@ -1,11 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { NumberedEvent } from "../../src/model/event.ts";
 import { createHttpPort } from "../../src/wire/http-port.ts";
-import { ms, printTable, ratio, times } from "../rounds.ts";
+import { formatMs, printTable, computeRatio, formatTimes } from "../rounds.ts";
 import { type Child, startRole } from "./children.ts";
 import { openHttp } from "./connection.ts";
 import { startCoordinator } from "./drover.ts";
-import { addSample, rate, type Rounds, spread } from "./figures.ts";
+import { addSample, formatRate, type Rounds, formatSpread } from "./figures.ts";
 import type { JobTimes } from "./job-times.ts";
 
 const readers = 500;
@@ -25,7 +25,7 @@ interface Side {
 }
 
 /** 500 readers of one run in a separate process: first at full speed, then at a rate that both sides sustain. */
-export async function sse(
+export async function measureSse(
   root: string,
   directory: string,
   jobTimes: JobTimes,
@@ -62,18 +62,18 @@ export async function sse(
     [
       [
         "Drover: every event durable before it is sent",
-        spread(speeds.get("drover")!, rate),
-        times(ratio(speeds, "drover", "naive")),
+        formatSpread(speeds.get("drover")!, formatRate),
+        formatTimes(computeRatio(speeds, "drover", "naive")),
         ">= 10x",
-        spread(delays.get("drover")!),
+        formatSpread(delays.get("drover")!),
         "< 50 ms",
       ],
       [
         "one write per event and reader, nothing stored",
-        spread(speeds.get("naive")!, rate),
+        formatSpread(speeds.get("naive")!, formatRate),
         "",
         "",
-        spread(delays.get("naive")!, ms),
+        formatSpread(delays.get("naive")!, formatMs),
         "",
       ],
     ],
@@ -82,26 +82,26 @@ export async function sse(
 
 /** Returns events per second, until the last reader has the last event. */
 async function measureSpeed(side: Side, jobTimes: JobTimes, mark: string): Promise<number> {
-  const seen = jobTimes.started(mark);
-  const began = performance.now();
+  const markReceived = jobTimes.started(mark);
+  const startedAt = performance.now();
   for (let sent = 0; sent < side.events; sent += 250) {
     const last = sent + 250 >= side.events;
     await side.append(
       Array.from({ length: 250 }, (_, index) => (last && index === 249 ? `mark ${mark} ` : "some of the log")),
     );
   }
-  await seen;
-  return side.events / ((performance.now() - began) / 1000);
+  await markReceived;
+  return side.events / ((performance.now() - startedAt) / 1000);
 }
 
-/** Returns the p99 delay over events and readers in milliseconds, from before an event is reported until it arrives. */
+/** Returns the p99 delay over events and readers in milliseconds, from just before an event is reported until it arrives. */
 async function measureDelay(side: Side, jobTimes: JobTimes, mark: string): Promise<number> {
   const p99 = jobTimes.finished(mark);
   const count = pacedEventsPerSecond * 3;
-  const began = performance.now();
+  const startedAt = performance.now();
   const pendingEvents: Promise<void>[] = [];
   for (let sent = 0; sent < count; sent++) {
-    const due = began + (sent * 1000) / pacedEventsPerSecond - performance.now();
+    const due = startedAt + (sent * 1000) / pacedEventsPerSecond - performance.now();
     if (due > 0) await pause(due);
     pendingEvents.push(side.append([`at ${process.hrtime.bigint()} `]));
   }
@@ -135,7 +135,7 @@ async function droverSide(root: string, directory: string): Promise<Side> {
   for (let index = 0; index < callers; index++)
     tokens.push((await client.tokens.create({ role: "admin", subject: `reader-${index}` })).token);
   let n = 0;
-  let before: Promise<unknown> = Promise.resolve();
+  let previousSend: Promise<unknown> = Promise.resolve();
   // One report at a time, like a runner.
   const append = async (messages: string[]): Promise<void> => {
     const at = new Date().toISOString();
@@ -153,8 +153,8 @@ async function droverSide(root: string, directory: string): Promise<Side> {
       partials: [],
       finishes: [],
     };
-    const sent = before.then(() => port.report(report));
-    before = sent;
+    const sent = previousSend.then(() => port.report(report));
+    previousSend = sent;
     if ((await sent).fenced.length > 0) throw new Error("the run was fenced");
   };
   // Renew the lease while the other side is measured.
@@ -175,13 +175,13 @@ async function droverSide(root: string, directory: string): Promise<Side> {
 async function naiveSide(): Promise<Side> {
   const server = await startRole("one-write-per-event", {});
   const http = await openHttp(server.ready, "none");
-  let before: Promise<unknown> = Promise.resolve();
+  let previousSend: Promise<unknown> = Promise.resolve();
   return {
     name: "naive",
     events: 500,
     append(messages) {
-      const sent = before.then(() => http.request("POST", "/append", JSON.stringify(messages)));
-      before = sent;
+      const sent = previousSend.then(() => http.request("POST", "/append", JSON.stringify(messages)));
+      previousSend = sent;
       return sent.then(() => undefined);
     },
     stream: { url: server.ready, path: "/events", tokens: ["none"] },

@@ -3,15 +3,15 @@ import { open } from "node:fs";
 import { Socket } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { median, ms, printTable } from "../rounds.ts";
+import { median, formatMs, printTable } from "../rounds.ts";
 import { type Drover, waitForAllEnded } from "./drover.ts";
 import { percentile } from "./figures.ts";
 
 /** The default grace between SIGTERM and SIGKILL. */
 const graceMs = 2000;
 
-/** Measures from before the stop request until the last process of the run closes a pipe that all of them hold open. */
-export async function stopToDead(drover: Drover, directory: string, rounds: number): Promise<void> {
+/** Measures from just before the stop request until the last process of the run closes a pipe that all of them hold open. */
+export async function measureStopToDead(drover: Drover, directory: string, rounds: number): Promise<void> {
   const obeys: number[] = [];
   const ignores: number[] = [];
   for (let warm = 0; warm < 5; warm++) await stopOne(drover, directory, "obeys");
@@ -23,14 +23,17 @@ export async function stopToDead(drover: Drover, directory: string, rounds: numb
   const row = (label: string, durations: number[], goal: string): string[] => [
     label,
     String(durations.length),
-    ms(median(durations)),
-    ms(percentile(durations, 0.99)),
+    formatMs(median(durations)),
+    formatMs(percentile(durations, 0.99)),
     goal,
   ];
   printTable(
     "Stop to every process dead, PID namespace",
     ["what", "samples", "p50", "p99", "goal (p99)"],
-    [row("obeys SIGTERM", obeys, "50 ms"), row("ignores it, 2 s of grace, ten at once", ignores, ms(graceMs + 200))],
+    [
+      row("obeys SIGTERM", obeys, "50 ms"),
+      row("ignores it, 2 s of grace, ten at once", ignores, formatMs(graceMs + 200)),
+    ],
   );
 }
 
@@ -50,7 +53,7 @@ async function stopOne({ client }: Drover, directory: string, agent_name: "obeys
     socket.resume().once("end", resolve);
   });
   await new Promise((resolve) => setTimeout(resolve, 30));
-  const began = performance.now();
+  const startedAt = performance.now();
   await Promise.all([client.runs.stop(run_id), dead]);
-  return performance.now() - began;
+  return performance.now() - startedAt;
 }

@@ -21,8 +21,8 @@ interface Options {
   goal?: string;
 }
 
-/** Measures one submit at a time on an idle system, from before the request. The first variant is ours. */
-export async function submitToStart(variants: readonly StartVariant[], options: Options): Promise<void> {
+/** Measures one submit at a time on an idle system, from just before the request. The first variant is Drover. */
+export async function measureSubmitToStart(variants: readonly StartVariant[], options: Options): Promise<void> {
   const { title, rounds, seconds, samples, goal } = options;
   const medians: Rounds = new Map();
   const tails: Rounds = new Map();
@@ -35,18 +35,18 @@ export async function submitToStart(variants: readonly StartVariant[], options: 
       addSample(tails, variant.name, percentile(durations, 0.99));
     }
   });
-  const [ours, ...peers] = variants;
-  printComparison(`${title}, one at a time, ${samples} in each of ${completedRounds} rounds`, [ours!], peers, [
+  const [droverVariant, ...peers] = variants;
+  printComparison(`${title}, one at a time, ${samples} in each of ${completedRounds} rounds`, [droverVariant!], peers, [
     { title: "p50", values: medians, ...(goal ? { goal } : {}) },
     { title: "p99", values: tails },
   ]);
 }
 
 async function once({ name, submit, reached }: StartVariant): Promise<number> {
-  const began = process.hrtime.bigint();
-  const id = `${name}-${began}`;
+  const startedAt = process.hrtime.bigint();
+  const id = `${name}-${startedAt}`;
   const answered = submit(id);
-  const duration = Number((await reached(id)) - began) / 1e6;
+  const duration = Number((await reached(id)) - startedAt) / 1e6;
   await answered;
   // Let the work after a start finish before the next submit.
   await pause(20);

@@ -1,12 +1,12 @@
 import { runRounds, rotate } from "../rounds.ts";
-import { addSample, printComparison, rate, type Rounds } from "./figures.ts";
+import { addSample, printComparison, formatRate, type Rounds } from "./figures.ts";
 import { type Intake, submitFor } from "./side.ts";
 
 interface Options {
   ours: readonly Intake[];
   peers: readonly Intake[];
   rounds: number;
-  /** The goal for our ratio to a peer. */
+  /** The goal for Drover's ratio to a peer. */
   goal?: string;
 }
 
@@ -16,18 +16,18 @@ const maxSeconds = 90;
 const batchRuns = 1000;
 
 /** Measures single submits per second at several numbers of concurrent callers, without workers. */
-export async function singleSubmits(options: Options): Promise<void> {
+export async function measureSingleSubmits(options: Options): Promise<void> {
   for (const count of [32, 128])
     await measure(options, `Single submits, ${count} at once`, (intake, seconds) => submitFor(intake, count, seconds));
 }
 
-export function batchSubmits(options: Options): Promise<void> {
+export function measureBatchSubmits(options: Options): Promise<void> {
   const title = `Batches of ${batchRuns.toLocaleString("en")}, one after the other`;
   return measure(options, title, async ({ batch }, seconds) => {
-    const began = performance.now();
+    const startedAt = performance.now();
     let submitted = 0;
-    for (; performance.now() - began < seconds * 1000; submitted += batchRuns) await batch?.(batchRuns);
-    return submitted / ((performance.now() - began) / 1000);
+    for (; performance.now() - startedAt < seconds * 1000; submitted += batchRuns) await batch?.(batchRuns);
+    return submitted / ((performance.now() - startedAt) / 1000);
   });
 }
 
@@ -44,6 +44,6 @@ async function measure(
     }
   });
   printComparison(`${title}, ${completedRounds} rounds`, ours, peers, [
-    { title: "per second", values, show: rate, ...(goal ? { goal } : {}) },
+    { title: "per second", values, show: formatRate, ...(goal ? { goal } : {}) },
   ]);
 }

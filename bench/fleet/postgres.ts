@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
 import { type PostgresServer, startPostgres } from "../../test/postgres/server.ts";
-import { treeCpuMs } from "../dispatch/processes.ts";
+import { readTreeCpuMs } from "../dispatch/processes.ts";
 
 export interface Server {
   /** The server's version and durability settings. */
@@ -23,7 +23,7 @@ export async function startServer(root: string): Promise<Server> {
   return {
     about: await describe(server.url()),
     createDatabase: server.createDatabase,
-    cpuMs: () => treeCpuMs(pid),
+    cpuMs: () => readTreeCpuMs(pid),
     stop: server.stop,
   };
 }

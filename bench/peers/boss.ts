@@ -1,9 +1,9 @@
 import pg from "pg";
 import { announce, startRole } from "../dispatch/children.ts";
 import { waitUntil } from "../dispatch/drover.ts";
-import { cpuMs } from "../dispatch/processes.ts";
-import { type Intake, payload, sharedCallers, type Side } from "../dispatch/side.ts";
-import { jobReporter } from "../dispatch/job-times.ts";
+import { readCpuMs } from "../dispatch/processes.ts";
+import { type Intake, payload, createSharedCallers, type Side } from "../dispatch/side.ts";
+import { createJobReporter } from "../dispatch/job-times.ts";
 import { loadPeer } from "./load.ts";
 
 interface Job {
@@ -30,10 +30,10 @@ interface PgBossModule {
  * Ten workers that each take up to 100 jobs and continue at once while batches are full. With single jobs they would wait
  * for the next poll after each job. Half a second is the minimum poll interval.
  */
-const working = { localConcurrency: 10, batchSize: 100, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5 };
+const workOptions = { localConcurrency: 10, batchSize: 100, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5 };
 
 /**
- * Their docs offer LISTEN/NOTIFY for low latency, but it makes each submit more expensive and wakes all ten workers. So
+ * The docs of pg-boss offer LISTEN/NOTIFY for low latency, but it makes each submit more expensive and wakes all ten workers. So
  * there are two queues: one without it for throughput, one with it for latency.
  */
 const queues = { noop: { notify: false }, soon: { notify: true } };
@@ -50,7 +50,7 @@ export async function openBossIntake(benchDirectory: string, url: string): Promi
     name: "boss",
     label: `pg-boss ${version}`,
     durability: "yes: the same PostgreSQL",
-    callers: sharedCallers(async (id) => void (await boss.send("noop", payload(id)))),
+    callers: createSharedCallers(async (id) => void (await boss.send("noop", payload(id)))),
     submitSoon: async (id) => void (await boss.send("soon", payload(id))),
     async batch(runs) {
       await boss.insert(
@@ -84,7 +84,7 @@ export async function openBossSide(
         );
         return rowCount === 0;
       }),
-    cpuMs: () => cpuMs([worker.pid]) + serverCpuMs(),
+    cpuMs: () => readCpuMs([worker.pid]) + serverCpuMs(),
     async close() {
       await worker.stop();
       await pollClient.end();
@@ -93,15 +93,15 @@ export async function openBossSide(
   };
 }
 
-export async function bossWorker(
+export async function runBossWorker(
   benchDirectory: string,
   { url, jobTimesPath }: { url: string; jobTimesPath: string },
 ): Promise<void> {
   const { PgBoss } = loadPeer<PgBossModule>(benchDirectory, "pg-boss");
-  const report = jobReporter(jobTimesPath);
+  const report = createJobReporter(jobTimesPath);
   const boss = await startBoss(new PgBoss({ connectionString: url, max: 12, useListenNotify: true }));
   const work = (queue: keyof typeof queues): Promise<string> =>
-    boss.work(queue, working, async (jobs) => {
+    boss.work(queue, workOptions, async (jobs) => {
       for (const { data } of jobs) report("S", data.id);
     });
   await work("noop");

@@ -2,9 +2,9 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { announce, startRole } from "../dispatch/children.ts";
 import { waitUntil } from "../dispatch/drover.ts";
-import { cpuMs } from "../dispatch/processes.ts";
-import { type Intake, payload, sharedCallers, type Side } from "../dispatch/side.ts";
-import { jobReporter } from "../dispatch/job-times.ts";
+import { readCpuMs } from "../dispatch/processes.ts";
+import { type Intake, payload, createSharedCallers, type Side } from "../dispatch/side.ts";
+import { createJobReporter } from "../dispatch/job-times.ts";
 import { loadPeer } from "./load.ts";
 import { type Durability, startRedis } from "./redis.ts";
 
@@ -56,30 +56,30 @@ const durabilities: Record<Durability, string> = {
 export async function openBull(
   benchDirectory: string,
   directory: string,
-  keeping: Durability,
+  durability: Durability,
   jobTimesPath: string,
 ): Promise<Bull | null> {
-  const redis = await startRedis(join(directory, `redis-${keeping}`), keeping);
+  const redis = await startRedis(join(directory, `redis-${durability}`), durability);
   if (redis === null) return null;
   const { Queue, version } = loadPeer<BullMq>(benchDirectory, "bullmq");
   const worker = await startRole("bull-worker", { port: redis.port, jobTimesPath });
   const queues = {
-    noop: new Queue("noop", connectionTo(redis.port)),
-    true: new Queue("true", connectionTo(redis.port)),
-    idle: new Queue("idle", connectionTo(redis.port)),
+    noop: new Queue("noop", createConnection(redis.port)),
+    true: new Queue("true", createConnection(redis.port)),
+    idle: new Queue("idle", createConnection(redis.port)),
   };
   const add: Bull["add"] = async (queue, id) => void (await queues[queue].add("run", payload(id)));
   const addMany: Bull["addMany"] = async (queue, runs) => {
     await queues[queue].addBulk(Array.from({ length: runs }, (_, no) => ({ name: "run", data: payload(`b${no}`) })));
   };
   return {
-    name: `bull-${keeping}`,
+    name: `bull-${durability}`,
     label: `BullMQ ${version}`,
-    durability: durabilities[keeping],
+    durability: durabilities[durability],
     server: `Redis ${redis.version}`,
     add,
     addMany,
-    callers: sharedCallers((id) => add("noop", id)),
+    callers: createSharedCallers((id) => add("noop", id)),
     batch: (runs) => addMany("noop", runs),
     pause: () => queues.noop.pause(),
     resume: () => queues.noop.resume(),
@@ -88,7 +88,7 @@ export async function openBull(
         const open = await queues.noop.getJobCounts("waiting", "active", "paused", "prioritized", "delayed");
         return Object.values(open).every((count) => count === 0);
       }),
-    cpuMs: () => cpuMs([worker.pid, redis.pid]),
+    cpuMs: () => readCpuMs([worker.pid, redis.pid]),
     async close() {
       await Promise.all(Object.values(queues).map((queue) => queue.close()));
       await worker.stop();
@@ -98,20 +98,20 @@ export async function openBull(
 }
 
 /** The queue without a worker. */
-export function bullIntake(bull: Bull): Intake {
+export function createBullIntake(bull: Bull): Intake {
   return {
     ...bull,
-    callers: sharedCallers((id) => bull.add("idle", id)),
+    callers: createSharedCallers((id) => bull.add("idle", id)),
     batch: (runs) => bull.addMany("idle", runs),
   };
 }
 
-export async function bullWorker(
+export async function runBullWorker(
   benchDirectory: string,
   { port, jobTimesPath }: { port: number; jobTimesPath: string },
 ): Promise<void> {
   const { Worker } = loadPeer<BullMq>(benchDirectory, "bullmq");
-  const report = jobReporter(jobTimesPath);
+  const report = createJobReporter(jobTimesPath);
   const works = { noop: async () => undefined, true: spawnTrue };
   for (const [name, work] of Object.entries(works)) {
     const worker = new Worker(
@@ -120,7 +120,7 @@ export async function bullWorker(
         report("S", data.id);
         await work();
       },
-      { ...connectionTo(port), concurrency: 10 },
+      { ...createConnection(port), concurrency: 10 },
     );
     worker.on("completed", ({ data }) => report("F", data.id));
     await worker.waitUntilReady();
@@ -138,6 +138,6 @@ function spawnTrue(): Promise<undefined> {
   });
 }
 
-function connectionTo(port: number): { connection: object } {
+function createConnection(port: number): { connection: object } {
   return { connection: { host: "127.0.0.1", port, maxRetriesPerRequest: null } };
 }

@@ -1,9 +1,9 @@
 import pg from "pg";
 import { announce, startRole } from "../dispatch/children.ts";
 import { waitUntil } from "../dispatch/drover.ts";
-import { cpuMs } from "../dispatch/processes.ts";
-import { type Intake, payload, sharedCallers, type Side } from "../dispatch/side.ts";
-import { jobReporter } from "../dispatch/job-times.ts";
+import { readCpuMs } from "../dispatch/processes.ts";
+import { type Intake, payload, createSharedCallers, type Side } from "../dispatch/side.ts";
+import { createJobReporter } from "../dispatch/job-times.ts";
 import { loadPeer } from "./load.ts";
 
 interface Job {
@@ -41,7 +41,7 @@ export async function openGraphileIntake(benchDirectory: string, url: string): P
     name: "graphile",
     label: `graphile-worker ${version}`,
     durability: "yes: the same PostgreSQL",
-    callers: sharedCallers(async (id) => void (await utils.addJob("noop", payload(id)))),
+    callers: createSharedCallers(async (id) => void (await utils.addJob("noop", payload(id)))),
     async batch(runs) {
       await utils.addJobs(
         Array.from({ length: runs }, (_, no) => ({ identifier: "noop", payload: payload(`b${no}`) })),
@@ -72,7 +72,7 @@ export async function openGraphileSide(
         const { rowCount } = await pollClient.query("select 1 from graphile_worker._private_jobs limit 1");
         return rowCount === 0;
       }),
-    cpuMs: () => cpuMs([worker.pid]) + serverCpuMs(),
+    cpuMs: () => readCpuMs([worker.pid]) + serverCpuMs(),
     async close() {
       await worker.stop();
       await pollClient.end();
@@ -86,7 +86,7 @@ export async function runGraphileWorker(
   { url, jobTimesPath }: { url: string; jobTimesPath: string },
 ): Promise<void> {
   const { run, Logger } = loadPeer<GraphileWorker>(benchDirectory, "graphile-worker");
-  const report = jobReporter(jobTimesPath);
+  const report = createJobReporter(jobTimesPath);
   const start = (): Promise<{ stop(): Promise<void> }> =>
     run({
       preset: { worker: { connectionString: url, logger: createSilentLogger(Logger), ...workerSettings } },

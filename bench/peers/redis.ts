@@ -20,25 +20,25 @@ const durabilityOptions: Record<Durability, string[]> = {
 };
 
 /** Starts a private Redis. Returns null if redis-server is not installed. */
-export async function startRedis(directory: string, keeping: Durability): Promise<Redis | null> {
+export async function startRedis(directory: string, durability: Durability): Promise<Redis | null> {
   const version = /v=(\S+)/.exec(spawnSync("redis-server", ["--version"]).stdout?.toString("utf8") ?? "")?.[1];
   if (version === undefined) return null;
   mkdirSync(directory, { recursive: true });
   const port = await reservePort();
   const serverArguments = ["--port", String(port), "--bind", "127.0.0.1", "--dir", directory, "--daemonize", "no"];
   const child = owned(
-    spawn("redis-server", [...serverArguments, ...durabilityOptions[keeping]], {
+    spawn("redis-server", [...serverArguments, ...durabilityOptions[durability]], {
       stdio: ["ignore", "ignore", "inherit"],
     }),
   );
-  for (let tries = 0; !(await answers(port)); tries++) {
+  for (let tries = 0; !(await respondsToPing(port)); tries++) {
     if (tries > 200 || child.exitCode !== null) throw new Error("redis-server did not start");
     await new Promise((resolve) => setTimeout(resolve, 25));
   }
   return { port, pid: child.pid ?? 0, version, stop: () => stopChild(child) };
 }
 
-function answers(port: number): Promise<boolean> {
+function respondsToPing(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1");
     socket.once("error", () => resolve(false));

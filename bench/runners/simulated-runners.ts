@@ -21,10 +21,10 @@ const maxConcurrentRegistrations = 20;
 /** Starts runners that implement the whole protocol over their own connections but start no processes. */
 export async function simulateRunners({ url, token, runners }: SimulatedOptions): Promise<void> {
   const names = Array.from({ length: runners }, (_, index) => `simulated-${index}`);
-  const waiting = [...names];
+  const unregistered = [...names];
   await Promise.all(
     Array.from({ length: maxConcurrentRegistrations }, async () => {
-      for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
+      for (let name = unregistered.pop(); name !== undefined; name = unregistered.pop()) {
         const port = createHttpPort({ url, token });
         void work(port, await register(port, name));
       }

@@ -11,7 +11,7 @@ import { openStore } from "../../src/record/open.ts";
 import { type ApiClient, createClient } from "../../src/wire/client.ts";
 import { owned, ownedDirectory, stopChild } from "../dispatch/children.ts";
 import { waitUntil } from "../dispatch/drover.ts";
-import { noopRun } from "../dispatch/noop-run.ts";
+import { createNoopRun } from "../dispatch/noop-run.ts";
 
 export interface Dashboard {
   url: string;
@@ -65,7 +65,7 @@ async function fill(directory: string, runs: number): Promise<void> {
   const newId = createLocalIds();
   const store = await openStore({ directory, now: () => new Date(), createIfMissing: true });
   for (let stored = 0; stored < runs; stored += 1000)
-    await store.apply(Array.from({ length: Math.min(1000, runs - stored) }, () => noopRun(newId, "some")));
+    await store.apply(Array.from({ length: Math.min(1000, runs - stored) }, () => createNoopRun(newId, "some")));
   await store.close();
 }
 

@@ -7,7 +7,7 @@ import { useDrover } from "./drover-ui.ts";
 import { openedStates, seed, waitForContent } from "./every-page.ts";
 
 const ui = useDrover();
-/** Set by `npm run screenshots`, which saves a picture of each page. */
+/** Set by `npm run screenshots`, which saves a screenshot of each page. */
 const screenshotDirectory = process.env["DROVER_SCREENSHOTS"];
 if (screenshotDirectory) mkdirSync(screenshotDirectory, { recursive: true });
 
@@ -17,7 +17,7 @@ beforeAll(async () => {
 }, 600_000);
 
 // First, while the seeded runs are still active.
-test.runIf(screenshotDirectory)("the pictures of the README", async () => {
+test.runIf(screenshotDirectory)("takes the screenshots of the README", async () => {
   for (const [name, at, colorScheme] of [
     ["overview", "overview", "light"],
     ["run", "run-waiting", "dark"],

@@ -24,7 +24,7 @@ const isOwn = (key: string, value: string): boolean =>
   /_id$|_at$|^at$|sha/.test(key) ||
   /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value);
 
-/** Replaces every text in a response that a model, command, runner or user could have written. */
+/** Replaces all text in a response that a model, command, runner or user could have written. */
 function replaceText(value: unknown, poison: string, key = ""): unknown {
   if (typeof value === "string") return isOwn(key, value) ? value : poison;
   if (Array.isArray(value)) return value.map((one) => replaceText(one, poison, key));
@@ -45,10 +45,10 @@ function replaceText(value: unknown, poison: string, key = ""): unknown {
 // URLs are judged by how they start, other text by its whole content.
 test.each([
   ["a script", payloads.join("\n")],
-  ["an address that is a script", `javascript:window.pwned=1//${payloads.join(" ")}`],
-  ["an address of data", `data:text/html,<script>window.pwned=1</script>${payloads.join("\n")}`],
+  ["a javascript URL", `javascript:window.pwned=1//${payloads.join(" ")}`],
+  ["a data URL", `data:text/html,<script>window.pwned=1</script>${payloads.join("\n")}`],
 ])(
-  "300 payloads in every text that any page reads run no script: each starts like %s",
+  "300 payloads in all text that a page reads run no script, if each starts like %s",
   async (_, poison) => {
     expect(payloads).toHaveLength(300);
     const { page, context, faults } = await ui.open();

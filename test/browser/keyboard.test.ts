@@ -7,7 +7,7 @@ const ui = useDrover();
 const text = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
 const isFocused = async (at: Locator): Promise<boolean> => (await at.and(at.page().locator(":focus")).count()) === 1;
 
-/** Null if the focus is visible: as an outline around the element, its row or its field, or as an accented edge. */
+/** Returns null if the focus is visible: as an outline around the element, its row or its field, or as an accented edge. */
 const findHiddenFocus = `(() => {
   const at = document.activeElement;
   // Between the last element and the first one.

@@ -1,6 +1,6 @@
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-/** A proxy between a browser and its coordinator that can cut connections. */
+/** A proxy between a browser and its coordinator that can interrupt connections. */
 export async function createProxy(to: string) {
   const { hostname, port } = new URL(to);
   const open = new Set<Socket>();

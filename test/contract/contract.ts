@@ -1,12 +1,12 @@
 import { describe, it } from "vitest";
 
-/** One promise of a seam, checked on a new subject. */
+/** One promise of an interface, checked on a new subject. */
 export interface Case<Subject> {
   title: string;
   check(make: () => Promise<Subject>): Promise<void>;
 }
 
-/** Every implementation of a seam has to pass the same cases. */
+/** Every implementation of an interface has to pass the same cases. */
 export function describeContract<Subject>(
   name: string,
   cases: readonly Case<Subject>[],

@@ -24,7 +24,7 @@ export interface ProcessSubject {
 
 const fixtures = join(import.meta.dirname, "..", "fixtures");
 
-/** Seam 1: what every process starter promises. */
+/** What every process starter promises. */
 export function processContract(name: string, { start, isolation, applied, reach }: ProcessSubject): void {
   let directory: string;
   beforeAll(() => {
@@ -61,7 +61,7 @@ export function processContract(name: string, { start, isolation, applied, reach
     return end.error?.code;
   };
 
-  // These tests wait more than they work.
+  // Run concurrently, because these tests mostly wait.
   describe.concurrent(`process contract: ${name}`, () => {
     test("a successful command has code 0, no error, its times and the applied level", async () => {
       const end = await finish(sh("echo out; echo err >&2"));
@@ -135,11 +135,11 @@ export function processContract(name: string, { start, isolation, applied, reach
       );
       const { out, err } = await finish(running);
       const { environment } = JSON.parse(out);
-      for (const set of ["PWD", "OLDPWD", "SHLVL", "_"]) delete environment[set]; // a sandbox and a shell set these
+      for (const set of ["PWD", "OLDPWD", "SHLVL", "_"]) delete environment[set]; // A sandbox and a shell set these.
       expect({ environment, err }).toEqual({ environment: { ...givenVariables, DROVER_RUN_ID: "r" }, err: "" });
     });
 
-    test("it runs in the working directory, and a relative path starts there", async () => {
+    test("the command runs in the working directory, and a relative path starts there", async () => {
       writeFileSync(join(directory, "here.sh"), "#!/bin/sh\npwd\n");
       chmodSync(join(directory, "here.sh"), 0o755);
       expect((await finish(begin({ executable: "./here.sh" }))).out).toBe(`${directory}\n`);
@@ -266,7 +266,7 @@ export function processContract(name: string, { start, isolation, applied, reach
       expect(findSurvivors(mark)).toEqual([]);
     });
 
-    test("an abort stops it and its reason is reported; any other reason counts as the user's", async () => {
+    test("an abort stops the command and its reason is reported; any other reason counts as the user's", async () => {
       const shutdown = new AbortController();
       const otherController = new AbortController();
       const starts = [
@@ -292,7 +292,7 @@ export function processContract(name: string, { start, isolation, applied, reach
       });
     });
 
-    test("distinguishes what cannot be executed: not found, no permission, a directory, a missing interpreter, too long", async () => {
+    test("distinguishes why a command cannot be executed: not found, no permission, a directory, a missing interpreter, too long", async () => {
       writeFileSync(join(directory, "plain.txt"), "no program\n");
       writeFileSync(join(directory, "orphan.sh"), "#!/no/such/interpreter\n");
       chmodSync(join(directory, "orphan.sh"), 0o755);
@@ -318,7 +318,7 @@ export function processContract(name: string, { start, isolation, applied, reach
       endAll(findSurvivors(mark));
     });
 
-    // a PID namespace asked for by name refuses to keep any
+    // A PID namespace asked for by name refuses to keep any.
     const keepLeftovers: StartOptions = {
       leftovers: "keep",
       isolation: isolation === "pid" || isolation === "sandbox" ? "auto" : isolation,
@@ -328,7 +328,7 @@ export function processContract(name: string, { start, isolation, applied, reach
       async (what) => {
         const leftovers: StartOptions = reach === "command" ? { leftovers: "kill" } : keepLeftovers;
         const options: StartOptions = { drainMs: 50, stdin: "pipe", ...leftovers };
-        // It dies by SIGPIPE once nobody reads any more.
+        // It dies of SIGPIPE once its output has no reader any more.
         const running = sh(`(while :; do ${what}; done) & read -r _; exit 3`, options);
         let lines = 0;
         for await (const chunk of running.stdout!) {

@@ -10,6 +10,8 @@ export interface ProviderSubject {
   script(...answers: ScriptedAnswer[]): void;
   /** The user and tool texts of the last request, oldest first. */
   lastRequest(): string[];
+  /** How many requests have received the first half of an answer and wait for the rest. */
+  stalledCount(): number;
   /** What this provider's protocol cannot express. */
   cannot?: readonly Fault[];
   /** Failures that its protocol cannot distinguish: each is reported as the other. */
@@ -27,13 +29,14 @@ export type Fault =
   | "malformed chunk"
   | "error in the stream"
   | "early end"
-  | "cut input";
+  | "cut input"
+  | "stalled input";
 
 export type ScriptedAnswer =
   | { text: string }
-  | { tool: string; input: unknown; cut_input?: number }
+  | { tool: string; input: unknown; cut_input?: number; stalls?: true }
   | { tools: { name: string; input: unknown }[] }
-  | { fail: Exclude<Fault, "cut input" | "rate_limit" | `retry-after ${string}`> }
+  | { fail: Exclude<Fault, "cut input" | "stalled input" | "rate_limit" | `retry-after ${string}`> }
   | { fail: "rate_limit"; headers?: Record<string, string> }
   | { slow: string }
   | { hang: true };
@@ -217,7 +220,7 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
     },
   },
   {
-    title: "an input that was cut off is passed on as an error of that call",
+    title: "a truncated input is passed on as an error of that call",
     async check(make) {
       const subject = await make();
       const session = await openSession(subject);
@@ -253,7 +256,7 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
     title: "text arrives in pieces, and the pieces are the text",
     async check(make) {
       const subject = await make();
-      subject.script({ text: "a text that is long enough to be sent in pieces" });
+      subject.script({ text: "a message that is long enough to be sent in pieces" });
       const pieces: string[] = [];
       const turn = await (
         await openSession(subject)
@@ -282,6 +285,27 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
       const turn = await session.sendMessage("hi", { signal: abort.signal, onText: () => abort.abort("user") });
       expect(turn).toMatchObject({ ok: false });
       expect(session.last_message).toBeNull();
+    },
+  },
+  {
+    title: "a turn aborted in the middle of a tool's input ends the request and leaves no call",
+    async check(make) {
+      const subject = await make();
+      const session = await openSession(subject);
+      if (cannotExpress(subject, "stalled input")) return;
+      const input = { path: `${"a-long-name/".repeat(20)}a.txt` };
+      subject.script({ tool: "file.read", input, stalls: true });
+      const abort = new AbortController();
+      const turn = session.sendMessage("read it", options(abort.signal));
+      await expect.poll(() => subject.stalledCount(), { interval: 20 }).toBe(1);
+      abort.abort("user");
+      expect(await turn).toMatchObject({ ok: false, error: { message: expect.stringContaining("cancelled") } });
+      // The service does not go on generating an answer that nobody reads.
+      await expect.poll(() => subject.stalledCount(), { interval: 20 }).toBe(0);
+      expect(session).toMatchObject({ pending: [], last_message: null });
+      subject.script({ text: "better" });
+      expect(await session.sendMessage("read it", options())).toMatchObject({ ok: true, text: "better" });
+      expect(subject.lastRequest()).toEqual(["read it"]);
     },
   },
   {

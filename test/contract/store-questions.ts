@@ -44,7 +44,7 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
         expect(await store.read.why(run_id)).toMatchObject([{ demand: "approval" }]);
       });
 
-      it("asks nobody for an unattended run, nor for one that is stopping", async () => {
+      it("stores no question for an unattended run, or for one that is stopping", async () => {
         const runner = await d.register("r", { slots: 9 });
         const unattended = await d.submit({ session_id: "a" }, chat);
         const stopped = await d.submit({ session_id: "b", attended: true }, chat);

@@ -63,7 +63,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
       expect(await store.read.schedule("s")).toMatchObject({ rev: 2, definition: { prompt: "a" } });
     });
 
-    it("fires a slot once: run, slot row and next slot together", async () => {
+    it("starts the run of a slot once: run, slot row and next slot are stored together", async () => {
       await put(scheduled());
       const run_id = await fired(1);
       expect(await fire(1)).toEqual({ ok: false, conflict: "changed" });
@@ -105,7 +105,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
       expect(await store.read.schedule("s")).toMatchObject({ due_at: minute(5), rev: 3 });
     });
 
-    it("fires nothing of a schedule that was changed or deleted since it was read", async () => {
+    it("starts no run of a schedule that was changed or deleted since it was read", async () => {
       await put(scheduled());
       await put(scheduled("s", { prompt: "new" }), 1);
       expect(await fire(1)).toEqual({ ok: false, conflict: "changed" });

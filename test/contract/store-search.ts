@@ -103,7 +103,7 @@ export function storeSearchContract(engine: string, open: () => Promise<OpenedFo
       expect(await find("penguin")).toMatchObject([{ run_id, match: { where: "tool_input", seq: 1 } }]);
     });
 
-    it("cuts the excerpt around the match, as short plain text", async () => {
+    it("returns a short excerpt around the match, as plain text", async () => {
       await storeRun({ prompt: `${"before ".repeat(300)}\u001b[31mneedle\u001b[0m\n\t${"after ".repeat(300)}` });
       const [match] = await matches("needle");
       expect(match?.excerpt).toMatch(/^….*before needle after .*…$/);

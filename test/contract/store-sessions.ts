@@ -16,7 +16,7 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       await rescue();
     };
 
-    it("gives a fork the executor's id of its origin, as it is once the origin has stopped working", async () => {
+    it("gives a fork the executor's id of the source session, as it is once the source has no active run", async () => {
       const first = await d.submit({ session_id: "s" }, chat);
       const runner = await d.register("r");
       await d.claim(runner);
@@ -174,10 +174,10 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       await d.claim(runner);
       expect(await remove()).toEqual([{ ok: false, conflict: "busy" }]);
       await d.finish(runner, run, 1);
-      expect(await store.read.gone_sessions(["s", "never"])).toEqual(["never"]);
+      expect(await store.read.deleted_sessions(["s", "never"])).toEqual(["never"]);
       expect(await remove()).toEqual([{ ok: true, op: "delete_session" }]);
       expect(await remove()).toEqual([{ ok: false, conflict: "not_found" }]);
-      expect(await store.read.gone_sessions(["s", "never"])).toEqual(["s", "never"]);
+      expect(await store.read.deleted_sessions(["s", "never"])).toEqual(["s", "never"]);
       expect(await d.statuses(run)).toEqual(["completed"]);
       await expect(d.submit({ session_id: "s", mode: "resume" }, chat)).rejects.toThrow("not_found");
       await expect(d.submit({ session_id: "f", forked_from: "s", mode: "fork" }, chat)).rejects.toThrow("not_found");

@@ -255,7 +255,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       expect(await store.read.run(bad.run_id)).toBeNull();
     });
 
-    it("returns every text unchanged", async () => {
+    it("returns all text unchanged", async () => {
       const oddTexts = [
         "",
         "a\0b",

@@ -5,7 +5,7 @@ import type { Block, Page } from "./page.ts";
 /** The languages that pages may use. A block in any other would not be checked. */
 const languages = ["sh", "output", "yaml", "json", "md", "ts", "js", "text", "ini", "sql", "nginx", "dockerfile"];
 
-/** What is wrong with how a page writes its blocks, as `path:line: problem`. */
+/** Lists what is wrong with how a page writes its blocks, as `path:line: problem`. */
 export function findConventionFailures(page: Page): string[] {
   return page.blocks.flatMap((block, index) => {
     const problem = block.isHidden ? findHiddenProblem(block) : findVisibleProblem(block, page.blocks[index - 1]);

@@ -69,7 +69,7 @@ ${fence}
   expect(await runPage(page)).toEqual([]);
 });
 
-it("takes ... for any text, and a line of it for any lines", () => {
+it("matches any text with ..., and any lines with a line of it", () => {
   expect(compareOutput("a ... d\n...\nz", "a b c d\nx\ny\nz\n")).toBeNull();
   expect(compareOutput("a\nz", "a\nb\nz")).not.toBeNull();
   expect(compareOutput("a...", "b")).not.toBeNull();

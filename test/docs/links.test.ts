@@ -30,7 +30,7 @@ it("names only pages that exist in messages and comments of the source", () => {
   expect(dead).toEqual([]);
 });
 
-/** Markdown links outside of code. */
+/** Lists Markdown links outside of code. */
 function listLinks(text: string): string[] {
   const prose = text.replaceAll(/^( *)(`{3,})[^]*?^\1\2$/gm, "").replaceAll(/`[^`\n]*`/g, "code");
   return [...prose.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = ""]) => link);
@@ -46,7 +46,7 @@ function findLinkProblem(from: string, link: string): string | null {
   return text !== undefined && listAnchors(text).has(anchor) ? null : "no such heading";
 }
 
-/** The anchors that GitHub and the site give to headings. */
+/** Lists the anchors that GitHub and the site give to headings. */
 function listAnchors(text: string): Set<string> {
   const prose = text.replaceAll(/^( *)(`{3,})[^]*?^\1\2$/gm, "");
   const seen = new Map<string, number>();

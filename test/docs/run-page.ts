@@ -70,7 +70,7 @@ async function writeStep(steps: string, index: number, block: Block, project: Pa
   return "";
 }
 
-/** The last line that a Drover prints when it is ready. */
+/** Returns the last line that the Drover process of a block prints when it is ready. */
 function getReadyLine({ text }: Block): string {
   if (/\bdrover up\b/.test(text)) return "^Dashboard: ";
   return /\bdrover runner\b/.test(text) ? "^Offers " : "^Serving ";

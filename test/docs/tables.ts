@@ -1,4 +1,4 @@
-/** The cells of all tables on a page that have this header. A `\\|` in a cell is part of its text. */
+/** Reads the cells of all tables on a page that have this header. A `\\|` in a cell is part of its text. */
 export function readTableRows(text: string, header: readonly string[]): string[][] {
   const rows: string[][] = [];
   let isInside = false;

@@ -87,7 +87,7 @@ it("resumes the session named in .session or on the command line, with its whole
 
 it("on claude-code: writes, reads two files at once, answers, and continues in another process with it all", async () => {
   const { cwd, execute } = project();
-  // the Agent SDK, as if it were installed in the project
+  // The Agent SDK, as if it were installed in the project.
   symlinkSync(join(root, "test/clients/node_modules"), join(cwd, "node_modules"));
   const call = (name: string, input: Record<string, string>) => ({
     name: `mcp__drover__${name}`,
@@ -117,7 +117,7 @@ it("on claude-code: writes, reads two files at once, answers, and continues in a
     const types = [...eventsOutput.stdout.matchAll(/"type":"(execution_started|tool_use|tool_result)"/g)].map(
       ([, type]) => type,
     );
-    // one process for all answers; the model requests both reads before it gets the result of either
+    // One process for all answers; the model requests both reads before it gets the result of either.
     const [use, result] = ["tool_use", "tool_result"];
     expect(types).toEqual(["execution_started", use, result, use, use, result, result]);
 

@@ -49,7 +49,7 @@ export function openTerminal(
     },
     stdio: ["pipe", "pipe", "pipe"],
   });
-  // the process may have exited before a key is pressed
+  // The process may have exited before a key is pressed.
   child.stdin?.on("error", () => undefined);
   let text = "";
   let seenLength = 0;

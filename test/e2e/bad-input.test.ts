@@ -14,7 +14,7 @@ describe("bad input on the command line", () => {
     ["a missing directory", ["exec", "true", "--cwd", "nowhere"], 2, "DROVER-USE-003", "nowhere"],
     ["a directory that is a file", ["exec", "true", "--cwd", "/etc/passwd"], 2, "DROVER-USE-004", "/etc/passwd"],
     ["a negative timeout", ["exec", "true", "--timeout", "-1"], 2, "DROVER-USE-005", "-1"],
-    ["a timeout that is no number", ["exec", "true", "--timeout", "soon"], 2, "DROVER-USE-005", "soon"],
+    ["a timeout that is not a number", ["exec", "true", "--timeout", "soon"], 2, "DROVER-USE-005", "soon"],
     ["a timeout of NaN", ["exec", "true", "--timeout", "NaN"], 2, "DROVER-USE-005", "NaN"],
     ["a timeout of 0", ["exec", "true", "--timeout", "0"], 2, "DROVER-USE-005", "0"],
     ["an endless timeout", ["exec", "true", "--timeout", "Infinity"], 2, "DROVER-USE-005", "Infinity"],
@@ -28,14 +28,14 @@ describe("bad input on the command line", () => {
     ["more output than is kept", ["exec", "true", "--max-output-kb", "65537"], 2, "DROVER-USE-001", "65536"],
     ["an unknown isolation level", ["exec", "true", "--isolation", "total"], 2, "DROVER-USE-001", "total"],
     ["an unknown command", ["exce", "true"], 2, "DROVER-USE-007", "exec"],
-    ["a command of every object", ["constructor"], 2, "DROVER-USE-007", "constructor"],
+    ["the name of a property of every object", ["constructor"], 2, "DROVER-USE-007", "constructor"],
     ["a prototype", ["__proto__"], 2, "DROVER-USE-007", "__proto__"],
     ["help on an unknown command", ["help", "exce"], 2, "DROVER-USE-007", "exec"],
-    ["an extra word", ["runs", "list", "foo"], 2, "DROVER-USE-001", "foo"],
-    ["an extra word after --", ["doctor", "--", "foo"], 2, "DROVER-USE-001", "foo"],
+    ["an extra argument", ["runs", "list", "foo"], 2, "DROVER-USE-001", "foo"],
+    ["an extra argument after --", ["doctor", "--", "foo"], 2, "DROVER-USE-001", "foo"],
     ["a head without --head", ["audit", "verify", "412:9f"], 2, "DROVER-USE-001", "--head"],
-    ["two words for one", ["runs", "show", "00000000", "foo"], 2, "DROVER-USE-001", "foo"],
-    ["a word too few", ["backup"], 2, "DROVER-USE-001", "FILE"],
+    ["two arguments instead of one", ["runs", "show", "00000000", "foo"], 2, "DROVER-USE-001", "foo"],
+    ["a missing argument", ["backup"], 2, "DROVER-USE-001", "FILE"],
     ["an unknown run", ["runs", "show", "00000000"], 2, "DROVER-USE-008", "00000000"],
     ["a search without a word", ["runs", "list", "--search", "***"], 2, "DROVER-USE-001", "no words to search for"],
     ["a status that does not exist", ["runs", "list", "--status", "done"], 2, "DROVER-USE-001", "completed"],
@@ -50,7 +50,7 @@ describe("bad input on the command line", () => {
     expect(commandResult.stderr).toContain(expected);
     expect(commandResult.stderr).not.toMatch(/\n\s+at /);
     expect(commandResult.stdout).toBe("");
-    // refused before anything was written: there is no run and no state directory
+    // The command is refused before anything is written: there is no run and no state directory.
     if (args[0] !== "runs") expect(exists(state)).toBe(false);
   });
 

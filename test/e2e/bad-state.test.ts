@@ -24,14 +24,14 @@ describe("an announcement left behind by a coordinator", () => {
       response.end("hello");
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    // a TCP server's address is never a string
+    // A TCP server's address is never a string.
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     return { url, authorizations, stop: () => new Promise((resolve) => server.close(resolve)) };
   }
 
   it.each([
-    ["a process that is gone", () => spawnSync("true").pid, 0],
-    ["a process that is someone else", () => process.pid, 1],
+    ["a process that has ended", () => spawnSync("true").pid, 0],
+    ["a process of another program", () => process.pid, 1],
   ])("sends no token to the announced address if the process is %s", async (_what, pid, calls) => {
     const { state, run } = createProject();
     await run("exec", "echo kept");
@@ -147,7 +147,7 @@ describe("bad configuration", () => {
   });
 
   it("an unreadable drover.yaml is refused", async () => {
-    // root can read everything, so an ordinary user runs the command
+    // Root can read everything, so an ordinary user runs the command.
     const { cwd, run } = createProject(isRoot ? nobodyUid : undefined);
     writeFileSync(join(cwd, "drover.yaml"), "execution: {}\n");
     chmodSync(join(cwd, "drover.yaml"), 0o000);

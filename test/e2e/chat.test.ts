@@ -21,7 +21,7 @@ async function openChat(project: ReturnType<typeof createScriptedProject>): Prom
 async function listRuns(project: ReturnType<typeof createScriptedProject>): Promise<Run[]> {
   const { stdout } = await drover(["runs", "list", "--json"], project);
   const rows = stdout.trim().split("\n").filter(Boolean).toReversed();
-  // the format in which the command line prints runs
+  // The format in which the command line prints runs.
   return rows.map((line) => JSON.parse(line) as Run);
 }
 
@@ -92,7 +92,7 @@ terminalTest("a message typed while the agent works reaches the run", async () =
   chat.press("first\r");
   await chat.waitForText("I wait.", "command.run while");
   chat.press("second\r");
-  // the message is in the transcript, so the run has received it
+  // The message is in the transcript, so the run has received it.
   await chat.waitForText("› second\n");
   writeFileSync(go, "");
   await chat.waitForText("Done waiting.", "tokens in");
@@ -156,7 +156,7 @@ terminalTest("/resume continues a session, /new starts one, /fork leaves the ori
   chat.press("/fork 1\r");
   await chat.waitForText("a copy of the first turn");
   chat.press("d\r");
-  // the copy has only the first turn, so this is the second
+  // The copy has only the first turn, so this is the second.
   await chat.waitForText("Two.", "tokens in");
   chat.press("/files\r");
   await chat.waitForText("response.txt");
@@ -206,7 +206,7 @@ it("without a terminal each line is a turn, and the answers are the output", asy
 it("with --json prints every event, and the run at the end of each turn, as one line", async () => {
   const project = createScriptedProject([{ text: "One." }], fullAccess);
   const { stdout } = await drover(["chat", "talker", "--json"], { ...project, input: "first\nsecond\n" });
-  // the formats in which the command line prints events and runs
+  // The formats in which the command line prints events and runs.
   const lines = stdout
     .trim()
     .split("\n")

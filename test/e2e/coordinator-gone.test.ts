@@ -113,7 +113,7 @@ test("does not use up an enrolment if the token cannot be stored", async () => {
   ]);
 });
 
-test("revokes one's own token last, and reports each revoked token", async () => {
+test("revokes the token of the command last, and reports each revoked token", async () => {
   const createToken = async (subject: string): Promise<{ token: string; token_id: string }> =>
     (await coordinator.call<{ token: string; token_id: string }>("POST", "/tokens", { role: "user", subject })).json;
   const [ownToken, other] = [await createToken("ada"), await createToken("ada")];

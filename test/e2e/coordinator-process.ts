@@ -100,7 +100,7 @@ export async function startCoordinator(
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
       const text = await response.text();
-      // each caller states the type that it expects
+      // Each caller states the type that it expects.
       return { status: response.status, json: (text === "" ? null : JSON.parse(text)) as never };
     },
   };

@@ -45,7 +45,7 @@ export function drover(args: readonly string[], options: RunOptions = {}): Promi
     ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }),
   });
   if (child.pid !== undefined) options.onSpawn?.(child.pid);
-  // a command may exit without reading all of its input
+  // A command may exit without reading all of its input.
   child.stdin.on("error", () => undefined).end(options.input ?? "");
   const out: Buffer[] = [];
   const err: Buffer[] = [];
@@ -88,7 +88,7 @@ export function createDirectory(uid?: number, lifetime: Lifetime = "test"): stri
 
 let home: string | null = null;
 
-/** The HOME of every Drover in this test file, writable by any user. Other test files do not see it. */
+/** Returns the HOME of every Drover process in this test file, writable by any user. Other test files do not see it. */
 export function getTestHome(): string {
   if (home === null || !existsSync(home)) {
     home = createDirectory(undefined, "file");

@@ -10,7 +10,7 @@ it("a runner reads its variables from --env-file and from no other file", async 
   const coordinator = await startCoordinator(cwd);
   writeFileSync(
     join(cwd, ".env"),
-    `# the runner of this place\nDROVER_API_URL=${coordinator.url}\nDROVER_API_KEY='${coordinator.token}'\n`,
+    `# the runner of this directory\nDROVER_API_URL=${coordinator.url}\nDROVER_API_KEY='${coordinator.token}'\n`,
   );
   const env = { DROVER_STATE_DIR: join(cwd, "runner") };
   const withoutEnvFile = await drover(["runner", "-x", "echo"], { cwd, env });

@@ -193,7 +193,7 @@ describe("exec", () => {
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line));
-    // the result and the export both name the run that the command is part of
+    // The result and the export both name the run that the command is part of.
     expect(outer.correlationIds.runId).toBe("R1");
     expect(audited.map(({ executionId, runId, taskId, repoSha }) => [executionId, runId, taskId, repoSha])).toEqual([
       [outer.id, "R1", "T1", "abc"],
@@ -264,7 +264,7 @@ describe("exec", () => {
     const { run } = createProject();
     let pid = 0;
     const interruptedRun = run(["exec", "echo ready; sleep 60"], { onSpawn: (spawned) => (pid = spawned) });
-    // the record shows that the command has started
+    // The record shows that the command has started.
     await expect.poll(async () => (await run(["runs", "list", "--status", "running"])).stdout).toContain("sleep 60");
     process.kill(pid, "SIGINT");
     expect(await interruptedRun).toMatchObject({ code: 130 });

@@ -4,7 +4,7 @@ import type { CoordinatorProcess } from "./coordinator-process.ts";
 
 /**
  * `cut`: the connection breaks before the request is delivered. `lost`: the request is delivered and its response is
- * not. Otherwise the response is cut off, or stalls for ever, after some bytes.
+ * not. Otherwise the response is interrupted, or stalls forever, after some bytes.
  */
 type Delivery = "pass" | "cut" | "lost" | { bytes: number; end: "cut" | "hold" };
 
@@ -36,7 +36,7 @@ export async function startFaultyProxy(
         if (remaining <= 0) return;
         outgoing.write(chunk.subarray(0, remaining));
         remaining -= chunk.length;
-        // the client should receive the written bytes before the connection breaks
+        // The client should receive the written bytes before the connection breaks.
         if (remaining <= 0 && delivery.end === "cut") setTimeout(disconnect, 50);
       });
     });

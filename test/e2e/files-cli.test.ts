@@ -28,7 +28,7 @@ async function createRunWithFiles(files: Record<string, string | Uint8Array> = s
   const run = (...args: string[]) => drover(args, { cwd, env });
   const runResult = await run("run", "scribe", "--prompt", JSON.stringify({ files: encodeFiles(files), text: "done" }));
   expect(runResult, runResult.stderr).toMatchObject({ code: 0, stdout: "done\n" });
-  const id = JSON.parse((await run("runs", "list", "--json")).stdout).run_id as string; // the output is one line of JSON with the run
+  const id = JSON.parse((await run("runs", "list", "--json")).stdout).run_id as string; // The output is one line of JSON with the run.
   return { cwd, env, run, id, made: runResult };
 }
 

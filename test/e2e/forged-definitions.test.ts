@@ -35,12 +35,12 @@ it.each(["exec", "run"])("a command cannot make %s use definitions that it has j
   expect(existsSync(proof)).toBe(false);
 });
 
-it("a command cannot make its own folder trusted while it runs", async () => {
+it("a command cannot make its own directory trusted while it runs", async () => {
   const { cwd, home, proof, run } = createProject();
   writeFileSync(join(cwd, "forge.sh"), `${forge(proof)}${droverCommand} trust ${cwd}\n${droverCommand} run thief\n`);
-  // where Drover's configuration is writable for the command
+  // Where Drover's configuration is writable for the command.
   expect((await run(["exec", "--isolation", "group", "sh forge.sh"])).code).not.toBe(0);
-  // the folder is trusted, so that is not why the definitions are ignored
+  // The directory is trusted, so that is not why the definitions are ignored.
   expect(existsSync(join(home, ".config", "drover", "trusted.json"))).toBe(true);
   expect(existsSync(proof)).toBe(false);
 });
@@ -80,7 +80,7 @@ it("a command cannot change an executor's module and have it loaded while it run
       return { status: "completed", text: "done" };
     } };`;
   put("x/own.mjs", module(""));
-  // the command itself could have written such a recent file
+  // The command itself could have written such a recent file.
   await expect.poll(async () => (await run(["exec", `${droverCommand} run mine --prompt x`], cwd)).code).toBe(0);
   put("changed.mjs", module(`writeFileSync(${JSON.stringify(proof)}, "");`));
   await run(["exec", `sh -c 'cat changed.mjs > x/own.mjs; ${droverCommand} run mine --prompt x'`], cwd);
@@ -95,7 +95,7 @@ it("commands inside a run can use definitions that existed before it", async () 
   expect(existsSync(proof)).toBe(true);
 });
 
-it("a link to trusted profiles does not make the folder with the link trusted", async () => {
+it("a link to trusted profiles does not make the directory with the link trusted", async () => {
   const { cwd, proof, run } = createProject();
   symlinkSync(join(dirname(dirname(bin)), "examples", "profiles"), join(cwd, "profiles"));
   for (const one of ["agents", "scripts"]) mkdirSync(join(cwd, one));

@@ -1,7 +1,7 @@
 // More small versions of the rows of docs/torture.md. Those that mostly wait run concurrently.
 import { beforeAll, describe, expect, test } from "vitest";
 import { auditRows } from "../../torture/audit-rows.ts";
-import { bombing } from "../../torture/bombs.ts";
+import { testBombs } from "../../torture/bombs.ts";
 import { busyCores } from "../../torture/busy-cores.ts";
 import { conversationRunnersKilled } from "../../torture/conversations.ts";
 import { fileEscapes } from "../../torture/file-escapes.ts";
@@ -9,7 +9,7 @@ import type { Finding, Tools } from "../../torture/finding.ts";
 import { idle } from "../../torture/idle.ts";
 import { injection } from "../../torture/injection.ts";
 import { ioFaults } from "../../torture/io-faults.ts";
-import { databaseSilence, oneHangs } from "../../torture/outage.ts";
+import { databaseSilence, testFrozenCoordinator } from "../../torture/outage.ts";
 import { secrets } from "../../torture/secrets.ts";
 import { soak } from "../../torture/soak.ts";
 import { uploads } from "../../torture/uploads.ts";
@@ -46,7 +46,7 @@ describe.concurrent("concurrently", () => {
   });
 
   test("R7: a frozen coordinator costs no run and no line", async () => {
-    expectFinding(await oneHangs({ runs: 2, seconds: 8, times: { leaseMs: 20_000 } }, postgres), {
+    expectFinding(await testFrozenCoordinator({ runs: 2, seconds: 8, times: { leaseMs: 20_000 } }, postgres), {
       "runs lost": 0,
       "runs with lines lost": 0,
     });
@@ -105,5 +105,5 @@ describe.concurrent("concurrently", () => {
 test("K3: ends bombs for exceeding their limits", async () => {
   const size = { each: 1, outputMb: 20, files: 3000, idleMs: 200 };
   const seen = { "one file": 1, cpu: 1, disk: 1, files: 1, "runs over disk and files": 2 };
-  expectFinding(await bombing(size, sqlite), seen);
+  expectFinding(await testBombs(size, sqlite), seen);
 });

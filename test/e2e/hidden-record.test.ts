@@ -123,9 +123,9 @@ describe.each(subjects)("a home at $isolation as $who", ({ isolation, uid }) => 
   const inspect = 'find "$HOME/.." -name audit.key -exec cat {} +; ls -A "$HOME/.local/state/drover/"*; echo done';
 
   it.each([
-    ["renames the folder of its state", 'mv "$HOME/.local/state/drover/projects" "$HOME/.local/state/drover/gone"'],
-    ["renames a folder around all state", 'mv "$HOME/.local" "$HOME/gone"; mv "$HOME/.local/state" "$HOME/gone"'],
-    ["makes another project of its folder", 'echo "{}" > ../drover.yaml; echo "{}" > drover.yaml; rm -rf .git'],
+    ["renames the directory of its state", 'mv "$HOME/.local/state/drover/projects" "$HOME/.local/state/drover/gone"'],
+    ["renames a directory around all state", 'mv "$HOME/.local" "$HOME/gone"; mv "$HOME/.local/state" "$HOME/gone"'],
+    ["makes another project of its directory", 'echo "{}" > ../drover.yaml; echo "{}" > drover.yaml; rm -rf .git'],
     [
       "removes what it can of its home",
       'rm -rf "$HOME/.local" "$HOME/.config"; cd "$HOME" && git init -q . && git clean -ffdxq',
@@ -146,7 +146,7 @@ describe.each(subjects)("a home at $isolation as $who", ({ isolation, uid }) => 
     expect((await run("two", "audit", "verify")).code).toBe(0);
   });
 
-  it("a command cannot forge the second head or trust a folder", async () => {
+  it("a command cannot forge the second head or trust a directory", async () => {
     const { home, state, run } = createHome(uid);
     expect((await run("one", "exec", "true")).code).toBe(0);
     const heads = listFilesBelow(join(state, "heads"));

@@ -25,7 +25,7 @@ it("exec exits with 125 and runs nothing if the database stays locked", async ()
   } finally {
     holder.kill("SIGKILL");
   }
-  // works again once the lock is released
+  // Works again once the lock is released.
   expect((await run("exec", "touch made")).code).toBe(0);
   expect((await run("audit", "verify")).code).toBe(0);
 });
@@ -70,7 +70,7 @@ it("exec exits with 125 and runs nothing if the disk is full before the start is
 it("never reports success if the disk fills up while the command runs", async () => {
   const cwd = createDirectory();
   const state = join(cwd, "state");
-  // the command itself fills the disk, so that its end cannot be recorded
+  // The command itself fills the disk, so that its end cannot be recorded.
   const fill = `dd if=/dev/zero of='${state}/filler' bs=4k 2>/dev/null; touch '${cwd}/made'; true`;
   const onSmallDisk = [
     "unshare",

@@ -71,7 +71,7 @@ it("takes `last` as the newest object of the caller, not of others", async () =>
     );
 });
 
-it("finds runs without a coordinator too, and filters lists by shortened and by foreign ids", async () => {
+it("finds runs without a coordinator too, and filters lists by shortened ids and by other users' ids", async () => {
   const { run } = createProject();
   await run("exec", "true", "--session-id", "ticket-7");
   await run("exec", "echo second");

@@ -60,7 +60,7 @@ test("an enrolment works once and gives no other access", async () => {
     );
     expect([401, 403]).toContain(status);
   }
-  // a runner's token does not work as a user's
+  // A runner's token does not work as a user's.
   expect((await coordinator.call("GET", "/tokens", undefined, token)).status).toBe(403);
   expect((await coordinator.call("POST", "/tokens", { role: "admin", subject: "eve" }, token)).status).toBe(403);
 });
@@ -71,7 +71,7 @@ test("refuses to replace, report for, drain or write to another owner's runner",
   const eve = await enrol(coordinator, "eve");
   const runnerOfAnn = await register(coordinator, ann.token, { name: "box-1" });
   expect(runnerOfAnn.status).toBe(200);
-  // the same names, once with her own key and once with the stolen one
+  // The same names, once with her own key and once with the stolen one.
   for (const runner_key of ["key of eve......", registration("key of ann").runner_key]) {
     const forgedRegistration = await register(coordinator, eve.token, { name: "box-1", runner_key });
     expect([forgedRegistration.status, forgedRegistration.json.code]).toEqual([409, "DROVER-API-018"]);
@@ -109,7 +109,7 @@ test("refuses to replace, report for, drain or write to another owner's runner",
   await coordinator.call("POST", "/runner/deregister", { runner_id, epoch }, eve.token);
   expect((await coordinator.call("POST", `/runners/${runner_id}/drain`, {}, eve.token)).status).toBe(403);
 
-  // her own runner with the guessed ids of another owner's run
+  // Her own runner with the guessed ids of another owner's run.
   const ownRunner = await register(coordinator, eve.token, { name: "box-2", runner_key: "key of eve......" });
   const guessed = await coordinator.call<{ fenced: unknown }>(
     "POST",
@@ -157,7 +157,7 @@ test("refuses an agent name that two runners offer and lists the candidates, eac
   const runOfNamedAgent = await coordinator.call<Run>("POST", "/runs", { agent_name: "deploy@good" });
   expect(runOfNamedAgent.status).toBe(201);
 
-  // the second runner receives neither the earlier run nor the one that names the first runner
+  // The second runner receives neither the earlier run nor the one that names the first runner.
   const { runner_id, epoch } = second.json;
   const port = createHttpPort({ url: coordinator.url, token: eve.token });
   const { claims } = await port

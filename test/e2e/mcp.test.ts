@@ -47,7 +47,7 @@ async function runs(project: ReturnType<typeof createProject>): Promise<Record<s
     .trim()
     .split("\n")
     .filter((line) => line !== "")
-    .map((line) => JSON.parse(line) as Record<string, unknown>); // the format in which the command prints runs
+    .map((line) => JSON.parse(line) as Record<string, unknown>); // The format in which the command prints runs.
 }
 
 test("over stdio and without a coordinator, run_<agent> reports progress and returns the result", async () => {

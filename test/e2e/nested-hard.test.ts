@@ -85,7 +85,7 @@ it("everything reported before the outer Drover was killed is recorded, even if 
     );
     const outer = await startDrover(words, { ...project, ready: /begun/ });
     await outer.end("SIGKILL");
-    // the next command writes the ends that the killed one could not
+    // The next command writes the ends that the killed one could not.
     expect((await project.run(["run", "echo", "--message", "next"])).code).toBe(0);
     const outerRun = (await readRecord(project)).find(({ agent_name }) => agent_name !== "echo")!;
     expect(outerRun).toMatchObject({ status: "failed", reason: "runner_lost" });
@@ -119,7 +119,7 @@ it("a run's token gives access only to that run and its children, and ends with 
     .run_id;
   expect(await status("GET", `/runs/${otherRunId}`)).toBe(404);
   expect(await status("POST", `/runs/${otherRunId}/stop`)).toBe(404);
-  // the token determines the parent, whatever the request says
+  // The token determines the parent, whatever the request says.
   const child = await coordinator.call<{ run_id: string; parent_run_id: string }>(
     "POST",
     "/runs",

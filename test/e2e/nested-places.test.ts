@@ -19,7 +19,7 @@ async function expectBothRecorded(project: Project): Promise<void> {
   expect(child).toMatchObject({ status: "completed", parent_run_id: outer.run_id });
 }
 
-// skipped without bwrap, which is in the Debian package bubblewrap
+// Skipped without bwrap, which is in the Debian package bubblewrap.
 describe.skipIf(findBwrap() === null).each([
   ["root", undefined],
   ["an ordinary user", nobodyUid],

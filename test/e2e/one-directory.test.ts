@@ -17,7 +17,7 @@ const createProject = () => {
   return { cwd, state, env, run, json, up };
 };
 
-it("20 runs, 20 execs and two ups started at once in one empty folder all complete, one up serves, and everything is recorded", async () => {
+it("20 runs, 20 execs and two ups started at once in one empty directory all complete, one up serves, and everything is recorded", async () => {
   const { state, run, json, up } = createProject();
   const numbers = Array.from({ length: 20 }, (_, index) => index);
   const [ups, runs, execs] = await Promise.all([
@@ -38,7 +38,7 @@ it("20 runs, 20 execs and two ups started at once in one empty folder all comple
   const refusals = ups.flatMap((one) => (one.status === "rejected" ? [String(one.reason)] : []));
   expect([coordinator.length, refusals]).toEqual([1, [expect.stringContaining("DROVER-STA-011")]]);
 
-  // every command finds the coordinator that serves, with everything that was recorded before
+  // Every command finds the coordinator that serves, with everything that was recorded before.
   expect((await run("runners", "list")).stdout).toContain("online\techo");
   const listed = (await run("runs", "list", "--limit", "100", "--json")).stdout.trim().split("\n");
   const statuses = listed.map((line) => JSON.parse(line) as { agent_name: string; status: string });

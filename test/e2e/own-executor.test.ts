@@ -23,7 +23,7 @@ export const executor = defineExecutor({
 });
 `;
 
-/** The directory of somebody who wrote an executor, with the command line in it. */
+/** Creates the project of an executor author, with the command line in it. */
 function createProject() {
   const cwd = createDirectory();
   for (const path of ["profiles", "executors/agents"]) mkdirSync(join(cwd, path), { recursive: true });
@@ -80,9 +80,9 @@ test("--timeout applies to the run; an exec option becomes a parameter, with a w
 });
 
 test.each([
-  ["an agent that is not there", ["parrott"], "DROVER-SUB-001", "Did you mean parrot?"],
+  ["an unknown agent", ["parrott"], "DROVER-SUB-001", "Did you mean parrot?"],
   ["an unknown agent with an option passed twice", ["parrott", "--v", "1", "--v", "2"], "DROVER-SUB-001", "parrot?"],
-  ["a time that is none", ["parrot", "--timeout", "soon"], "DROVER-USE-005", "--timeout soon"],
+  ["an invalid time", ["parrot", "--timeout", "soon"], "DROVER-USE-005", "--timeout soon"],
   ["a time that is too long", ["parrot", "--timeout", "1e9"], "DROVER-API-006", "timeout_seconds"],
   ["parameters that do not fit", ["disk-usage", "--top", "-1"], "DROVER-PAR-001", "parameters.top: "],
 ])("exits with 2 for %s", async (_what, words, code, expected) => {
@@ -126,7 +126,7 @@ test("two signals stop `up` at once even if an executor blocks its thread, and l
   const first = up.end("SIGTERM");
   process.kill(up.pid, "SIGINT");
   expect(await first).toBe(0);
-  // a process's environment contains the id of its run
+  // A process's environment contains the id of its run.
   const leftProcesses = readdirSync("/proc").filter(
     (each) => /^\d+$/.test(each) && readEnvironment(each).includes(run_id),
   );

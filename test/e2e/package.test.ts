@@ -91,7 +91,7 @@ describe("the library, installed from its tarball", () => {
     const examples = readPage("docs/library.md").blocks.filter(({ language }) => language === "ts");
     expect(examples.length).toBeGreaterThan(8);
     const files = examples.map(({ text, line }) => [`example-${line}.mts`, `${text}\nexport {};\n`]);
-    // the declarations of the Agent SDK are not ours
+    // The declarations of the Agent SDK are not ours.
     compile(Object.fromEntries(files) as Record<string, string>, "--skipLibCheck");
   });
 });

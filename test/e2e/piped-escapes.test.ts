@@ -51,7 +51,7 @@ test.each([
   [["run", `agent${hostile["c1"]}`], "agent"],
   [["exec", "--spec", `spec${hostile["bidi"]}`], "spec"],
   [["trust", "revoke"], "place"],
-])("%j prints no control sequences from names of files, folders and arguments", async (args, shown) => {
+])("%j prints no control sequences from names of files, directories and arguments", async (args, shown) => {
   const project = createHostileProject();
   if (args[0] !== "trust" || args.length > 1) await drover(["trust", "--quiet"], project);
   for (const json of [[], ["--json"]]) {

@@ -32,7 +32,7 @@ describe("a record that vanished or was replaced", () => {
     ["the state directory is removed", (_record, _run, state) => rmSync(state, { recursive: true })],
     ["the record directory is removed", (record) => rmSync(record, { recursive: true })],
     [
-      "the record is moved aside, and an empty folder is there",
+      "the record is moved aside, and an empty directory is in its place",
       (record) => {
         renameSync(record, `${record}-old`);
         mkdirSync(record, { mode: 0o700 });
@@ -128,13 +128,13 @@ const listenAt = (file: string): void => {
 describe("a head that is not a plain file", () => {
   const kinds: [string, (file: string) => unknown][] = [
     ["a pipe", (file) => spawnSync("mkfifo", [file])],
-    ["a folder", (file) => mkdirSync(file)],
+    ["a directory", (file) => mkdirSync(file)],
     ["a link to itself", (file) => symlinkSync(file, file)],
     ["a link to a device", (file) => symlinkSync("/dev/zero", file)],
     ["a link to a pipe", (file) => (spawnSync("mkfifo", [`${file}.pipe`]), symlinkSync(`${file}.pipe`, file))],
     ["a link to nothing", (file) => symlinkSync(`${file}.nothing`, file)],
     ["a socket", listenAt],
-    ["bytes that are no text", (file) => writeFileSync(file, Buffer.alloc(81, 0xff))],
+    ["bytes that are not text", (file) => writeFileSync(file, Buffer.alloc(81, 0xff))],
     ["empty", (file) => writeFileSync(file, "")],
     ["of a gigabyte", (file) => (writeFileSync(file, ""), truncateSync(file, 2 ** 30))],
     ["a head and more", (file) => writeFileSync(file, `${"0".repeat(16)}:${"0".repeat(64)}\n${"x".repeat(100)}`)],

@@ -5,7 +5,7 @@ import { ignoredSigterm } from "../../torture/ignored-sigterm.ts";
 import { drain } from "../../torture/drain.ts";
 import { escapes } from "../../torture/escapes.ts";
 import type { Finding, Tools } from "../../torture/finding.ts";
-import { forging } from "../../torture/forgeries.ts";
+import { testForgeries } from "../../torture/forgeries.ts";
 import { fuzz } from "../../torture/fuzz.ts";
 import { largeEvents } from "../../torture/large-events.ts";
 import { manyReaders } from "../../torture/many-readers.ts";
@@ -79,7 +79,7 @@ test("R10: a runner's requests have the same effect when they arrive three times
   expectFinding(await replay({ runs: 20 }, tools), { runs: 20, executions: 21 });
 });
 
-// weaker isolation levels do not promise this
+// Weaker isolation levels do not promise this.
 if (hostHas("pid")) {
   test("K1: no process of an ended command is alive, whatever it tried", async () => {
     expectFinding(await escapes({ kills: 16 }, tools), { "timeouts and cancels": 16 });
@@ -91,7 +91,7 @@ test("K2: a run that ignores SIGTERM ends after its timeout", async () => {
 });
 
 test("H1: forged starts, ends and times of a runner change nobody else's record", async () => {
-  expectFinding(await forging({ tries: 22 }, tools), { tries: 22, "wild times": 2 });
+  expectFinding(await testForgeries({ tries: 22 }, tools), { tries: 22, "wild times": 2 });
 });
 
 test.each(["sqlite", "postgres"] as const)(
@@ -104,7 +104,7 @@ test.each(["sqlite", "postgres"] as const)(
 test("S3: refuses generated requests and bombs with a known code", async () => {
   const finding = await fuzz({ requests: 500 }, tools);
   expectFinding(finding, { requests: 500, "5xx": 0 });
-  // the generated requests must differ enough to get both kinds of responses
+  // The generated requests must differ enough to get both kinds of responses.
   expect(finding.seen["4xx"]).toBeGreaterThan(25);
   expect(finding.seen["2xx"]).toBeGreaterThan(10);
 });

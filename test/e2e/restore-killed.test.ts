@@ -13,7 +13,7 @@ test("a restore killed at any moment can be repeated", async () => {
   expect((await runAt("state", ["backup", "copy"])).code).toBe(0);
   const { stdout: whole } = await runAt("state", ["audit", "verify"]);
   let killed = 0;
-  // each of these files marks a stage of the restore
+  // Each of these files marks a stage of the restore.
   for (const name of ["drover.db.part", "drover.db.part", "audit.key", "audit.head"]) {
     const state = `${name}-${killed}`;
     let [pid, ended] = [0, false];
@@ -24,7 +24,7 @@ test("a restore killed at any moment can be repeated", async () => {
     const first = await restoring;
     killed += first.signal === "SIGKILL" ? 1 : 0;
     const repeatedRestore = await runAt(state, ["restore", "copy"]);
-    // if the kill came too late, the record exists and verifies
+    // If the kill came too late, the record exists and verifies.
     if (!repeatedRestore.stderr.includes("already contains a record"))
       expect(repeatedRestore, repeatedRestore.stderr).toMatchObject({ code: 0 });
     else expect(existsSync(`${databaseFile(recordDirectory(join(cwd, state)))}.part`)).toBe(false);

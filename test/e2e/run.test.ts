@@ -149,7 +149,7 @@ describe("up", () => {
     ).toHaveLength(3);
 
     expect(await process.end("SIGTERM")).toBe(0);
-    // the record shows that the runners left together with the coordinator
+    // The record shows that the runners left together with the coordinator.
     expect(await run("runners", "list")).toMatchObject({ code: 0, stdout: "" });
     expect((await run("tokens", "list")).stderr).toContain("No coordinator");
   });

@@ -56,7 +56,7 @@ export const createExecutor = (config) => ({
 `;
 
 /**
- * Writes the profiles `scribe` and `stiff` (which cannot fork), each with an agent of the same name in its own folder.
+ * Writes the profiles `scribe` and `stiff` (which cannot fork), each with an agent of the same name in its own directory.
  */
 export function writeScribe(cwd: string): void {
   for (const folder of ["profiles", "agents-scribe", "agents-stiff", "memory"]) mkdirSync(join(cwd, folder));

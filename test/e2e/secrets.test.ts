@@ -12,7 +12,7 @@ it("leaves none of 200 canaries, in five encodings and split over writes, in the
   const env = Object.fromEntries(canaries.map((canary, index) => [`SECRET_${index}_TOKEN`, canary]));
   const lines = canaries.flatMap((canary) => Object.values(encodings).flatMap((encode) => encode(canary)));
   writeFileSync(join(cwd, "lines.txt"), lines.join("\n"));
-  // writes each line in two pieces, with an occasional pause so that Drover reads between them
+  // Writes each line in two pieces, with an occasional pause so that Drover reads between them.
   writeFileSync(
     join(cwd, "split.mjs"),
     `import { readFileSync, writeSync } from "node:fs";
@@ -29,7 +29,7 @@ it("leaves none of 200 canaries, in five encodings and split over writes, in the
 
   const raw = await run("exec", "cat lines.txt", "--spill", "--quiet");
   expect(raw.code).toBe(0);
-  expect(raw.stdout).toBe(lines.join("\n")); // the caller gets the command's original output
+  expect(raw.stdout).toBe(lines.join("\n")); // The caller gets the command's original output.
   const split = await run("exec", "--spill", "--quiet", "--", process.execPath, "split.mjs");
   expect(split.code).toBe(0);
   const truncated = await run(
@@ -42,7 +42,7 @@ it("leaves none of 200 canaries, in five encodings and split over writes, in the
     "merged",
   );
   expect(truncated.code).toBe(0);
-  // in the command's words, in a given variable and in an error message
+  // In the command's words, in a given variable and in an error message.
   await run(
     "exec",
     "--quiet",
@@ -68,14 +68,14 @@ it("leaves none of 200 canaries, in five encodings and split over writes, in the
   for (const id of ids) places.push([`runs show ${id}`, Buffer.from((await run("runs", "show", id, "--json")).stdout)]);
 
   expect(findCanaries(canaries, places)).toEqual([]);
-  // the record still contains the rest of the text: it was redacted, not dropped
+  // The record still contains the rest of the text: it was redacted, not dropped.
   expect(places.some(([, bytes]) => bytes.includes("[redacted:SECRET_199_TOKEN]"))).toBe(true);
 });
 
-it("keeps no part of a long secret at a cut, in a path, in an id or in a variable given twice", async () => {
+it("keeps no part of a long secret where output is truncated, in a path, in an id or in a variable given twice", async () => {
   const cwd = createDirectory();
   const state = join(cwd, "state");
-  // as long as an RSA key of 8,192 bits, which would take many seconds to generate
+  // As long as an RSA key of 8,192 bits, which would take many seconds to generate.
   const body = randomBytes(4800)
     .toString("base64")
     .match(/.{1,64}/g)!

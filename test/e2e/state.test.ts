@@ -64,7 +64,7 @@ describe("a .drover/ that came with a repository", () => {
     });
     await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => void server.close());
-    // a TCP server's address is never a string
+    // A TCP server's address is never a string.
     return { requests, url: `http://127.0.0.1:${(server.address() as { port: number }).port}` };
   }
 

@@ -53,7 +53,7 @@ terminalTest(
   async () => {
     const project = createHostileProject();
     const shown = await showAtTerminal(["run", "fail"], project);
-    // once, from the command itself, whose output is shown byte for byte
+    // Once, from the command itself, whose output is shown byte for byte.
     expect(shown.split("\u001b[2J")).toHaveLength(2);
     writeFileSync(join(project.cwd, "agents", "bad.json"), JSON.stringify({ name: "bad", [`key${escapes}`]: 1 }));
     for (const args of [

@@ -28,7 +28,7 @@ terminalTest("a command may handle the first Ctrl-C; the second one kills it", a
   await terminal.waitUntil(() => existsSync(join(terminal.cwd, "caught")));
   terminal.press(ctrlC);
   expect(await terminal.exitCode).toBe(130);
-  // killed at once, without the two seconds of a graceful stop
+  // Killed at once, without the two seconds of a graceful stop.
   expect(readFileSync(join(terminal.cwd, "beats"), "utf8").split("1").length).toBeLessThan(10);
   expect((await terminal.lastRun()).status).toBe("cancelled");
 });
@@ -50,9 +50,9 @@ terminalTest("a command that handles Ctrl-C continues", async () => {
   await terminal.waitUntil(() => existsSync(join(terminal.cwd, "started")));
   terminal.press(ctrlC);
   await terminal.waitUntil(() => existsSync(join(terminal.cwd, "caught")));
-  // longer than the time after which a command that did not receive the signal is stopped
+  // Longer than the time after which a command that did not receive the signal is stopped.
   const file = join(terminal.cwd, "beats");
-  // the command may not have written the first one yet
+  // The command may not have written the first one yet.
   const beats = () => (existsSync(file) ? readFileSync(file, "utf8").length : 0);
   const beatsBefore = beats();
   await terminal.waitUntil(() => beats() > beatsBefore + 30);
@@ -95,7 +95,7 @@ function open(script: string) {
     env: { ...process.env, ...env, SHELL: "/bin/sh", NODE: process.execPath, BIN: bin, SCRIPT: script },
     stdio: ["pipe", "pipe", "pipe"],
   });
-  // it may have ended when a key is pressed
+  // It may have ended when a key is pressed.
   child.stdin?.on("error", () => undefined);
   onTestFinished(() => endDrover(child, join(cwd, "pid")));
   let text = "";
@@ -114,7 +114,7 @@ function open(script: string) {
     },
     async lastRun(): Promise<{ status: string }> {
       const { stdout } = await drover(["runs", "list", "--limit", "1", "--json"], { cwd, env });
-      // the format in which the command line prints a run
+      // The format in which the command line prints a run.
       return JSON.parse(stdout) as { status: string };
     },
   };

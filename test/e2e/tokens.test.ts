@@ -56,7 +56,7 @@ describe("drover tokens", () => {
     expect(refused.stderr).toContain("DROVER-API-010");
     expect((await as(repeatedRotation.stdout.trim(), "runs", "list")).code).toBe(0);
 
-    // users see and end their own tokens and nobody else's
+    // Users see and end their own tokens and nobody else's.
     const tokenOfBob = await createToken("create", "bob");
     const tokensOfAda = (await as(ada, "tokens", "list")).stdout;
     expect(tokensOfAda).toContain(rotated.token_id);
@@ -79,7 +79,7 @@ describe("drover tokens", () => {
     expect(states).toEqual(["revoked", "revoked", "revoked", "revoked"]);
     expect((await run("tokens", "list", "--limit", "1")).stderr).toContain("More: drover tokens list --limit 1");
 
-    // invalid ids, and ids that the coordinator refuses
+    // Invalid ids, and ids that the coordinator refuses.
     const text = await run("tokens", "revoke", tokenOfBob.token);
     expect(text).toMatchObject({ code: 2 });
     expect(text.stderr).toContain("is a token, not the id");
@@ -88,7 +88,7 @@ describe("drover tokens", () => {
     const subject = JSON.parse((await run("tokens", "create", "*", "--json")).stdout);
     expect(subject).toMatchObject({ error: { code: "DROVER-API-006", field: "body.subject" } });
 
-    // a token is shown once and stored nowhere
+    // A token is shown once and stored nowhere.
     for (const name of readdirSync(coordinator.state)) {
       const file = join(coordinator.state, name);
       if (!statSync(file).isFile()) continue;
@@ -135,7 +135,7 @@ describe("drover tokens", () => {
       ["enrolment", "build-host", "used", "rack-7"],
     ]);
     await expect(runner("two")).rejects.toThrow("DROVER-API-019");
-    // from now on the stored token is enough
+    // From now on the stored token is enough.
     mkdirSync(recordDirectory(join(cwd, "three")), { recursive: true });
     writeFileSync(runnerTokenFile(recordDirectory(join(cwd, "three"))), `${runnerToken}\n`, { mode: 0o600 });
     await runner("three", {});

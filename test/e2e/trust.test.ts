@@ -9,7 +9,7 @@ let env: Record<string, string>;
 beforeEach(() => {
   cwd = createDirectory();
   const home = createDirectory();
-  // nothing is trusted unless a test trusts it
+  // Nothing is trusted unless a test trusts it.
   env = { HOME: home, DROVER_TRUST: "", DROVER_STATE_DIR: join(home, "state") };
 });
 const writeProjectFile = (path: string, content: unknown): void => {
@@ -21,7 +21,7 @@ const hasRun = (): boolean => existsSync(join(cwd, "it-ran"));
 const line = (what: string): string =>
   `drover: ${cwd} is not trusted: ignored ${what}. Trust it with: drover trust ${cwd}\n`;
 
-/** Whatever loads this code leaves the mark. */
+/** A module that leaves a file when it is loaded. */
 const evilModule = (): string =>
   `import { writeFileSync } from "node:fs"; writeFileSync(${JSON.stringify(join(cwd, "it-ran"))}, "");
    export default { create: () => ({ name: "a", can: {}, run: async () => ({ status: "completed", text: "" }) }) };`;
@@ -98,7 +98,7 @@ describe("profiles and agents of an untrusted directory", () => {
     expect(await runMine()).toMatchObject({ code: 2 });
     env["DROVER_TRUST"] = dirname(cwd);
     expect(await runMine()).toMatchObject({ code: 0 });
-    // they can be inspected before they are trusted
+    // They can be inspected before they are trusted.
     env["DROVER_TRUST"] = "";
     expect(await run("agents", "check")).toMatchObject({ code: 0, stdout: "ok mine\n" });
   });

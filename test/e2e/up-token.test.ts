@@ -43,14 +43,14 @@ it("gives its runner a token that is limited to the runner role, never stored an
     for (const old of keys) expect(await project.call("/runner/sessions", old, {})).toBe(401);
     expect(key).toMatch(/^drv_[0-9A-Za-z]{32}$/);
     expect(key).not.toBe(readFileSync(tokenFile(recordDirectory(project.state), "token"), "utf8").trim());
-    // both bodies are invalid, but the first request is already refused because of its role
+    // Both bodies are invalid, but the first request is already refused because of its role.
     expect([await project.call("/runs", key, {}), await project.call("/runner/sessions", key, {})]).toEqual([403, 400]);
     for (const path of ["/runs", "/tokens", "/agents", "/runners", "/metrics"])
       expect([path, await project.call(path, key)]).toEqual([path, 403]);
     for (const entry of readdirSync(project.state, { recursive: true, withFileTypes: true }))
       if (entry.isFile()) expect(readFileSync(join(entry.parentPath, entry.name), "latin1")).not.toContain(key);
     expect((await project.run("run", "echo", "--message", "hi")).stdout).toBe('{"message":"hi"}\n');
-    // the admin's own token
+    // The admin's own token.
     expect((await project.run("tokens", "list")).stdout.trim().split("\n")).toHaveLength(1);
     keys.add(key);
     await process.end(signal);

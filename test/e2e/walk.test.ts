@@ -71,7 +71,7 @@ test("returns any message unchanged", async () => {
   );
 });
 
-/** Writes a profile with one agent whose script prints its folder. */
+/** Writes a profile with one agent whose script prints its directory. */
 function writeProfile(directory: string): void {
   for (const name of ["profiles", "agents/test", "scripts"]) mkdirSync(join(directory, name), { recursive: true });
   writeFileSync(

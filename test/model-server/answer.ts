@@ -15,7 +15,11 @@ export async function sendReply(
   how: Pick<Answer, "slow_ms_per_chunk" | "cut_after_bytes" | "stream_fault">,
   signal: AbortSignal,
 ): Promise<void> {
-  const chunks = stream ? createStream(reply, how.stream_fault, dialect) : [JSON.stringify(dialect.whole(reply))];
+  const stalls = how.stream_fault === "stalls";
+  const whole = stream ? "" : JSON.stringify(dialect.whole(reply));
+  const chunks = stream
+    ? createStream(reply, how.stream_fault, dialect)
+    : [stalls ? whole.slice(0, Math.ceil(whole.length / 2)) : whole];
   response.writeHead(200, {
     "content-type": stream ? (dialect.stream?.type ?? "text/event-stream") : "application/json",
     "cache-control": "no-cache",
@@ -32,7 +36,7 @@ export async function sendReply(
       return;
     }
   }
-  response.end();
+  if (!stalls) response.end();
 }
 
 type Chunk = string | Uint8Array;
@@ -44,7 +48,7 @@ function createStream(reply: Reply, fault: Answer["stream_fault"], dialect: Dial
   if (fault === undefined) return chunks;
   const middle = Math.ceil(chunks.length / 2);
   const chunksBefore = chunks.slice(0, middle);
-  if (fault === "ends_early") return chunksBefore;
+  if (fault === "ends_early" || fault === "stalls") return chunksBefore;
   // Named like the previous event, because readers skip unknown events.
   if (fault === "malformed")
     return [...chunksBefore, encode(dialect, frames[middle - 1]?.event, '{"broken'), ...chunks.slice(middle)];

@@ -19,8 +19,11 @@ export interface Answer {
   slow_ms_per_chunk?: number;
   /** Breaks the connection after this many bytes of the body. */
   cut_after_bytes?: number;
-  /** A fault in the middle of a streamed answer: a chunk that is not JSON, an error from the service, or an early end. */
-  stream_fault?: "malformed" | "error" | "ends_early";
+  /**
+   * A fault in the middle of a streamed answer: a chunk that is not JSON, an error from the service, an early end, or
+   * silence until the client disconnects. Only an answer that stalls may be unstreamed.
+   */
+  stream_fault?: "malformed" | "error" | "ends_early" | "stalls";
   /** How often a faulty answer is served before the next turn is used. Defaults to always. */
   times?: number;
 }

@@ -169,6 +169,36 @@ describe("bad answers", () => {
     expect([(await ask()).status, (await ask()).status, (await ask()).status]).toEqual([429, 200, 200]);
   });
 
+  it.each([
+    ["anthropic", messages, { messages: [user("stall")] }],
+    ["responses", "/v1/responses", { input: [{ type: "message", ...user("stall") }] }],
+    ["chat", "/v1/chat/completions", { messages: [user("stall")] }],
+    ["converse", "/model/m/converse-stream", { messages: [{ role: "user", content: [{ text: "stall" }] }] }],
+  ])(
+    "stall in the middle of a tool's input in the dialect %s, until the client disconnects",
+    async (_name, path, body) => {
+      const input = { path: "beginning-of-the-input/and/its/end" };
+      const tool = { name: "file_read", input, exact: true as const };
+      await start([{ when: "stall", turns: [{ tool, stream_fault: "stalls" }] }]);
+      const abort = new AbortController();
+      const response = await fetch(`${server.url}${path}`, {
+        method: "POST",
+        body: JSON.stringify({ model: "m", stream: true, ...body }),
+        signal: abort.signal,
+      });
+      let received = "";
+      const reading = (async () => {
+        for await (const chunk of response.body!) received += Buffer.from(chunk).toString("latin1");
+      })();
+      await expect.poll(() => server.stalledCount()).toBe(1);
+      await expect.poll(() => received).toContain("beginn");
+      abort.abort();
+      await expect(reading).rejects.toThrow();
+      await expect.poll(() => server.stalledCount()).toBe(0);
+      expect(received).not.toContain("end");
+    },
+  );
+
   it("hang, break off or close the connection, and stop ends them all", async () => {
     await start([
       { when: "cut", turns: [{ text: "long ".repeat(100), cut_after_bytes: 300 }] },

@@ -31,6 +31,8 @@ export interface ModelServer {
   requests: Received[];
   /** All other requests, as `METHOD /path`. */
   others: string[];
+  /** How many clients wait for the rest of an answer that stalls. */
+  stalledCount(): number;
   /** Idempotent. Aborts requests in flight. */
   stop(): Promise<void>;
 }
@@ -47,6 +49,7 @@ const routes: readonly (readonly [RegExp, Dialect])[] = [
 export async function startModelServer(script: Script): Promise<ModelServer> {
   const requests: Received[] = [];
   const others: string[] = [];
+  const stalledResponses = new Set<ServerResponse>();
   const broken = new Map<string, number>();
   const stopController = new AbortController();
   const server = createServer((request, response) => {
@@ -101,6 +104,9 @@ export async function startModelServer(script: Script): Promise<ModelServer> {
     if (typeof reply === "string")
       return sendError(target, { status: 400, type: "invalid_request_error", message: reply });
     await sendReply(target, reply, turn, stopController.signal);
+    if (turn.stream_fault !== "stalls" || response.closed) return;
+    stalledResponses.add(response);
+    response.once("close", () => stalledResponses.delete(response));
   }
 
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -111,6 +117,7 @@ export async function startModelServer(script: Script): Promise<ModelServer> {
     url: `http://127.0.0.1:${port}`,
     requests,
     others,
+    stalledCount: () => stalledResponses.size,
     stop() {
       stopController.abort();
       stopping ??= new Promise((resolve) => server.close(() => resolve()));

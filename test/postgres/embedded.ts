@@ -35,7 +35,7 @@ function linkLibraries(native: string): void {
     try {
       symlinkSync(basename(source), link);
     } catch (error) {
-      if (!existsSync(link)) throw error; // another process was first
+      if (!existsSync(link)) throw error; // Another process was first.
     }
   }
 }

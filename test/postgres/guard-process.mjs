@@ -77,7 +77,7 @@ async function end() {
  * session, which does not notice. All of them have their working directory in our directory.
  */
 async function killLeftovers() {
-  if (!existsSync("/proc/self/cwd")) return; // not Linux: that session ends with its statement
+  if (!existsSync("/proc/self/cwd")) return; // Not Linux: that session ends with its statement.
   const deadline = performance.now() + 1000;
   for (let left = findLeftovers(); left.length > 0; left = findLeftovers()) {
     if (performance.now() > deadline) left.forEach(kill);
@@ -89,7 +89,7 @@ function kill(pid) {
   try {
     process.kill(pid, "SIGKILL");
   } catch (error) {
-    if (error.code !== "ESRCH") throw error; // ended meanwhile
+    if (error.code !== "ESRCH") throw error; // Ended meanwhile.
   }
 }
 
@@ -103,7 +103,7 @@ function readWorkingDirectory(pid) {
   try {
     return readlinkSync(`/proc/${pid}/cwd`);
   } catch {
-    return ""; // ended, or owned by somebody else
+    return ""; // Ended, or owned by somebody else.
   }
 }
 

@@ -143,7 +143,7 @@ function startElsewhere(temporary: string): ChildProcess {
 
 function newTemporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), "drover-postgres-test-"));
-  chmodSync(directory, 0o755); // another user may run PostgreSQL
+  chmodSync(directory, 0o755); // Another user may run PostgreSQL.
   cleanUps.push(() => rmSync(directory, { recursive: true, force: true }));
   return directory;
 }

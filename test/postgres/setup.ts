@@ -37,7 +37,7 @@ export default async function offerPostgres(project: TestProject): Promise<(() =
     broker.close();
     await server?.then(
       ({ stop }) => stop(),
-      () => undefined, // the tests that asked got the error
+      () => undefined, // The tests that asked got the error.
     );
   };
 }

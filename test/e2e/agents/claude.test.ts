@@ -154,7 +154,7 @@ function listProcessesOf(run_id: string): string[] {
     try {
       return readFileSync(`/proc/${pid}/${file}`, "utf8");
     } catch {
-      return ""; // it has exited in the meantime
+      return ""; // It has exited in the meantime.
     }
   };
   return readdirSync("/proc")

@@ -79,7 +79,7 @@ async function setUp(options: { env?: Record<string, string>; runners?: number }
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     const text = await response.text();
-    return { status: response.status, json: (text === "" ? null : JSON.parse(text)) as T }; // the test knows the type
+    return { status: response.status, json: (text === "" ? null : JSON.parse(text)) as T }; // The test knows the type.
   };
   return {
     cwd,

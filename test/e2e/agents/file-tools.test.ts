@@ -77,7 +77,7 @@ async function overHttp(workspace: string) {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const [line] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
-  const { url, token } = JSON.parse(line) as { url: string; token: string }; // printed by the command
+  const { url, token } = JSON.parse(line) as { url: string; token: string }; // Printed by the command.
   const server = { type: "http", url, headers: { Authorization: `Bearer ${token}` } };
   const stop = async (): Promise<void> => {
     child.kill("SIGTERM");

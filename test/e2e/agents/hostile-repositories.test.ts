@@ -64,7 +64,7 @@ function request({ coordinator }: AgentHarness, agent_name: string, client: Clie
   return submit(coordinator, { agent_name, prompt: prompts[client], project_dir });
 }
 
-const kinds = Object.keys(traps) as Kind[]; // the object's own keys
+const kinds = Object.keys(traps) as Kind[]; // The object's own keys.
 
 test("nothing in a repository runs, contacts another host, or reaches the model", async () => {
   expect(kinds.flatMap((kind) => Object.keys(traps[kind])).length).toBeGreaterThanOrEqual(30);

@@ -106,25 +106,31 @@ function items({ text, calls }: Reply) {
 }
 
 function frames(reply: Reply): Frame[] {
-  const all = items(reply).flatMap((item, output_index): Fields[] => {
-    const deltas = item.type === "message" ? splitIntoPieces(reply.text) : [];
-    const begun = item.type === "message" ? { ...item, status: "in_progress", content: [] } : item;
-    return [
-      { type: "response.output_item.added", output_index, item: begun },
-      ...deltas.map((delta) => ({
-        type: "response.output_text.delta",
-        item_id: item.id,
-        output_index,
-        content_index: 0,
-        delta,
-      })),
-      { type: "response.output_item.done", output_index, item },
-    ];
-  });
+  const all = items(reply).flatMap((item, output_index): Fields[] => [
+    { type: "response.output_item.added", output_index, item: { ...item, ...startOf(item) } },
+    ...deltasOf(item, reply).map((delta) => ({ ...delta, item_id: item.id, output_index })),
+    { type: "response.output_item.done", output_index, item },
+  ]);
   const whole = { ...head(reply), status: "completed", output: items(reply), usage: usage(reply) };
   return [
     { type: "response.created", response: { ...head(reply), status: "in_progress", output: [] } },
     ...all,
     { type: "response.completed", response: whole },
   ].map((data, sequence_number) => ({ event: toText(data.type), data: { ...data, sequence_number } }));
+}
+
+type Item = ReturnType<typeof items>[number];
+
+/** The fields of an item before its content is streamed. */
+function startOf({ type }: Item): Fields {
+  if (type === "message") return { status: "in_progress", content: [] };
+  return type === "function_call" ? { status: "in_progress", arguments: "" } : {};
+}
+
+/** The content of an item in pieces. The input of a custom tool arrives whole. */
+function deltasOf(item: Item, { text }: Reply): Fields[] {
+  if (item.type === "message")
+    return splitIntoPieces(text).map((delta) => ({ type: "response.output_text.delta", content_index: 0, delta }));
+  if (!("arguments" in item)) return [];
+  return splitIntoPieces(item.arguments).map((delta) => ({ type: "response.function_call_arguments.delta", delta }));
 }
