@@ -129,6 +129,51 @@ test.each([
   },
 );
 
+test("continues a session of scripted on another runner with its files and its whole conversation", async () => {
+  const script = join(createDirectory(), "turns.json");
+  const turns = [
+    { text: "I write.", tools: [{ name: "file.write", input: writeInput }] },
+    { tools: readInputs.map((input) => ({ name: "file.read", input })) },
+    { text: "done" },
+    { text: "continued" },
+    { text: "asked too often" },
+  ];
+  writeFileSync(script, JSON.stringify({ turns }));
+  const { host, startNewRunner, waitForEnd } = await setUp({ provider: "scripted", script });
+  const first = await startNewRunner();
+  const run = await waitForEnd(await host.submit({ agent_name: "coder", prompt: "begin" }));
+  expect(run).toMatchObject({ status: "completed", result_text: "done" });
+  const session_id = run.session_id!;
+  expect(readFileSync(join(first.scratch(session_id), "a/b.txt"), "utf8")).toBe(`hello ${secret}`);
+  const types = (await host.events(run.run_id)).map(({ event }) => event.type);
+  expect(types.filter((type) => type.startsWith("tool_"))).toEqual(
+    "tool_use tool_result tool_use tool_use tool_result tool_result".split(" "),
+  );
+
+  await first.stop();
+  const second = await startNewRunner();
+  const next = await waitForEnd(
+    await host.submit({ agent_name: "coder", mode: "resume", session_id, prompt: "and now?" }),
+  );
+  // Only a conversation with all three earlier answers gets the fourth.
+  expect(next).toMatchObject({ status: "completed", result_text: "continued" });
+  expect(readFileSync(join(second.scratch(session_id), "a/b.txt"), "utf8")).toMatch(/^hello \[redacted/i);
+  const [stored] = host.store.connection.sql("select bytes from session_states").all();
+  const state = Buffer.from(stored!["bytes"] as Uint8Array).toString("utf8");
+  expect(state).not.toContain(secret);
+  const { messages } = JSON.parse(state).conversation;
+  expect(messages).toMatchObject([
+    { role: "user", text: "begin" },
+    { role: "assistant", parts: [{ text: "I write." }, { name: "file.write" }] },
+    { role: "tool", results: [{ output: expect.stringContaining('"created":true') }] },
+    { role: "assistant", parts: [{ name: "file.read" }, { name: "file.read" }] },
+    { role: "tool", results: Array(2).fill({ output: expect.stringContaining("hello [redacted") }) },
+    { role: "assistant", parts: [{ text: "done" }] },
+    { role: "user", text: "and now?" },
+    { role: "assistant", parts: [{ text: "continued" }] },
+  ]);
+});
+
 test("forks a session of three turns at turn 1 with only that turn, and rejects a fork at turn 4", async () => {
   const server = await startModelServer(({ messages }) => {
     const last = messages.at(-1)!;

@@ -80,6 +80,7 @@ describeContract("the scripted provider", providerContract, async () => {
       "error in the stream",
       "early end",
       "cut input",
+      "stalled input",
       "rate_limit",
       "auth",
     ],
@@ -93,6 +94,7 @@ describeContract("the scripted provider", providerContract, async () => {
       }
     },
     lastRequest: () => requestTexts.at(-1) ?? [],
+    stalledCount: () => 0,
   } satisfies ProviderSubject;
 });
 
