@@ -7,6 +7,7 @@ import {
   mkdirSync,
   mkdtempSync,
   realpathSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -128,6 +129,42 @@ describe("a .drover/ in a directory", () => {
       });
   });
 
+  const elsewhere = () => {
+    createState(join(top, "a"));
+    return join(top, "a", ".drover");
+  };
+  const planted: [how: string, plant: (path: string) => void][] = [
+    ["beside a drover.yaml", (path) => (mkdirSync(path), writeFileSync(join(top, "drover.yaml"), ""))],
+    [
+      "in the directory of its repository",
+      (path) => (mkdirSync(path), mkdirSync(join(top, ".git"), { recursive: true })),
+    ],
+    ["with a database of an earlier version", (path) => (mkdirSync(path), writeFileSync(join(path, "drover.db"), ""))],
+    [
+      "with a copy of the head in itself",
+      (path) => {
+        cpSync(elsewhere(), path, { recursive: true });
+        cpSync(join(top, "home/.local/state/drover/heads"), join(path, "heads"), { recursive: true });
+      },
+    ],
+    ["as a link to a directory of the repository", (path) => (mkdirSync(join(top, "x")), symlinkSync("x", path))],
+    ["as a link to the state of another project", (path) => symlinkSync(elsewhere(), path)],
+    [
+      "with a link to the record of another project",
+      (path) => (mkdirSync(path), symlinkSync(recordDirectory(elsewhere()), recordDirectory(path))),
+    ],
+    ["as the state of another project, moved", (path) => renameSync(elsewhere(), path)],
+  ];
+  it.each(planted)("that came %s is ignored, even if the directory is trusted", (_how, plant) => {
+    const path = join(top, ".drover");
+    plant(path);
+    for (const env of [withoutTrust(), withTrust(top)]) {
+      const { stateDirectory, ignoredState } = findLocations(env, top);
+      expect(stateDirectory.startsWith(join(top, "home/.local/state/drover/"))).toBe(true);
+      expect(ignoredState?.path).toBe(path);
+    }
+  });
+
   it("that Drover created for this user is used if the directory is trusted", () => {
     createState(top);
     expect(findLocations(withoutTrust(), top)).toMatchObject({
@@ -138,7 +175,7 @@ describe("a .drover/ in a directory", () => {
     expect([stateDirectory, ignoredState]).toEqual([join(top, ".drover"), undefined]);
   });
 
-  it("is ignored in another directory it was copied or linked to", () => {
+  it("is ignored in another directory it was copied to", () => {
     createState(join(top, "a"));
     cpSync(join(top, "a", ".drover"), join(top, ".drover"), { recursive: true });
     expect(findLocations(withTrust(top), top).stateDirectory).toBe(getUserState());

@@ -65,7 +65,10 @@ function chooseDefaultStateDirectory(userDirectory: string | null, project: stri
  * state.
  */
 function wasCreatedByUser(stateDirectory: string, userDirectory: string | null): boolean {
-  return userDirectory !== null && existsSync(headCopyFile(userDirectory, recordDirectory(stateDirectory)));
+  const record = recordDirectory(stateDirectory);
+  // A link could lead to the state of another project.
+  const isLinked = [stateDirectory, record].some((path) => statIfVisible(path, lstatSync)?.isSymbolicLink());
+  return userDirectory !== null && !isLinked && existsSync(headCopyFile(userDirectory, record));
 }
 
 function isUsableStateDirectory(path: string): boolean {
