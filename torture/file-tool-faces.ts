@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { Client, StreamableHTTPClientTransport, type Tool } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { start } from "../src/process/start.ts";
 import { callTool, createFileTools } from "../src/tools/file-tools.ts";
@@ -14,6 +14,11 @@ export interface Face {
   /** Returns the tool's result as JSON. */
   call(call: { tool: string } & Record<string, unknown>): Promise<string>;
   close(): Promise<void>;
+}
+
+export interface McpFace extends Face {
+  /** Returns what the server lists. */
+  listTools(): Promise<Tool[]>;
 }
 
 /** MCP appears twice, over stdio and over HTTP. */
@@ -34,6 +39,10 @@ export function openFace(name: FaceName, workspace: string, root: string): Promi
   return openers[name](workspace, root);
 }
 
+export function openMcpFace(name: "stdio" | "http", workspace: string, root: string): Promise<McpFace> {
+  return openers[name](workspace, root);
+}
+
 async function openInProcess(workspace: string): Promise<Face> {
   const tools = createFileTools(await openWorkspace(workspace));
   const { signal } = new AbortController();
@@ -45,14 +54,14 @@ async function openInProcess(workspace: string): Promise<Face> {
   };
 }
 
-async function openOverStdio(workspace: string, root: string): Promise<Face> {
+async function openOverStdio(workspace: string, root: string): Promise<McpFace> {
   const client = createClient();
   const args = [join(root, "bin", "drover.js"), "file-tools", workspace, "--mcp"];
   await client.connect(new StdioClientTransport({ command: process.execPath, args }));
   return createMcpFace("stdio", client, async () => undefined);
 }
 
-async function openOverHttp(workspace: string, root: string): Promise<Face> {
+async function openOverHttp(workspace: string, root: string): Promise<McpFace> {
   const server = spawn(process.execPath, [join(root, "bin", "drover.js"), "file-tools", workspace, "--http", "0"], {
     stdio: ["ignore", "pipe", "inherit"],
   });
@@ -71,9 +80,10 @@ function createClient(): Client {
   return new Client({ name: "drover-tests", version: "1" });
 }
 
-function createMcpFace(name: string, client: Client, after: () => Promise<void>): Face {
+function createMcpFace(name: string, client: Client, after: () => Promise<void>): McpFace {
   return {
     name,
+    listTools: async () => (await client.listTools()).tools,
     async call({ tool, ...input }) {
       const answer = await client.callTool({ name: tool.replaceAll(".", "_"), arguments: input });
       return answer.content.map((part) => (part.type === "text" ? part.text : "")).join("");

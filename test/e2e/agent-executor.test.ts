@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { startModelServer } from "../model-server/server.ts";
@@ -50,6 +50,22 @@ it("runs the script named in the spec without a key or a coordinator, and writes
   expect(JSON.parse(newSession.stdout)).toMatchObject({ status: "completed", agent_name: "developer", mode: "start" });
   expect(session()).toBe(JSON.parse(newSession.stdout).session_id);
   expect(session()).not.toBe(first);
+});
+
+it("uses the built-in script without a key if the spec names none, and writes .session", async () => {
+  const { cwd, execute, session } = project();
+  writeFileSync(join(cwd, "agents", "developer.md"), agentFile.replace("script: ../turns.yaml\n", "tags: [dev]\n"));
+  const ran = await execute(["--provider", "scripted"]);
+  expect(ran, ran.stderr).toMatchObject({ code: 0, stdout: expect.stringMatching(/^This is the built-in script/) });
+  const first = session();
+  const resumed = await execute(["--provider", "scripted", "--json"]);
+  expect(JSON.parse(resumed.stdout)).toMatchObject({
+    status: "completed",
+    mode: "resume",
+    session_id: first,
+    result_text: expect.stringContaining("Set `script`"),
+  });
+  expect(readdirSync(join(cwd, "ws"))).toEqual([".session"]);
 });
 
 it("resumes the session named in .session or on the command line, with its whole history", async () => {

@@ -5,7 +5,9 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { openFace } from "../../../torture/file-tool-faces.ts";
+import { createFileTools } from "../../../src/tools/file-tools.ts";
+import { openWorkspace } from "../../../src/tools/workspace.ts";
+import { openFace, openMcpFace } from "../../../torture/file-tool-faces.ts";
 import { prepareClient } from "../../clients/clients.ts";
 import { startModelServer } from "../../model-server/server.ts";
 import { bin, createDirectory, root } from "../drover.ts";
@@ -51,8 +53,11 @@ test.each(["stdio", "http"] as const)("the real Claude lists and calls our file 
     expect(stdout).toContain("I used them.");
     // As tools, or as names of deferred tools.
     const offered = JSON.stringify(model.requests[0]?.body);
-    const names = ["read", "write", "patch", "delete", "list", "search"].map((name) => `mcp__files__file_${name}`);
-    expect(names.filter((name) => !offered.includes(name))).toEqual([]);
+    const face = await openMcpFace(transport, workspace, root);
+    const listed = await face.listTools().finally(face.close);
+    expect(new Set(offered.match(/mcp__files__\w+/g))).toEqual(
+      new Set(listed.map(({ name }) => `mcp__files__${name}`)),
+    );
     const results = model.requests.at(-1)?.messages.flatMap(({ tool_results }) => tool_results);
     expect(results).toEqual([
       expect.stringContaining('"created":true'),
@@ -88,6 +93,19 @@ async function overHttp(workspace: string) {
   expect((await fetch(url, { method: "POST", body: "{}", headers })).status).toBe(403);
   return { server, stop };
 }
+
+test.each(["stdio", "http"] as const)("the official MCP client lists the six tools over %s", async (transport) => {
+  const workspace = createDirectory();
+  const tools = createFileTools(await openWorkspace(workspace));
+  const face = await openMcpFace(transport, workspace, root);
+  const listed = await face.listTools().finally(face.close);
+  expect(listed.map(({ name }) => name)).toEqual(
+    ["read", "write", "patch", "delete", "list", "search"].map((name) => `file_${name}`),
+  );
+  expect(listed.map(({ description, inputSchema }) => ({ description, inputSchema }))).toEqual(
+    tools.map(({ description, input_schema }) => ({ description, inputSchema: input_schema })),
+  );
+});
 
 test("the official MCP client gets the same answers over each transport", async () => {
   const workspace = createDirectory();
