@@ -8,8 +8,8 @@ import { ensureBuilt } from "./lib/build.mjs";
 import { ensureInstalled } from "./lib/install.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-ensureInstalled(root, "product");
-ensureInstalled(join(root, "bench"), "product", "the peers that Drover is compared with");
+ensureInstalled(root, "production");
+ensureInstalled(join(root, "bench"), "production", "the peers that Drover is compared with");
 await ensureBuilt(root);
 
 const benches = readdirSync(join(root, "bench")).flatMap((file) => /^([a-z]+)\.bench\.ts$/.exec(file)?.[1] ?? []);
@@ -22,7 +22,7 @@ if (unknownNames.length > 0) {
 
 const selectedNames = requestedNames.length > 0 ? requestedNames : benches;
 if (selectedNames.includes("agents"))
-  ensureInstalled(join(root, "test", "clients"), "product", "the agent clients (about 1 GB, once)");
+  ensureInstalled(join(root, "test", "clients"), "production", "the agent clients (about 1 GB, once)");
 if (selectedNames.includes("web")) await ensureWebBuilt(root);
 // This may fail. Benches that need PostgreSQL then report the failure, and the others still run.
 if (selectedNames.includes("fleet") || selectedNames.includes("runners"))

@@ -6,9 +6,9 @@ import { ensureInstalled } from "./lib/install.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 ensureInstalled(root, "tools");
-ensureInstalled(join(root, "web"), "product", "the dashboard's packages");
+ensureInstalled(join(root, "web"), "production", "the dashboard's packages");
 // Type-checking the dashboard's tests needs their packages.
-ensureInstalled(join(root, "test", "browser"), "product", "the browser driver for tests");
+ensureInstalled(join(root, "test", "browser"), "production", "the browser driver for tests");
 const toBinPath = (name) => join(root, "node_modules", ".bin", name);
 const checks = [
   ["types", toBinPath("tsc"), ["--noEmit", "-p", "."]],

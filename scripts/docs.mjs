@@ -6,7 +6,7 @@ import { ensureInstalled } from "./lib/install.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const site = join(root, "docs", ".vitepress");
-ensureInstalled(site, "product", "the packages of the documentation site");
+ensureInstalled(site, "production", "the packages of the documentation site");
 const vitepress = await import(pathToFileURL(join(site, "node_modules", "vitepress", "dist", "node", "index.js")).href);
 
 const [argument] = process.argv.slice(2);

@@ -8,7 +8,7 @@ import { ensureBuilt } from "./lib/build.mjs";
 import { ensureInstalled } from "./lib/install.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-ensureInstalled(root, "product");
+ensureInstalled(root, "production");
 await ensureBuilt(root);
 await ensureWebBuilt(root);
 

@@ -10,9 +10,9 @@ import { ensureInstalled, run } from "./lib/install.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 ensureInstalled(root, "tools");
-ensureInstalled(join(root, "test", "clients"), "product", "the agent clients that tests drive (about 1 GB, once)");
-ensureInstalled(join(root, "docs", ".vitepress"), "product", "the packages of the documentation site");
-ensureInstalled(join(root, "test", "nodes"), "product", "other versions of Node.js (about 250 MB, once)");
+ensureInstalled(join(root, "test", "clients"), "production", "the agent clients that tests drive (about 1 GB, once)");
+ensureInstalled(join(root, "docs", ".vitepress"), "production", "the packages of the documentation site");
+ensureInstalled(join(root, "test", "nodes"), "production", "other versions of Node.js (about 250 MB, once)");
 ensurePostgres();
 ensureBrowser();
 await ensureBuilt(root);

@@ -1,6 +1,6 @@
-// `npm run torture [NAME...] [-- --engine sqlite|postgres] [--scale X] [--fresh]`: injects the faults of docs/torture.md at
-// full size and prints one table at the end. Finished rows are saved, so that a later call runs only the missing ones;
-// --fresh starts over.
+// `npm run torture [NAME...] [-- --engine sqlite|postgres] [--scale X] [--fresh]`: runs the torture tests of docs/torture.md
+// at full size and prints one table at the end. The results of finished tests are saved, so that a later call runs only
+// the others; --fresh starts over.
 import { spawn } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -14,7 +14,7 @@ ensureInstalled(root, "tools");
 ensurePostgres();
 const names = process.argv.slice(2).filter((arg) => /^[A-Za-z]/.test(arg) && !["sqlite", "postgres"].includes(arg));
 if (names.length === 0 || names.includes("S9") || names.includes("agents"))
-  ensureInstalled(join(root, "test", "clients"), "product", "the agent clients (about 1 GB, once)");
+  ensureInstalled(join(root, "test", "clients"), "production", "the agent clients (about 1 GB, once)");
 await ensureBuilt(root);
 
 const { build } = await import("esbuild");

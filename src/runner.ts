@@ -121,7 +121,7 @@ export async function startRunner(runnerOptions: RunnerOptions): Promise<Runner>
     throw new HostError({
       code: "DROVER-EXE-010",
       message: `The runner cannot run anything on this host: ${describeShortage(descriptors!)}.`,
-      next: "Raise the limit with `ulimit -n 1024`, then start the runner again.",
+      next: "Start the runner again with the higher limit.",
     });
   const openedProfiles: Awaited<ReturnType<typeof openProfile>>[] = [];
   const stop = async (): Promise<void> => {

@@ -12,7 +12,7 @@ export async function ensureWebBuilt(root) {
   const stampFile = join(root, "dist", ".web-stamp");
   const stamp = createSourceStamp(root);
   if (existsSync(join(out, "index.html")) && existsSync(stampFile) && readFileSync(stampFile, "utf8") === stamp) return;
-  ensureInstalled(web, "product", "the dashboard's packages");
+  ensureInstalled(web, "production", "the dashboard's packages");
   process.stderr.write("Building the dashboard...\n");
   const staging = join(root, `dist.web.${process.pid}.tmp`);
   rmSync(staging, { recursive: true, force: true });

@@ -18,8 +18,8 @@ export const auditExport: CommandSpec = {
     ["drover audit export --since 1h", "entries from the last hour"],
   ],
   options: {
-    since: { placeholder: "TIME", description: `entries recorded since then: ${timeForms}` },
-    until: { placeholder: "TIME", description: "entries recorded before then, in the same forms" },
+    since: { placeholder: "TIME", description: `only entries recorded since TIME: ${timeForms}` },
+    until: { placeholder: "TIME", description: "only entries recorded before TIME, in the same forms" },
   },
   run: exportEntries,
 };

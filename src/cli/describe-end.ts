@@ -1,7 +1,7 @@
 import type { Run } from "../model/run.ts";
 
-/** What `drover run` has shown of a run so far. */
-interface ShownOutput {
+/** What `drover run` has seen of a run so far. */
+interface ObservedRun {
   /** The beginning of the run's stderr. */
   stderr: string;
   /** Why the run was stopped, and by whom. */
@@ -13,7 +13,7 @@ interface ShownOutput {
 /** Says how a run ended, and why. The error of a failed command is an excerpt of its stderr, which is not printed twice. */
 export function describeEnd(
   { status, reason, error, exit_code }: Run,
-  { stderr, stopReason, signal }: ShownOutput,
+  { stderr, stopReason, signal }: ObservedRun,
 ): string {
   const isFailedCommand = reason === "exit_nonzero" || reason === "signalled";
   const isShown = isFailedCommand && error !== null && error.split("\n[...]\n").every((part) => stderr.includes(part));

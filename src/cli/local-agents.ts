@@ -13,7 +13,10 @@ import { findAgentsDirectory } from "./agents-directory.ts";
 
 export type LocalAgent = Agent & { source: "file" | "api" | "runner"; runner_id: null; fault?: string };
 
-/** Lists the agents that `drover run` finds without a coordinator, by name. `drover run` uses the first agent of a name. */
+/**
+ * Lists the agents that `drover run` can find without a coordinator, sorted by name. If several have the same name,
+ * `drover run` uses the first one.
+ */
 export async function listLocalAgents(input: CommandInput, project: Project): Promise<LocalAgent[]> {
   const onNotice = (message: string): void => {
     if (!input.options["quiet"]) write(2, `drover: ${message}\n`);
@@ -24,16 +27,16 @@ export async function listLocalAgents(input: CommandInput, project: Project): Pr
     directories: findProfileDirectories(input.cwd, project.config, true, input.env),
     env: input.env,
     onNotice,
-    coordinatorAgents: agentsDirectory,
+    coordinatorAgentsDirectory: agentsDirectory,
     skipSchemaChecks: true,
   });
   await stop();
-  const withSource = (source: LocalAgent["source"], agents: readonly Agent[]): LocalAgent[] =>
+  const addSource = (source: LocalAgent["source"], agents: readonly Agent[]): LocalAgent[] =>
     agents.map((agent) => ({ ...agent, source, runner_id: null }));
   const all = [
-    ...withSource("file", await readAgentFiles(agentsDirectory, onNotice)),
-    ...withSource("api", await readStoredAgents(project)),
-    ...withSource(
+    ...addSource("file", await readAgentFiles(agentsDirectory, onNotice)),
+    ...addSource("api", await readStoredAgents(project)),
+    ...addSource(
       "runner",
       // A profile may offer the files of the agents directory, which are already listed.
       profiles.flatMap(({ loaded, agents }) =>

@@ -99,7 +99,7 @@ function createProgressReporter({ options }: CommandInput): (progress: CopyProgr
     if (options["quiet"] || performance.now() - lastPrintedAt < 1000) return;
     lastPrintedAt = performance.now();
     const subject =
-      "what" in progress ? `${progress.what}, ${progress.done.toLocaleString("en")} so far` : "the audit chain";
+      "item" in progress ? `${progress.item}, ${progress.done.toLocaleString("en")} so far` : "the audit chain";
     write(2, `${progress.step} ${subject}\n`);
   };
 }

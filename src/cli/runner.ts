@@ -8,7 +8,7 @@ import { listAbsent, openProfiles, findProfileDirectories } from "../compose/ope
 import { type Runner, type RunnerProfile, startRunner } from "../runner.ts";
 import type { RunProgress } from "../execute/supervise/supervise-options.ts";
 import { findAddressForCommands } from "./address-for-commands.ts";
-import { acceptOption, createGateFor } from "./agents-accept.ts";
+import { acceptOption, createGateFactory } from "./agents-accept.ts";
 import { readStoredToken } from "./announcement.ts";
 import { connect } from "./connect.ts";
 import { enrolRunner } from "./enrol-runner.ts";
@@ -76,8 +76,8 @@ async function runRunner(input: CommandInput): Promise<number> {
     isolation: config.isolation,
     env,
     onNotice,
-    gate: createGateFor(input, { locations, config }),
-    coordinatorAgents: readText(options, "coordinator-agents") ?? null,
+    gate: createGateFactory(input, { locations, config }),
+    coordinatorAgentsDirectory: readText(options, "coordinator-agents") ?? null,
   });
   if (profiles.profiles.length === 0) throw usageError("No profile found. Specify one with -x.", "runner", "--profile");
   const target = await findCoordinator(input, locations.stateDirectory);

@@ -30,8 +30,8 @@ export const filterOptions: Record<string, OptionSpec> = {
   ...Object.fromEntries(
     Object.entries(idFilters).map(([name, description]) => [name, { placeholder: "ID", description }]),
   ),
-  since: { placeholder: "TIME", description: `runs created since then: ${timeForms}` },
-  until: { placeholder: "TIME", description: "runs created before then, in the same forms" },
+  since: { placeholder: "TIME", description: `only runs created since TIME: ${timeForms}` },
+  until: { placeholder: "TIME", description: "only runs created before TIME, in the same forms" },
   limit: { placeholder: "N", description: "page size (default: 50, at most 1000)" },
   cursor: { placeholder: "C", description: "start at the cursor that the previous page printed" },
 };

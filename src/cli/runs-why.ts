@@ -56,7 +56,7 @@ async function explainRun(input: CommandInput): Promise<number> {
   } else {
     const consequence =
       status === "pending"
-        ? "Nothing holds it back: it starts after the runs before it."
+        ? "Nothing blocks it: it starts when the runs ahead of it in the queue have started."
         : "It is not waiting for anything.";
     write(1, `The run is ${status}. ${consequence}\n`);
   }

@@ -1,4 +1,4 @@
-import { createSlotTimes } from "../define/slot-times.ts";
+import { createSlotTimesFactory } from "../define/slot-times.ts";
 import { checkTiming } from "../define/check-timing.ts";
 import { RequestError } from "../model/errors.ts";
 import type { Timing } from "../model/schedule.ts";
@@ -38,14 +38,18 @@ async function showNext(input: CommandInput): Promise<number> {
       : await findSchedule(await connectOrFail(input), scheduleArgument);
   if (options["json"]) write(1, toJsonLine({ timezone, next }));
   else if (next.length > 0) write(1, `${formatSlots(next, timezone).join("\n")}\n`);
-  else write(2, "The schedule is disabled, so it has no next time.\n");
+  else
+    write(
+      2,
+      `The schedule is disabled, so it has no next run. To enable it: drover schedules enable ${scheduleArgument}\n`,
+    );
   return 0;
 }
 
 function preview(timing: Timing): { next: string[]; timezone: string } {
   requireTiming(timing, "schedules next");
   const now = Date.now();
-  const times = createSlotTimes()(timing, now);
+  const times = createSlotTimesFactory()(timing, now);
   const next: string[] = [];
   for (let time = times.next(now); time !== null && next.length < 5; time = times.next(time))
     next.push(new Date(time).toISOString());

@@ -132,7 +132,7 @@ function findStateToMove(locations: Locations, env: CommandInput["env"]): string
     throw usageError(`No state was found that could be moved to ${stateDirectory}.`, "state move", "--from");
   if (isTrusted(dirname(ignoredState.path), env)) return ignoredState.path;
   throw usageError(
-    `${ignoredState.path} contains tokens, agents and schedules. If your own Drover created it, pass its path: ${toMoveCommand(ignoredState.path)}`,
+    `${ignoredState.path} was not moved, because its directory is not trusted and it contains tokens, agents and schedules. If you created it, pass its path: ${toMoveCommand(ignoredState.path)}`,
     "state move",
     "--from",
   );

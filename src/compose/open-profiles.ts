@@ -46,7 +46,7 @@ export interface ProfileChoice {
    * The agents directory of the coordinator that is started together with this runner. That coordinator runs the schedules
    * of these agents, so they are not reported as ignored.
    */
-  coordinatorAgents?: string | null;
+  coordinatorAgentsDirectory?: string | null;
   /** Checks the schemas of an agent only when it is used, because checking all of them takes longer than a short run. */
   skipSchemaChecks?: boolean;
 }
@@ -142,9 +142,10 @@ export async function openProfiles(choice: ProfileChoice): Promise<OpenProfiles>
 function reportSchedules(
   { agentsDirectory }: LoadedProfile,
   loaded: LoadedAgents | null,
-  { coordinatorAgents, onNotice }: Pick<ProfileChoice, "coordinatorAgents" | "onNotice">,
+  { coordinatorAgentsDirectory, onNotice }: Pick<ProfileChoice, "coordinatorAgentsDirectory" | "onNotice">,
 ): void {
-  if (agentsDirectory && coordinatorAgents && isSameDirectory(agentsDirectory, coordinatorAgents)) return;
+  if (agentsDirectory && coordinatorAgentsDirectory && isSameDirectory(agentsDirectory, coordinatorAgentsDirectory))
+    return;
   for (const notice of describeIgnoredSchedules(loaded?.agents ?? [])) onNotice(notice);
 }
 

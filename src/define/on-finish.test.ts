@@ -8,15 +8,15 @@ const listFaults = (fields: object) => {
   return checked.ok ? [] : checked.faults.map(({ code, path, message }) => [code, path, message]);
 };
 
-test("accepts as on_finish a command, or the next agent with its parameters", () => {
-  const chain = {
+test("accepts a command, or the next agent and its parameters, as on_finish", () => {
+  const nextAgent = {
     agent: "b",
     when: "always",
     prompt: "{{/result_text}}",
     parameters: { x: { from: "/a", default: 1 } },
   };
   expect(listFaults({ on_finish: "make report" })).toEqual([]);
-  expect(listFaults({ on_finish: chain, webhooks: ["ops"] })).toEqual([]);
+  expect(listFaults({ on_finish: nextAgent, webhooks: ["ops"] })).toEqual([]);
 });
 
 test.each([
@@ -27,7 +27,7 @@ test.each([
   [{ agent: "x", parameters: { a: { form: "/x" } } }, "on_finish.parameters.a", "wrong value"],
   [{ agent: "x", parameters: { a: { from: "x" } } }, "on_finish.parameters.a.from", "JSON pointer"],
   [{ agent: "x", prompt: "{{x}}" }, "on_finish.prompt", "{{x}} is not a JSON pointer"],
-])("reports the key of the fault in on_finish %j", (on_finish, path, message) => {
+])("names the invalid key in on_finish %j", (on_finish, path, message) => {
   expect(listFaults({ on_finish })).toContainEqual([
     expect.any(String),
     expect.stringContaining(path),

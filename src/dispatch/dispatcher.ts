@@ -13,7 +13,7 @@ import { report } from "./report.ts";
 import { hashRunnerKey, createRunnerId } from "./runner-id.ts";
 import { loadSession, saveSession } from "./session-state.ts";
 import { repeatEvery, type RepeatedTask } from "./repeat-every.ts";
-import { findGoneSessions, upload } from "./upload.ts";
+import { findDeletedSessions, upload } from "./upload.ts";
 import { createWaiters } from "./waiters.ts";
 
 export interface DispatcherOptions {
@@ -36,7 +36,7 @@ export interface DispatcherOptions {
   /** The coordinator rejects larger files. */
   maxFileBytes?: number;
   /** How often to check for changes by other processes that use the same database. */
-  foreignEveryMs?: number;
+  otherProcessCheckMs?: number;
   /** Prunes old data periodically. */
   retention?: { everyMs: number; prune: (signal: AbortSignal) => Promise<unknown> };
   /** Resolves when the next transaction of a long request may run. */
@@ -144,11 +144,11 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
       else waiters.wakeFor(demands);
     },
     async start() {
-      store.checkForeignWrites();
+      store.notifyOfOtherProcesses();
       await rescue();
       timers.push(
         repeatEvery(options.rescueEveryMs, rescue, onError),
-        repeatEvery(options.foreignEveryMs ?? 250, checkForeignWrites, onError),
+        repeatEvery(options.otherProcessCheckMs ?? 250, checkOtherProcesses, onError),
         repeatEvery(leaseMs * renewEvery, renewIdle, onError),
       );
       if (options.retention) {
@@ -211,7 +211,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
           maxFileBytes,
           getLowDiskReason,
         }),
-      sessions: (request) => findGoneSessions(request, owner, store),
+      sessions: (request) => findDeletedSessions(request, owner, store),
       loadSession: (request) => loadSession(request, owner, store),
       saveSession: (request) => saveSession(request, owner, { apply: store.apply, waitForTurn: options.waitForTurn }),
       async deregister({ runner_id, epoch }) {
@@ -266,8 +266,8 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     waiters.extendLeases(runner_ids, now + leaseMs);
   }
 
-  async function checkForeignWrites(): Promise<void> {
-    store.checkForeignWrites();
+  async function checkOtherProcesses(): Promise<void> {
+    store.notifyOfOtherProcesses();
     if (needsCheck) checkForWork();
   }
 

@@ -191,12 +191,12 @@ it("ends a held poll when the dispatcher stops", async () => {
 it("ends the oldest of too many held polls of one runner, and leaves those of others alone", async () => {
   const other = await host.register({ name: "other", runner_key: "key-b" });
   const poll = openPoll();
-  const stop = new AbortController();
-  const held = poll({ ...request, runner_id: other.runner_id, epoch: other.epoch }, stop.signal);
-  const oldest = poll(request, stop.signal);
-  const later = Array.from({ length: maxWaitersPerRunner }, () => poll(request, stop.signal));
+  const controller = new AbortController();
+  const held = poll({ ...request, runner_id: other.runner_id, epoch: other.epoch }, controller.signal);
+  const oldest = poll(request, controller.signal);
+  const later = Array.from({ length: maxWaitersPerRunner }, () => poll(request, controller.signal));
   expect(await oldest).toEqual(nothing);
   expect(waiters.size).toBe(maxWaitersPerRunner + 1);
-  stop.abort();
+  controller.abort();
   await Promise.all([held, ...later]);
 });

@@ -23,7 +23,7 @@ export async function upload(
   const { runner_id, epoch, run_id, attempt, sha256, size } = request;
   if (size > maxFileBytes) throw new PortError("refused", describeTooLarge(size, maxFileBytes));
   const lowDiskReason = getLowDiskReason();
-  if (lowDiskReason !== null) throw new PortError("away", `The coordinator accepts no files now: ${lowDiskReason}.`);
+  if (lowDiskReason !== null) throw new PortError("away", `The coordinator is not accepting files: ${lowDiskReason}.`);
   const runner = { runner_id, epoch, ...(owner === undefined ? {} : { owner }) };
   const addUpload = { op: "add_upload", run_id, attempt, sha256, size, runner } as const;
   const [check] = await store.apply([{ ...addUpload, only_check: true }]);
@@ -34,11 +34,11 @@ export async function upload(
 }
 
 function describeTooLarge(size: number, maxFileBytes: number): string {
-  return `The file has ${size} bytes, which is larger than the limit of this coordinator (${maxFileBytes}).`;
+  return `The file has ${size} bytes; this coordinator accepts at most ${maxFileBytes}. Write smaller files, or exclude this one.`;
 }
 
 /** Returns the sessions that no longer exist. Throws if the runner is not registered. */
-export async function findGoneSessions(
+export async function findDeletedSessions(
   { runner_id, epoch, session_ids }: Parameters<RunnerPort["sessions"]>[0],
   owner: string | undefined,
   { read }: Pick<Store, "read">,
@@ -47,5 +47,5 @@ export async function findGoneSessions(
   if (runner === null || runner.status === "lost" || (owner !== undefined && runner.owner !== owner))
     throw toPortError("unknown_runner");
   if (runner.epoch !== epoch) throw toPortError("old_epoch");
-  return { gone: await read.gone_sessions(session_ids) };
+  return { gone: await read.deleted_sessions(session_ids) };
 }

@@ -121,12 +121,12 @@ describe.each([
     await drover.agents.put("slow", { type: "procedural", command: `sh -c 'touch ${startedFile}; sleep 600'` });
     const { run_id } = await drover.submit({ agent_name: "slow" });
     await expect.poll(() => existsSync(startedFile)).toBe(true);
-    const stop = new AbortController();
-    const waiting = drover.runs.wait(run_id, { signal: stop.signal });
+    const controller = new AbortController();
+    const waiting = drover.runs.wait(run_id, { signal: controller.signal });
     const types: string[] = [];
-    for await (const { event } of drover.runs.follow(run_id, { signal: stop.signal })) {
+    for await (const { event } of drover.runs.follow(run_id, { signal: controller.signal })) {
       types.push(event.type);
-      if (event.type === "execution_started") stop.abort(new Error("enough"));
+      if (event.type === "execution_started") controller.abort(new Error("enough"));
     }
     expect(types).not.toContain("result");
     await expect(waiting).rejects.toThrow("enough");

@@ -2,9 +2,9 @@ import type { CoordinatorAddress, LocalState } from "./connect-options.ts";
 import type { Drover } from "./drover.ts";
 
 /**
- * Connects to a coordinator: to the one at `url`; without `url` and `stateDir`, to the one at DROVER_API_URL; otherwise to
- * the one that serves the state directory. If none serves it, opens the state directory in this process, with a runner of
- * its own, until `close`. Nothing listens on a port then.
+ * Connects to the coordinator at `url`. Without `url` and `stateDir`, uses the one at DROVER_API_URL if that is set.
+ * Otherwise, connects to the coordinator that serves the state directory. If there is none, opens the state directory in
+ * this process until `close`, with its own runner and without listening on a port.
  *
  * Rejects with a HostError if the coordinator does not respond and with a RequestError if it refuses the token.
  */

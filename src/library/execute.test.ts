@@ -59,11 +59,11 @@ it("does not create a state directory for an invalid command or an unrecorded on
 it("stops a command after timeoutMs, and on abort, and records both", async () => {
   const stateDir = join(createDirectory(), "state");
   expect(await execute("sleep 600", { stateDir, timeoutMs: 50 })).toMatchObject({ timedOut: true, success: false });
-  const stop = new AbortController();
-  const onOutput = (): void => stop.abort();
+  const controller = new AbortController();
+  const onOutput = (): void => controller.abort();
   const stoppedResult = await execute("echo started; sleep 600", {
     stateDir,
-    signal: stop.signal,
+    signal: controller.signal,
     capture: { onOutput },
   });
   expect(stoppedResult).toMatchObject({ stopped: "user", success: false });
@@ -84,10 +84,10 @@ it("captures at most the requested output, and looks for programs on the PATH of
 });
 
 it("stops the command and everything it started when the signal is aborted", async () => {
-  const stop = new AbortController();
-  const running = start("sh -c 'echo started; sleep 600'", { signal: stop.signal });
+  const controller = new AbortController();
+  const running = start("sh -c 'echo started; sleep 600'", { signal: controller.signal });
   await new Promise((resolve) => running.stdout!.once("data", resolve));
-  stop.abort();
+  controller.abort();
   expect(await running.result).toMatchObject({ exitCode: null, signal: expect.stringMatching(/^SIG/) });
   expect(() => process.kill(running.pid!, 0)).toThrow("ESRCH");
 });

@@ -59,7 +59,7 @@ describe("runAgent", () => {
     });
   });
 
-  it("has the trigger type `manual` by default", async () => {
+  it("submits the run with the trigger type `manual` by default", async () => {
     const { stateDir } = createProject();
     const { run } = await runAgent({ agent: echo, prompt: "", stateDir });
     expect(run).toMatchObject({ trigger_type: "manual", schedule: null, result_text: "hello\n" });
@@ -87,15 +87,15 @@ describe("runAgent", () => {
 
   it("stops the run when its signal is aborted, and refuses a signal that is already aborted", async () => {
     const { stateDir, directory } = createProject();
-    const stop = new AbortController();
+    const controller = new AbortController();
     const startedFile = join(directory, "started");
     const agent = { name: "slow", command: `sh -c 'touch ${startedFile}; sleep 600'` };
-    const running = runAgent({ agent, prompt: "", stateDir, signal: stop.signal });
+    const running = runAgent({ agent, prompt: "", stateDir, signal: controller.signal });
     await expect.poll(() => existsSync(startedFile)).toBe(true);
-    stop.abort();
+    controller.abort();
     const result = await running;
     expect(result).toMatchObject({ success: false, error: { name: "RunnerError" }, run: { status: "cancelled" } });
-    await expect(runAgent({ agent, prompt: "", stateDir, signal: stop.signal })).rejects.toThrow("abort");
+    await expect(runAgent({ agent, prompt: "", stateDir, signal: controller.signal })).rejects.toThrow("abort");
     expect(await listRuns(stateDir)).toHaveLength(1);
   });
 

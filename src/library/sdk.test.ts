@@ -329,7 +329,7 @@ describe("runAgent on the Agent SDK", () => {
   });
 
   it("stops the SDK in the middle of a turn", async () => {
-    const stop = new AbortController();
+    const controller = new AbortController();
     const opened = await createProject([
       {
         when: "Do it",
@@ -338,10 +338,10 @@ describe("runAgent on the Agent SDK", () => {
     ]);
     const running = opened.run({
       agent: { ...opened.agent, permissions: { allowed_tools: ["Bash"] } },
-      signal: stop.signal,
+      signal: controller.signal,
     });
     await expect.poll(() => existsSync(join(opened.work, "started"))).toBe(true);
-    stop.abort();
+    controller.abort();
     expect(await running).toMatchObject({ success: false, run: { status: "cancelled" } });
   });
 });

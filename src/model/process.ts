@@ -46,7 +46,7 @@ export type EnvironmentMode = (typeof environmentModes)[number];
 
 export interface EnvironmentOptions {
   mode: EnvironmentMode;
-  /** Names that are passed even if they would be withheld. A trailing `*` matches a prefix. */
+  /** Names that are passed even if they would be withheld. `A_*` matches every name that starts with `A_`. */
   allow?: readonly string[];
   /** Names that are withheld even if they would be passed. */
   deny?: readonly string[];

@@ -1,5 +1,5 @@
 /** On whose behalf some work is done. Aborting `signal` cancels the work. */
 export interface Requester {
-  caller: string;
+  subject: string;
   signal?: AbortSignal | undefined;
 }

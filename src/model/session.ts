@@ -92,5 +92,5 @@ export interface SessionReads {
   /** The session's runs, newest first, at most 1,000. */
   versions(session_id: string): Promise<SessionVersion[]>;
   /** The ids among these that belong to no session. */
-  gone_sessions(session_ids: readonly string[]): Promise<string[]>;
+  deleted_sessions(session_ids: readonly string[]): Promise<string[]>;
 }

@@ -15,7 +15,7 @@ import type { BindSession, DeleteSession, SessionReads, SessionResult } from "./
 import type { FailureReason, RunStatus, EndedStatus } from "./states.ts";
 import type { StatsReads } from "./stats.ts";
 import type { TokenOp, TokenReads, TokenResult } from "./token.ts";
-import type { TriggerOp, TriggerReads, TriggerResult } from "./trigger-ops.ts";
+import type { HookOp, HookReads, HookResult } from "./hook-ops.ts";
 
 export type { CreateRun } from "./create-run.ts";
 
@@ -47,7 +47,7 @@ export type Op =
   | AgentOp
   | QuestionOp
   | ScheduleOp
-  | TriggerOp;
+  | HookOp;
 export type RunOp = CreateRun | AppendEvents | FinishRun;
 
 /** The result type of an operation. */
@@ -67,7 +67,7 @@ type AnyResult =
   | AgentResult
   | QuestionResult
   | ScheduleResult
-  | TriggerResult;
+  | HookResult;
 type ConflictOf<O> = O extends DispatchOp
   ? Extract<DispatchResult, { ok: false }>
   : O extends TokenOp
@@ -82,8 +82,8 @@ type ConflictOf<O> = O extends DispatchOp
             ? Extract<QuestionResult, { ok: false }>
             : O extends ScheduleOp
               ? Extract<ScheduleResult, { ok: false }>
-              : O extends TriggerOp
-                ? Extract<TriggerResult, { ok: false }>
+              : O extends HookOp
+                ? Extract<HookResult, { ok: false }>
                 : Extract<AgentResult, { ok: false }>;
 
 /** Hints about what a commit changed. Listeners read the store to find out more. */
@@ -176,7 +176,7 @@ export interface Reads
     QuestionReads,
     StatsReads,
     ScheduleReads,
-    TriggerReads {
+    HookReads {
   run(run_id: string): Promise<Run | null>;
   /** Without the parameters, prompt and results, which can be megabytes. */
   run_row(run_id: string): Promise<RunRow | null>;

@@ -108,11 +108,11 @@ test("ends the walk soon after isEnough returns true or the signal aborts", asyn
   const partial = await measure([directory], { isEnough: ({ files }) => files > 100 });
   expect(partial.files).toBeGreaterThan(100);
   expect(partial.files).toBeLessThan(300);
-  const stop = new AbortController();
+  const controller = new AbortController();
   const stopped = await measure([directory], {
-    signal: stop.signal,
+    signal: controller.signal,
     isEnough: ({ files }) => {
-      if (files > 500) stop.abort();
+      if (files > 500) controller.abort();
       return false;
     },
   });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { buildEnvironment, isLoaderHook } from "./environment.ts";
+import { buildEnvironment, canRunCode } from "./environment.ts";
 
 const parent = {
   PATH: "/bin",
@@ -88,8 +88,8 @@ test.each([
   "GIT_SSH_COMMAND",
   "GIT_CONFIG_COUNT",
   "JAVA_TOOL_OPTIONS",
-])("recognizes %s as a variable that can run code in the child", (name) => expect(isLoaderHook(name)).toBe(true));
+])("recognizes %s as a variable that can run code in the child", (name) => expect(canRunCode(name)).toBe(true));
 test.each(["PATH", "HOME", "NODE_ENV", "GIT_AUTHOR_NAME", "PYTHONUNBUFFERED", "OLD_PATH"])(
   "recognizes %s as a variable that cannot run code in the child",
-  (name) => expect(isLoaderHook(name)).toBe(false),
+  (name) => expect(canRunCode(name)).toBe(false),
 );

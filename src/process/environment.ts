@@ -30,7 +30,7 @@ export function buildEnvironment({ options, parent, variables, ids }: Environmen
       // A nested Drover reports to the outer one and must not learn the location of its record.
       if (name === "DROVER_STATE_DIR") continue;
       const isReported = mode === "inherit" || matches(options?.deny, name);
-      // Each read of process.env is a system call, so read only the values that pass.
+      // Each read of process.env calls native code, so read only the values that are passed on.
       if (isPassed(name, mode, options)) setVariable(environment, name, parent[name]);
       else if (isReported && variables?.[name] === undefined) withheld.push(name);
     }
@@ -63,7 +63,7 @@ function isPassed(
   if (matches(options?.deny, name)) return false;
   if (matches(options?.allow, name)) return true;
   if (mode === "merge") return isBaseVariable(name);
-  return !isLoaderHook(name) && !looksSecret(name);
+  return !canRunCode(name) && !looksSecret(name);
 }
 
 /** Variables that nearly every program needs to find its files, talk to its user and reach the network. */
@@ -72,10 +72,10 @@ function isBaseVariable(name: string): boolean {
 }
 
 /** Variables that can run code inside the child or change what it loads. */
-export function isLoaderHook(name: string): boolean {
+export function canRunCode(name: string): boolean {
   // Bash reads functions from names like BASH_FUNC_x%%.
   return (
-    loaderHooks.has(name) ||
+    codeRunningVariables.has(name) ||
     name.startsWith("LD_") ||
     name.startsWith("DYLD_") ||
     name.startsWith("BASH_FUNC_") ||
@@ -83,7 +83,7 @@ export function isLoaderHook(name: string): boolean {
   );
 }
 
-/** A trailing `*` matches a prefix. */
+/** A pattern that ends with `*` matches every name that starts with the rest. */
 function matches(patterns: readonly string[] | undefined, name: string): boolean {
   if (patterns === undefined) return false;
   return patterns.some((pattern) => (pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : pattern === name));
@@ -118,7 +118,7 @@ const baseVariables = new Set([
   "GIT_SSL_CAINFO",
 ]);
 
-const loaderHooks = new Set([
+const codeRunningVariables = new Set([
   "NODE_OPTIONS",
   "NODE_PATH",
   "NODE_REPL_EXTERNAL_MODULE",

@@ -122,12 +122,12 @@ test("lets many commands share one abort signal without a warning", async () => 
   const warnings: Error[] = [];
   const recordWarning = (warning: Error): unknown => warnings.push(warning);
   process.on("warning", recordWarning);
-  const stop = new AbortController();
+  const controller = new AbortController();
   const all = Array.from(
     { length: 30 },
-    () => start({ executable: "sleep", arguments: ["60"] }, {}, stop.signal).result,
+    () => start({ executable: "sleep", arguments: ["60"] }, {}, controller.signal).result,
   );
-  stop.abort("shutdown");
+  controller.abort("shutdown");
   expect((await Promise.all(all)).every((ended) => ended.stopped === "shutdown")).toBe(true);
   await new Promise((resolve) => setImmediate(resolve));
   process.off("warning", recordWarning);
@@ -186,15 +186,15 @@ describe.runIf(hostHas("sandbox"))("the sandbox", () => {
   });
 
   test("gives a stopped command its grace period", async () => {
-    const stop = new AbortController();
+    const controller = new AbortController();
     const script = "trap 'sleep 0.2; echo cleaned; exit 7' TERM; echo ready; while :; do sleep 0.05; done";
     const running = start(
       { executable: "sh", arguments: ["-c", script], workingDirectory: directory },
       { isolation: "sandbox", graceMs: 10_000 },
-      stop.signal,
+      controller.signal,
     );
     running.stderr!.resume();
-    running.stdout!.once("data", () => stop.abort("user"));
+    running.stdout!.once("data", () => controller.abort("user"));
     const stdout = await text(running.stdout!);
     expect(await running.result).toMatchObject({ exitCode: 7, stopped: "user" });
     expect(stdout).toContain("cleaned\n");

@@ -59,7 +59,7 @@ export async function restoreStore(
     const revoked_tokens = await unpack(part, createdPaths, extras, options);
     const audit = await verifyPart(part, extras);
     // Damage that the chain itself records is part of its history, not damage to the copy.
-    if (!audit.ok && !audit.first_bad?.told)
+    if (!audit.ok && !audit.first_bad?.wasReported)
       throw createRestoreError(file, `its audit chain is broken (${audit.first_bad?.what ?? "unknown"})`);
     createdPaths.push(auditHeadFile(directory));
     writeHeadAndKey(directory, extras, hasKey);

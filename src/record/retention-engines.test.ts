@@ -71,7 +71,7 @@ eachEngine("retention", (record) => {
     expect(await readTypes()).toEqual(["result"]);
 
     await prune("sessions_days");
-    expect(await store.read.gone_sessions(["talk"])).toEqual(["talk"]);
+    expect(await store.read.deleted_sessions(["talk"])).toEqual(["talk"]);
     expect(await store.read.run(run_id)).toMatchObject({ status: "completed", session_id: "talk" });
     await recordRuns(store, 1);
     await prune("runs_days");
@@ -88,7 +88,7 @@ eachEngine("retention", (record) => {
     record.advance(minute);
     await recordRuns(store, 1);
     expect(await pruneDispatch(store, record.now(), new Date(0))).toEqual({ runs: 2, sessions: 1 });
-    expect(await store.read.gone_sessions(["talk", "procedural"])).toEqual(["procedural"]);
+    expect(await store.read.deleted_sessions(["talk", "procedural"])).toEqual(["procedural"]);
   });
 
   it("removes a run with a long log piece by piece", async () => {

@@ -70,7 +70,7 @@ export function createReads(engine: Engine, canIndex: boolean): Reads {
     sessions: (filter, page) => readLazily(({ readSessions }) => readSessions(filter, page)),
     forks: (session_id, limit) => readLazily(({ readForks }) => readForks(session_id, limit)),
     versions: (session_id) => readLazily(({ readVersions }) => readVersions(session_id)),
-    gone_sessions: (session_ids) => readLazily(({ readGoneSessions }) => readGoneSessions(session_ids)),
+    deleted_sessions: (session_ids) => readLazily(({ readDeletedSessions }) => readDeletedSessions(session_ids)),
     session_state: (attempt, files_after) =>
       readLazily(({ readSessionState }) => readSessionState(attempt, files_after)),
     files: (run_id) => readLazily(({ readFiles }) => readFiles(run_id)),

@@ -17,12 +17,12 @@ const redactor = createRedactor({
   values: secrets.map((value, index) => ({ name: `secret-${index}`, value })),
 });
 
-const secretPieces = secrets.flatMap((secret) => listForms(secret).map(([, written]) => written));
-const pieces = [...secretPieces, ...tokenShapes.map(([, text]) => text), ...ordinaryTexts];
-const piece = fc.oneof(
-  fc.constantFrom(...pieces),
-  fc.constantFrom(...pieces).chain((text) => fc.nat(text.length).map((end) => text.slice(0, end))),
-  fc.constantFrom(...pieces).chain((text) => fc.nat(text.length).map((start) => text.slice(start))),
+const secretSamples = secrets.flatMap((secret) => listForms(secret).map(([, written]) => written));
+const samples = [...secretSamples, ...tokenShapes.map(([, text]) => text), ...ordinaryTexts];
+const sample = fc.oneof(
+  fc.constantFrom(...samples),
+  fc.constantFrom(...samples).chain((text) => fc.nat(text.length).map((end) => text.slice(0, end))),
+  fc.constantFrom(...samples).chain((text) => fc.nat(text.length).map((start) => text.slice(start))),
   fc.constantFrom(
     "[redacted:x]",
     "[redacted:",
@@ -39,7 +39,7 @@ const piece = fc.oneof(
   ),
   fc.string({ maxLength: 12 }),
 );
-const wholeText = fc.array(piece, { maxLength: 12 }).map((parts) => Buffer.from(parts.join("")));
+const wholeText = fc.array(sample, { maxLength: 12 }).map((parts) => Buffer.from(parts.join("")));
 const anyBytes = fc.oneof(
   { weight: 9, arbitrary: wholeText },
   { weight: 1, arbitrary: fc.uint8Array().map((raw) => Buffer.from(raw)) },
@@ -47,7 +47,7 @@ const anyBytes = fc.oneof(
 const chunkSizes = fc.array(fc.nat(400), { maxLength: 40 });
 
 describe("a stream", () => {
-  test("redacts any chunks like the whole text", () => {
+  test("gives the same output in chunks of any size as for the whole text", () => {
     fc.assert(
       fc.property(anyBytes, chunkSizes, (input, sizes) => {
         expect(redactInChunks(input, sizes)).toBe(toLatin1(redactor.bytes(input)));
@@ -56,7 +56,7 @@ describe("a stream", () => {
     );
   });
 
-  test("redacts byte by byte like the whole text", () => {
+  test("gives the same output byte by byte as for the whole text", () => {
     fc.assert(
       fc.property(anyBytes, (input) => {
         expect(
@@ -86,7 +86,7 @@ describe("a stream", () => {
     );
   });
 
-  test("misses no secret where the pieces of the fast search meet", () => {
+  test("finds a secret that spans two blocks of the fast search", () => {
     const filler = Buffer.alloc(70_000, "some ordinary words. ");
     for (let offset = 65_536 - 14; offset <= 65_536; offset++) {
       const input = Buffer.concat([filler.subarray(0, offset), Buffer.from(secrets[0]!), filler]);

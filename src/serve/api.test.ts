@@ -218,7 +218,7 @@ test("refuses to resume or fork a procedural agent", async () => {
       method: "POST",
       body: { agent_name: "filed", mode, session_id: run.session_id },
     });
-    expect([status, JSON.parse(text).detail]).toEqual([400, "Procedural agents do not support resumption"]);
+    expect([status, JSON.parse(text).detail]).toEqual([400, "Procedural agents cannot resume or fork a session."]);
   }
 });
 

@@ -157,7 +157,7 @@ export interface Submitter {
   subject: string;
   role: TokenRole;
   /** The attempt that submits, for requests from inside a run. */
-  inside?: { run_id: string; attempt: number };
+  parentAttempt?: { run_id: string; attempt: number };
   /** Aborted when the caller no longer waits for the response. */
   signal?: AbortSignal;
 }

@@ -14,7 +14,8 @@ const defaults: Partial<Record<ErrorCode, string>> = {
   "DROVER-API-006": "Fix the fields listed in `faults`; GET /docs describes this route.",
   "DROVER-API-008": "Use one of the methods in the Allow header; GET /docs lists every route.",
   "DROVER-API-011": "Use a token that is allowed to do this; an admin can create one with `drover tokens create`.",
-  "DROVER-API-014": "Use an id from the list. Only an admin can see objects of other owners.",
+  "DROVER-API-014":
+    "List the objects with GET to find a valid id, for example GET /runs. Only an admin can see objects of other owners.",
   "DROVER-API-016": "Register the runner again. Drover's own runner does this automatically.",
   "DROVER-API-017": "Register again. If this runner was started twice, stop one of the two.",
   "DROVER-API-018": "Stop the other runner, or start this one with another state directory or profile.",

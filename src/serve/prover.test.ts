@@ -11,7 +11,7 @@ const attemptTokens = createAttemptTokens(Buffer.alloc(32, 7), null);
 const token = "drv_0123456789abcdef0123456789abcdef";
 const hash = hashToken(token);
 const localUrl = "http://127.0.0.1:8765";
-const tokens = { token_hash: async (beginning: string) => (hash.startsWith(beginning) ? hash : null) };
+const tokens = { token_hash: async (prefix: string) => (hash.startsWith(prefix) ? hash : null) };
 const expectedProof = (origin: string): string => computeProof(hash, nonce, origin).toString("hex");
 
 const coordinators: TestCoordinator[] = [];
@@ -29,14 +29,19 @@ test.each([
   ["the same port on IPv6, where another program may listen", "http://[::1]:8765", localUrl, false],
   ["another loopback address", "http://127.0.0.2:8765", localUrl, false],
   ["another port", "http://127.0.0.1:8766", localUrl, false],
-  ["a name", "http://localhost:8765", localUrl, false],
-  ["nothing", "", localUrl, false],
+  ["a hostname", "http://localhost:8765", localUrl, false],
+  ["an empty origin", "", localUrl, false],
   ["an address with a path", `${localUrl}/`, localUrl, false],
   ["https", "https://127.0.0.1:8765", localUrl, false],
-  ["another machine, although it is public", "http://10.0.0.1:80", localUrl, false],
-  ["another machine, at which the connection arrived", "http://10.0.0.1:8765", "http://10.0.0.1:8765", false],
+  ["another machine, even if it is one of the public URLs", "http://10.0.0.1:80", localUrl, false],
+  [
+    "a non-loopback address, even if the connection came in on it",
+    "http://10.0.0.1:8765",
+    "http://10.0.0.1:8765",
+    false,
+  ],
   ["a public address on this machine", "http://127.0.0.1:9000", localUrl, true],
-  ["the other address of its name", "http://[::1]:9000", localUrl, true],
+  ["another address of a public URL's hostname", "http://[::1]:9000", localUrl, true],
   ["the public address over a socket", "http://127.0.0.1:9000", null, true],
   ["an address over a socket", localUrl, null, false],
 ])("proves only for its own addresses: %s (%s at %s)", async (_what, origin, localOrigin, proves) => {
@@ -49,7 +54,7 @@ test.each([
 test.each([
   ["its own socket", "unix:7.42", true],
   ["another socket", "unix:7.43", false],
-  ["a path", "unix:/run/s", false],
+  ["the path of a socket", "unix:/run/s", false],
 ])("proves only for its own sockets, however the request arrived: %s (%s)", async (_what, origin, proves) => {
   const prove = createProver({ read: tokens, attemptTokens, publicUrls: [], sockets: new Set(["unix:7.42"]) });
   for (const localOrigin of [null, localUrl])
@@ -61,10 +66,10 @@ test.each([
 test("an unknown token gets a stable response of the same form that nobody can verify", async () => {
   const prove = createProver({ read: tokens, attemptTokens, publicUrls: [], sockets: new Set() });
   const proveKey = (key_id: string) => prove({ nonce, key_id, origin: localUrl }, localUrl);
-  const other = toKeyId("drv_unknown");
-  const proof = await proveKey(other);
+  const unknownKey = toKeyId("drv_unknown");
+  const proof = await proveKey(unknownKey);
   expect(proof).toMatch(/^[0-9a-f]{64}$/);
-  expect(await proveKey(other)).toBe(proof);
+  expect(await proveKey(unknownKey)).toBe(proof);
   expect(await proveKey(toKeyId("drv_another"))).not.toBe(proof);
   expect(proof).not.toBe(computeProof(hashToken("drv_unknown"), nonce, localUrl).toString("hex"));
 });
@@ -72,9 +77,9 @@ test("an unknown token gets a stable response of the same form that nobody can v
 test("while the record is unavailable, proves only tokens that it proved before", async () => {
   let isUnavailable = false;
   const read = {
-    async token_hash(beginning: string) {
-      if (isUnavailable) throw new Error("away");
-      return tokens.token_hash(beginning);
+    async token_hash(prefix: string) {
+      if (isUnavailable) throw new Error("unavailable");
+      return tokens.token_hash(prefix);
     },
   };
   const prove = createProver({ read, attemptTokens, publicUrls: [], sockets: new Set() });
@@ -82,7 +87,7 @@ test("while the record is unavailable, proves only tokens that it proved before"
   expect(await proveKey(toKeyId(token))).toBe(expectedProof(localUrl));
   isUnavailable = true;
   expect(await proveKey(toKeyId(token))).toBe(expectedProof(localUrl));
-  await expect(proveKey(toKeyId("drv_unknown"))).rejects.toThrow("away");
+  await expect(proveKey(toKeyId("drv_unknown"))).rejects.toThrow("unavailable");
 });
 
 test("proves every kind of token: user, enrolment, runner, attempt, ephemeral and revoked", async () => {
@@ -106,7 +111,7 @@ test("proves every kind of token: user, enrolment, runner, attempt, ephemeral an
   await expect(createClient({ url, token: "drv_unknown" }).me()).rejects.toMatchObject({ code: "DROVER-API-034" });
 });
 
-test("a client does not send an unknown token under any name or address of this machine", async () => {
+test("a client does not send a token that the coordinator cannot prove, whatever name or address it uses for this machine", async () => {
   const coordinator = await start({ host: hasIpv6() ? "::" : "0.0.0.0" });
   const { port } = new URL(coordinator.url);
   for (const host of ["127.0.0.1", "127.1", "localhost", "localhost.", "127.0.0.9", ...(hasIpv6() ? ["[::1]"] : [])]) {

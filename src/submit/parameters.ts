@@ -76,4 +76,4 @@ function toFaults({ faults, reason, retryAfterSeconds }: CheckResult): Parameter
   }));
 }
 
-const codeByReason = { late: "DROVER-PAR-004", refused: "DROVER-PAR-003", busy: "DROVER-LIM-002" } as const;
+const codeByReason = { incomplete: "DROVER-PAR-004", refused: "DROVER-PAR-003", busy: "DROVER-LIM-002" } as const;

@@ -6,7 +6,7 @@ import { buildSubmitFault, type SubmitFault } from "./submit-fault.ts";
  * Returns the fault of a request that was copied from a recorded run and has redaction marks in place of secrets. Other text
  * may contain such a mark by chance, so a mark within longer text counts only in a retry.
  */
-export function findRedactedInput({ parameters, prompt, retry_of, agent_name }: RunRequest): SubmitFault | null {
+export function checkRedactionMarks({ parameters, prompt, retry_of, agent_name }: RunRequest): SubmitFault | null {
   const isRetry = retry_of !== undefined;
   const paths = [...findMarks(parameters, "body.parameters", isRetry ? hasRedactionMark : isRedactionMark)];
   if (isRetry && prompt !== undefined && hasRedactionMark(prompt)) paths.push("body.prompt");

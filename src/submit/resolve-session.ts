@@ -54,7 +54,7 @@ export async function resolveSession(
     );
   }
   if (agent.type === "procedural") {
-    return buildSubmitFault(400, "DROVER-SUB-002", "Procedural agents do not support resumption", [
+    return buildSubmitFault(400, "DROVER-SUB-002", "Procedural agents cannot resume or fork a session.", [
       { path: "body.mode", message: `${mode} is not possible with a procedural agent` },
     ]);
   }

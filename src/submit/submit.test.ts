@@ -102,7 +102,7 @@ it("refuses to resume or fork a procedural agent with exactly this message", asy
   for (const mode of ["resume", "fork"] as const) {
     expect(await getFault(host.ask({ mode, session_id: "s" }))).toMatchObject({
       status: 400,
-      message: "Procedural agents do not support resumption",
+      message: "Procedural agents cannot resume or fork a session.",
     });
   }
 });

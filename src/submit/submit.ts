@@ -13,7 +13,7 @@ import { resolveSession, type ResolvedSession } from "./resolve-session.ts";
 import { checkRunLimits } from "./run-limits.ts";
 import { mergeDemands } from "./merge-demands.ts";
 import { checkParameters, toDottedPath, type ParameterFault } from "./parameters.ts";
-import { findRedactedInput } from "./redacted-input.ts";
+import { checkRedactionMarks } from "./redacted-input.ts";
 import { refuse, buildSubmitFault, isSubmitFault, type SubmitFault } from "./submit-fault.ts";
 
 export interface SubmitDeps {
@@ -34,8 +34,8 @@ export interface SubmitDeps {
 export interface Submitter {
   subject: string;
   role: "admin" | "user" | "viewer" | "runner";
-  /** Set if a command of a run submits: the attempt it belongs to. */
-  inside?: { run_id: string; attempt: number };
+  /** The attempt whose command submits this run, if any. */
+  parentAttempt?: { run_id: string; attempt: number };
   /** Aborted when the caller disconnects. */
   signal?: AbortSignal;
 }
@@ -53,27 +53,31 @@ export type PrepareResult = { ok: true; create: CreateRun } | { ok: false; fault
 
 /** Builds the operation that stores the run, for callers that store something else in the same transaction. Writes nothing. */
 export async function prepareRun(
-  original: RunRequest,
+  storedRequest: RunRequest,
   submitter: Submitter,
   deps: Omit<SubmitDeps, "store" | "createRun"> & { store: Pick<Store, "read"> },
 ): Promise<PrepareResult> {
-  const request = withSecrets(original, deps.vault);
-  const foundAgent = withModel(await findAgent(request, deps.agents, deps.store.read), request.model);
+  const request = restoreSecrets(storedRequest, deps.vault);
+  const foundAgent = applyModel(await findAgent(request, deps.agents, deps.store.read), request.model);
   if (isSubmitFault(foundAgent)) return { ok: false, fault: foundAgent };
   const { agent } = foundAgent;
-  const limitFault = await checkRunLimits(request.parent_run_id, submitter.inside !== undefined, deps.store.read);
+  const limitFault = await checkRunLimits(
+    request.parent_run_id,
+    submitter.parentAttempt !== undefined,
+    deps.store.read,
+  );
   if (limitFault !== null) return { ok: false, fault: limitFault };
-  const webhookFault = await findUnknownWebhook(request, submitter, deps);
+  const webhookFault = await checkWebhooks(request, submitter, deps);
   if (webhookFault !== null) return { ok: false, fault: webhookFault };
   const session = await resolveSession(request, agent, submitter, deps);
   if (isSubmitFault(session)) return { ok: false, fault: session };
   const waitForTurn =
     deps.waitForTurn !== undefined && isLargeValue(request.parameters) ? deps.waitForTurn : continueAtOnce;
   await waitForTurn();
-  const redactionFault = findRedactedInput(request);
+  const redactionFault = checkRedactionMarks(request);
   if (redactionFault !== null) return { ok: false, fault: redactionFault };
   const requester = {
-    caller: submitter.subject,
+    subject: submitter.subject,
     get signal() {
       return submitter.signal;
     },
@@ -99,7 +103,7 @@ export async function prepareRun(
   const idempotencyKey = request.idempotency_key;
   const webhooks = [...(agent.webhooks ?? []), ...(request.webhooks ?? [])];
   await waitForTurn();
-  const run = withoutSecretIds(toRun(request, submitter, agent, demands, session, deps), deps.vault);
+  const run = redactIds(toRun(request, submitter, agent, demands, session, deps), deps.vault);
   const { sealed, ...redacted } =
     deps.vault?.conceal(getRunOwner(run.run_id), agent.parameters_schema, {
       parameters: run.parameters,
@@ -125,7 +129,7 @@ export async function prepareRun(
               fingerprint: hashRequest(request, hash),
             },
           }),
-      ...(submitter.inside === undefined ? {} : { parent_attempt: submitter.inside }),
+      ...(submitter.parentAttempt === undefined ? {} : { parent_attempt: submitter.parentAttempt }),
       ...(webhooks.length === 0 ? {} : { webhooks }),
       ...(request.settles === undefined ? {} : { settles: request.settles }),
     },
@@ -135,8 +139,8 @@ export async function prepareRun(
 const continueAtOnce = (): Promise<void> => Promise.resolve();
 
 /** A run has its own idempotency keys, so it can neither read nor use up the keys of its owner. No subject starts with a space. */
-function getKeyOwner({ subject, inside }: Submitter): string {
-  return inside === undefined ? subject : ` run ${inside.run_id}`;
+function getKeyOwner({ subject, parentAttempt }: Submitter): string {
+  return parentAttempt === undefined ? subject : ` run ${parentAttempt.run_id}`;
 }
 
 /** A key with a secret in it is stored as a keyed hash, which still recognizes a repeated request. */
@@ -145,7 +149,7 @@ function concealKey(key: string, vault: Vault | undefined): string {
 }
 
 /** Restores the secrets of a schedule's request, which is stored without them. */
-function withSecrets({ sealed, ...request }: RunRequest, vault: Vault | undefined): RunRequest {
+function restoreSecrets({ sealed, ...request }: RunRequest, vault: Vault | undefined): RunRequest {
   if (sealed === undefined || vault === undefined) return request;
   const { parameters, prompt } = vault.open(getTemplateOwner(request.agent_name), sealed);
   return { ...request, parameters, ...(prompt === null ? {} : { prompt }) };
@@ -158,7 +162,7 @@ function toBusyFault({ code, message, retry_after_seconds = 1 }: ParameterFault)
 }
 
 /** A webhook named in the request must exist and belong to the caller or to everyone. */
-async function findUnknownWebhook(
+async function checkWebhooks(
   { webhooks = [] }: RunRequest,
   { subject }: Submitter,
   deps: { store: Pick<Store, "read"> },
@@ -174,12 +178,16 @@ async function findUnknownWebhook(
 }
 
 /** Puts the requested model into the agent snapshot that the run executes. */
-function withModel(foundAgent: FoundAgent | SubmitFault, model: string | undefined): FoundAgent | SubmitFault {
+function applyModel(foundAgent: FoundAgent | SubmitFault, model: string | undefined): FoundAgent | SubmitFault {
   if (model === undefined || isSubmitFault(foundAgent)) return foundAgent;
   if (foundAgent.agent.type !== "procedural") return { ...foundAgent, agent: { ...foundAgent.agent, model } };
-  return buildSubmitFault(400, "DROVER-SUB-002", "Procedural agents have no model", [
-    { path: "body.model", message: "not supported by procedural agents" },
-  ]);
+  return buildSubmitFault(
+    400,
+    "DROVER-SUB-002",
+    "Procedural agents have no model.",
+    [{ path: "body.model", message: "not supported by procedural agents" }],
+    "Omit model.",
+  );
 }
 
 /** Converts the store's result of the operation that creates a run. */
@@ -253,7 +261,7 @@ function toRun(
 }
 
 /** Redacts secrets in the caller's ids. Drover only stores and passes on these ids, so it does not keep the originals. */
-function withoutSecretIds(run: Run, vault: Vault | undefined): Run {
+function redactIds(run: Run, vault: Vault | undefined): Run {
   if (vault === undefined) return run;
   const { task_id, step_id, tool_call_id, worktree_id, repo_sha } = run;
   return { ...run, ...vault.redact({ task_id, step_id, tool_call_id, worktree_id, repo_sha }) };

@@ -35,20 +35,20 @@ export function buildSchedules(
 const batchSize = 50;
 
 /**
- * Returns the operations that update the record to match this coordinator's agent files. `goneAgents` lists the agents that
+ * Returns the operations that update the record to match this coordinator's agent files. `removedAgents` lists the agents that
  * this coordinator has read before and that no longer exist. "unknown" means that it is the only coordinator, so every
  * agent that is not in its files is gone.
  */
 export function syncFileSchedules(
   agents: readonly Agent[],
-  goneAgents: readonly string[] | "unknown",
+  removedAgents: readonly string[] | "unknown",
   now: number,
   getSlotTimes: GetSlotTimes,
 ): SyncSchedules[] {
   const build = (agent: Agent): NewSchedule[] => buildSchedules(agent, "file", fileOwner, now, getSlotTimes);
   const sync = { op: "sync_schedules", source: "file" } as const;
-  if (goneAgents === "unknown") return [{ ...sync, agents: null, schedules: agents.flatMap(build) }];
-  const ops: SyncSchedules[] = goneAgents.length === 0 ? [] : [{ ...sync, agents: goneAgents, schedules: [] }];
+  if (removedAgents === "unknown") return [{ ...sync, agents: null, schedules: agents.flatMap(build) }];
+  const ops: SyncSchedules[] = removedAgents.length === 0 ? [] : [{ ...sync, agents: removedAgents, schedules: [] }];
   for (let start = 0; start < agents.length; start += batchSize) {
     const batch = agents.slice(start, start + batchSize);
     ops.push({ ...sync, agents: batch.map(({ name }) => name), schedules: batch.flatMap(build) });

@@ -2,7 +2,7 @@ import type { NewId } from "../model/ids.ts";
 import { newRun } from "../model/new-run.ts";
 import type { RunRequest } from "../model/run-request.ts";
 import type { Store } from "../model/store.ts";
-import type { PendingChain } from "../model/trigger-ops.ts";
+import type { PendingFollowUp } from "../model/hook-ops.ts";
 import type { SubmitFault } from "../submit/submit-fault.ts";
 
 export interface ChainDeps {
@@ -41,7 +41,7 @@ export async function submitFollowUps(deps: ChainDeps, signal: AbortSignal): Pro
   }
 }
 
-async function submitFollowUp(followUp: PendingChain, deps: ChainDeps): Promise<void> {
+async function submitFollowUp(followUp: PendingFollowUp, deps: ChainDeps): Promise<void> {
   const { parent_run_id, agent_name, parameters, prompt, project_dir, created_by } = followUp;
   if (followUp.fault !== null) return recordRefusal(followUp, followUp.fault, deps);
   const submitted = await deps.submit(
@@ -67,7 +67,11 @@ async function submitFollowUp(followUp: PendingChain, deps: ChainDeps): Promise<
   );
 }
 
-async function recordRefusal(followUp: PendingChain, reason: string, { store, now, newId }: ChainDeps): Promise<void> {
+async function recordRefusal(
+  followUp: PendingFollowUp,
+  reason: string,
+  { store, now, newId }: ChainDeps,
+): Promise<void> {
   const { parent_run_id, agent_name, parameters, prompt, created_by } = followUp;
   const run = newRun({
     run_id: newId(),

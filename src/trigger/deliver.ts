@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { fillTemplates } from "../model/json-values.ts";
-import type { ClaimedDelivery } from "../model/trigger-ops.ts";
+import type { ClaimedDelivery } from "../model/hook-ops.ts";
 import type { Store } from "../model/store.ts";
 import type { Vault } from "../model/vault.ts";
 import type { AddressRules } from "./addresses.ts";

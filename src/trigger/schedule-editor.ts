@@ -138,9 +138,13 @@ export function createScheduleEditor({
     if (!prepared.ok) return prepared;
     const { agent } = prepared.create;
     if (definition.resume_session && agent?.type === "procedural")
-      return refuse(400, "DROVER-SUB-002", "Procedural agents do not support resumption", [
-        { path: "body.resume_session", message: "not supported by procedural agents" },
-      ]);
+      return refuse(
+        400,
+        "DROVER-SUB-002",
+        "Procedural agents cannot resume a session.",
+        [{ path: "body.resume_session", message: "not supported by procedural agents" }],
+        "Omit resume_session.",
+      );
     return { ok: true, schema: agent?.parameters_schema };
   }
 

@@ -130,9 +130,9 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     if (pendingSync === null) return;
     const { agents, allValid } = pendingSync;
     const names = agents.map(({ name }) => name);
-    const goneAgents =
+    const removedAgents =
       knownAgents?.filter((name) => !names.includes(name)) ?? (options.isOnlyCoordinator ? "unknown" : []);
-    const ops = syncFileSchedules(agents, allValid ? goneAgents : [], clock.now(), options.getSlotTimes);
+    const ops = syncFileSchedules(agents, allValid ? removedAgents : [], clock.now(), options.getSlotTimes);
     for (const op of ops) await store.apply([op]);
     if (pendingSync.agents === agents) pendingSync = null;
     // While a file is invalid, it may be the file of a missing agent, so keep that agent known.

@@ -161,12 +161,12 @@ export const uploadQuerySchema = z.strictObject({
 });
 export const uploadResponseSchema = z.object({ upload: z.literal("stored") });
 
-export const goneSessionsRequestSchema = z.strictObject({
+export const deletedSessionsRequestSchema = z.strictObject({
   runner_id: name,
   epoch: number,
   session_ids: z.array(name).max(10_000),
 });
-export const goneSessionsResponseSchema = z.object({ gone: z.array(z.string()) });
+export const deletedSessionsResponseSchema = z.object({ gone: z.array(z.string()) });
 
 const base64 = z.string().regex(/^[A-Za-z0-9+/]*={0,2}$/, "not base64");
 const path = z.string().min(1).max(4096);

@@ -89,7 +89,7 @@ export const fullPageQuerySchema = z.strictObject({
 const idSuffix = z
   .string()
   .regex(/^[0-9a-f-]{4,36}$/)
-  .describe("The last 4 to 36 characters of the id; searches the newest 100,000 only");
+  .describe("The last 4 to 36 characters of the id; only the newest 100,000 entries are searched");
 export const runsQuerySchema = z.strictObject({
   ...runFilterShape,
   created_by: shortText.optional(),
@@ -111,9 +111,9 @@ export const statsQuerySchema = z
   })
   .superRefine(({ since, until }, context) => {
     const days = (Date.parse(until ?? new Date().toISOString()) - Date.parse(since ?? until ?? "")) / 86_400_000;
-    const refuse = (message: string) => context.addIssue({ code: "custom", path: ["since"], message });
-    if (days < 0) refuse("is later than until");
-    if (days > maxStatsDays) refuse(`is more than ${maxStatsDays} days before until`);
+    const addIssue = (message: string) => context.addIssue({ code: "custom", path: ["since"], message });
+    if (days < 0) addIssue("is later than until");
+    if (days > maxStatsDays) addIssue(`is more than ${maxStatsDays} days before until`);
   });
 export const eventsQuerySchema = z.strictObject({ after: optionalPosition, limit });
 const runList = z.preprocess(
@@ -200,7 +200,7 @@ export const stopRunsSchema = z
   .refine((filter) => Object.keys(filter).length > 0, {
     message: "give a filter, or all: true for every run that has not ended",
   });
-export const stoppedSchema = z.object({
+export const stopRunsResultSchema = z.object({
   cancelled: z.array(z.string()),
   stopping: z.array(z.string()),
   untouched: z.array(z.string()),
@@ -273,7 +273,7 @@ export const sessionWithRunsSchema = sessionSchema.extend({
   descendants: z.array(sessionNodeSchema),
 });
 
-export const bindSchema = z.strictObject({ executor_session_id: z.string().min(1).max(400) });
+export const bindSessionSchema = z.strictObject({ executor_session_id: z.string().min(1).max(400) });
 export const executionSchema = z.object({
   run_id: z.string(),
   attempt: z.number().int(),

@@ -14,9 +14,9 @@ function findSystemChromium() {
 }
 
 export function ensureBrowser() {
-  ensureInstalled(directory, "product", "the browser driver for tests");
+  ensureInstalled(directory, "production", "the browser driver for tests");
   if (findSystemChromium() !== null) return;
-  ensureInstalled(join(directory, "chromium"), "product", "a Chromium to test the dashboard with (65 MB, once)");
+  ensureInstalled(join(directory, "chromium"), "production", "a Chromium to test the dashboard with (65 MB, once)");
   if (!existsSync(unpacked)) unpack();
 }
 

@@ -168,7 +168,7 @@ describe("sessions", () => {
     const plain = await json("run", "plain");
     const procedural = await run("sessions", "resume", plain.session_id, "--prompt", "more");
     expect(procedural.code).not.toBe(0);
-    expect(procedural.stderr).toContain("Procedural agents do not support resumption");
+    expect(procedural.stderr).toContain("Procedural agents cannot resume or fork a session.");
     expect(procedural.stderr).toContain("DROVER-SUB-002");
 
     const stiff = await json("run", "stiff", ...toPrompt({ remember: "one" }));

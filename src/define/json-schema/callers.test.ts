@@ -12,32 +12,32 @@ const openChecker = (...args: Parameters<typeof openSchemaChecker>) => {
 };
 afterEach(() => Promise.all(openCheckers.splice(0).map((checker) => checker.stop())));
 
-const evil = { type: "object", properties: { x: { type: "string", pattern: "^(a+)+$" } } };
-const other = { type: "object", properties: { x: { type: "string", pattern: "^(b+)+$" } } };
-const attack = { x: `${"a".repeat(40)}!` };
+const slowSchema = { type: "object", properties: { x: { type: "string", pattern: "^(a+)+$" } } };
+const otherSlowSchema = { type: "object", properties: { x: { type: "string", pattern: "^(b+)+$" } } };
+const slowValue = { x: `${"a".repeat(40)}!` };
 
 test("limits the queue of one caller, and answers another caller before that queue is empty", async () => {
   const checker = openChecker({ checkMs: 30 });
   const order: string[] = [];
-  const slow = Array.from({ length: 40 }, () =>
-    checker.check(evil, attack, limits, { caller: "slow" }).then((checked) => {
-      if (checked.reason === "late") order.push("slow");
+  const slowAnswers = Array.from({ length: 40 }, () =>
+    checker.check(slowSchema, slowValue, limits, { subject: "slow" }).then((checked) => {
+      if (checked.reason === "incomplete") order.push("slow");
       return checked;
     }),
   );
-  const answer = checker.check(other, { x: "bb" }, limits, { caller: "other" }).then((checked) => {
+  const answer = checker.check(otherSlowSchema, { x: "bb" }, limits, { subject: "other" }).then((checked) => {
     order.push("other");
     return checked;
   });
   expect(await answer).toEqual({ faults: [] });
-  const answers = await Promise.all(slow);
+  const answers = await Promise.all(slowAnswers);
   expect(answers.filter(({ reason }) => reason === "busy")).toHaveLength(32);
-  expect(answers.filter(({ reason }) => reason === "late")).toHaveLength(8);
+  expect(answers.filter(({ reason }) => reason === "incomplete")).toHaveLength(8);
   expect(answers.find(({ reason }) => reason === "busy")?.retryAfterSeconds).toBeGreaterThan(0);
   expect(order.indexOf("other")).toBeLessThan(3);
 });
 
-const withPattern = (pattern: string) => ({ properties: { x: { type: "string", pattern } } });
+const createPatternSchema = (pattern: string) => ({ properties: { x: { type: "string", pattern } } });
 const repeat = (count: number, each: (index: number) => [string, unknown]) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => each(index)));
 const doublingReferences = {
@@ -47,46 +47,46 @@ const doublingReferences = {
   ]),
   properties: { x: { $ref: "#/$defs/d0" } },
 };
-const long = `${"a".repeat(40)}!`;
-const slowChecks: [what: string, schema: object, value: Record<string, unknown>][] = [
-  ["a repetition of repetitions", withPattern("^(a+)+$"), { x: long }],
-  ["equal alternatives", withPattern("^(a|a)*$"), { x: long }],
-  ["overlapping alternatives", withPattern("^(a|aa)+$"), { x: long }],
-  ["forty optional parts", withPattern(`^${"a?".repeat(40)}${"a".repeat(40)}$`), { x: "a".repeat(39) }],
-  ["wildcards in a row", withPattern(`^${".*".repeat(12)}x$`), { x: "a".repeat(200) }],
-  ["a backreference", withPattern("^(a*)*\\1b$"), { x: long }],
-  ["a lookahead", withPattern("^(?=(a+)+$)a"), { x: long }],
-  ["a class in a group", withPattern("^([a-z]+)*[A-Z]$"), { x: long }],
-  ["a pattern for property names", { patternProperties: { "^(a+)+$": {} } }, { [long]: 1 }],
-  ["propertyNames with a pattern", { propertyNames: { pattern: "^(a+)+$" } }, { [long]: 1 }],
+const longText = `${"a".repeat(40)}!`;
+const slowChecks: [description: string, schema: object, value: Record<string, unknown>][] = [
+  ["a repetition of repetitions", createPatternSchema("^(a+)+$"), { x: longText }],
+  ["equal alternatives", createPatternSchema("^(a|a)*$"), { x: longText }],
+  ["overlapping alternatives", createPatternSchema("^(a|aa)+$"), { x: longText }],
+  ["forty optional parts", createPatternSchema(`^${"a?".repeat(40)}${"a".repeat(40)}$`), { x: "a".repeat(39) }],
+  ["wildcards in a row", createPatternSchema(`^${".*".repeat(12)}x$`), { x: "a".repeat(200) }],
+  ["a backreference", createPatternSchema("^(a*)*\\1b$"), { x: longText }],
+  ["a lookahead", createPatternSchema("^(?=(a+)+$)a"), { x: longText }],
+  ["a character class in a repeated group", createPatternSchema("^([a-z]+)*[A-Z]$"), { x: longText }],
+  ["a pattern for property names", { patternProperties: { "^(a+)+$": {} } }, { [longText]: 1 }],
+  ["propertyNames with a pattern", { propertyNames: { pattern: "^(a+)+$" } }, { [longText]: 1 }],
   [
-    "a list of values for such a pattern",
+    "a slow pattern checked against each item of a list",
     { properties: { x: { items: { pattern: "^(a+)+$" } } } },
-    { x: [long, long, long] },
+    { x: [longText, longText, longText] },
   ],
   ["references that double at each level", doublingReferences, { x: 1 }],
 ];
 test.each(slowChecks)("%s delays no other caller", async (_, schema, value) => {
   const checker = openChecker({ checkMs: 50, allowanceMs: 50 });
-  const slow = Array.from({ length: 12 }, () => checker.check(schema, value, limits, { caller: "slow" }));
-  expect(await checker.check(other, { x: "bb" }, limits, { caller: "other" })).toEqual({ faults: [] });
-  const answers = await Promise.all(slow);
+  const slowAnswers = Array.from({ length: 12 }, () => checker.check(schema, value, limits, { subject: "slow" }));
+  expect(await checker.check(otherSlowSchema, { x: "bb" }, limits, { subject: "other" })).toEqual({ faults: [] });
+  const answers = await Promise.all(slowAnswers);
   expect(answers.filter(({ faults }) => faults.length === 0)).toEqual([]);
   expect(answers.filter(({ reason }) => reason === "busy").length).toBeGreaterThanOrEqual(4);
 });
 
 test("a caller that uses up the checker's time is refused for a while, and other callers are not", async () => {
   const checker = openChecker({ checkMs: 50, allowanceMs: 100 });
-  let refused = null;
-  for (let index = 0; index < 10 && refused === null; index += 1) {
-    const checked = await checker.check(evil, attack, limits, { caller: "slow" });
-    if (checked.reason === "busy") refused = checked;
+  let refusal = null;
+  for (let index = 0; index < 10 && refusal === null; index += 1) {
+    const checked = await checker.check(slowSchema, slowValue, limits, { subject: "slow" });
+    if (checked.reason === "busy") refusal = checked;
   }
-  expect(refused).toMatchObject({ reason: "busy", retryAfterSeconds: expect.any(Number) });
-  expect(await checker.checkSchema({ type: "object" }, { caller: "slow" })).toMatchObject({ reason: "busy" });
-  expect(await checker.check(evil, { x: "aa" }, limits, { caller: "other" })).toEqual({ faults: [] });
-  // Drover's own checks have no allowance
-  expect(await checker.check(evil, { x: "aa" }, limits)).toEqual({ faults: [] });
+  expect(refusal).toMatchObject({ reason: "busy", retryAfterSeconds: expect.any(Number) });
+  expect(await checker.checkSchema({ type: "object" }, { subject: "slow" })).toMatchObject({ reason: "busy" });
+  expect(await checker.check(slowSchema, { x: "aa" }, limits, { subject: "other" })).toEqual({ faults: [] });
+  // Drover's own checks are not limited by an allowance.
+  expect(await checker.check(slowSchema, { x: "aa" }, limits)).toEqual({ faults: [] });
 });
 
 test.each(slowChecks)(
@@ -95,14 +95,18 @@ test.each(slowChecks)(
     const checker = openChecker({ checkMs: 600_000 });
     const controller = new AbortController();
     const cancelledChecks = [1, 2, 3].map(() =>
-      checker.check(schema, value, limits, { caller: "gone", signal: controller.signal }),
+      checker.check(schema, value, limits, { subject: "gone", signal: controller.signal }),
     );
-    const otherCheck = checker.check(other, { x: "b" }, limits, { caller: "other" });
+    const otherCheck = checker.check(otherSlowSchema, { x: "b" }, limits, { subject: "other" });
     controller.abort();
-    expect((await Promise.all(cancelledChecks)).map(({ reason }) => reason)).toEqual(["late", "late", "late"]);
+    expect((await Promise.all(cancelledChecks)).map(({ reason }) => reason)).toEqual([
+      "incomplete",
+      "incomplete",
+      "incomplete",
+    ]);
     expect(await otherCheck).toEqual({ faults: [] });
-    const later = await checker.check(schema, value, limits, { caller: "gone", signal: controller.signal });
-    expect(later.reason).toBe("late");
+    const later = await checker.check(schema, value, limits, { subject: "gone", signal: controller.signal });
+    expect(later.reason).toBe("incomplete");
   },
 );
 

@@ -33,7 +33,7 @@ test("terminates an endless pattern without blocking the event loop", async () =
   const checker = openChecker({ checkMs: 250 });
   await checker.check(evil, { x: "aaa" }, limits); // The worker has started and compiled the schema.
   const { result, turns } = await countTurnsDuring(() => checker.check(evil, attack, limits));
-  expect(result.reason).toBe("late");
+  expect(result.reason).toBe("incomplete");
   expect(turns).toBeGreaterThan(10);
   const shorter = await countTurnsDuring(() => checker.check(evil, { x: `${"a".repeat(28)}!` }, limits));
   expect(shorter.result.faults).toHaveLength(1); // Terminated or finished, depending on the machine.
@@ -48,7 +48,7 @@ test("answers the next check normally after one was terminated", async () => {
     checker.check(evil, attack, limits),
     checker.check(evil, { x: "b" }, limits),
   ]);
-  expect(answers.map(({ reason, faults }) => reason ?? faults.length)).toEqual(["late", 0, "late", 1]);
+  expect(answers.map(({ reason, faults }) => reason ?? faults.length)).toEqual(["incomplete", 0, "incomplete", 1]);
 });
 
 test.each([
@@ -62,7 +62,7 @@ test.each([
   const checker = openChecker({ checkMs: 200 });
   await checker.check({ type: "object", properties: { x: { format: "date" } } }, {}, limits);
   const { result, turns } = await countTurnsDuring(() => checker.check(schema, value, limits));
-  expect(result.reason).toBe("late");
+  expect(result.reason).toBe("incomplete");
   expect(turns).toBeGreaterThan(10);
 });
 
@@ -177,8 +177,8 @@ test("answers pending checks on stop, which is idempotent", async () => {
   const checker = openChecker({ checkMs: 60_000 });
   const waiting = [checker.check(evil, attack, limits), checker.check(evil, { x: "a" }, limits)];
   await Promise.all([checker.stop(), checker.stop()]);
-  expect((await Promise.all(waiting)).map(({ reason }) => reason)).toEqual(["late", "late"]);
-  expect((await checker.check(evil, {}, limits)).reason).toBe("late");
+  expect((await Promise.all(waiting)).map(({ reason }) => reason)).toEqual(["incomplete", "incomplete"]);
+  expect((await checker.check(evil, {}, limits)).reason).toBe("incomplete");
 });
 
 test.runIf(process.platform === "linux")("does not time out a schema on a busy machine", async () => {
@@ -187,7 +187,7 @@ test.runIf(process.platform === "linux")("does not time out a schema on a busy m
   try {
     const checks = Array.from({ length: 5 }, () => checker.check(evil, { x: "aaa" }, limits));
     expect(await Promise.all(checks)).toEqual(checks.map(() => ({ faults: [] })));
-    expect((await checker.check(evil, attack, limits)).reason).toBe("late");
+    expect((await checker.check(evil, attack, limits)).reason).toBe("incomplete");
   } finally {
     await Promise.all(busy.map((item) => item.terminate()));
   }

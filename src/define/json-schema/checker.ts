@@ -76,7 +76,7 @@ export function openSchemaChecker({
   // Read `signal` only here: most checks run on the main thread and never need it.
   const checkInWorker = (
     request: CheckRequest,
-    { caller, signal }: Requester = { caller: internalCaller },
+    { subject: caller, signal }: Requester = { subject: internalCaller },
   ): Promise<CheckResult> =>
     new Promise((resolve) => {
       const seconds = caller === internalCaller ? 0 : allowance.secondsToWait(caller);

@@ -187,5 +187,5 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
 const disconnected = "the caller has disconnected";
 
 export function createLateResult(message: string): CheckResult {
-  return { faults: [{ path: "", message }], reason: "late" };
+  return { faults: [{ path: "", message }], reason: "incomplete" };
 }

@@ -14,11 +14,11 @@ export type Report =
   { type: "ready"; thread: string | null } | { type: "compiled" } | { type: "done"; faults: SchemaFault[] };
 
 /**
- * `late`: not completed: the deadline passed, the worker failed, or the check was cancelled. `refused`: not checked,
+ * `incomplete`: the deadline passed, the worker failed, or the check was cancelled. `refused`: not checked,
  * because it exceeds a limit. `busy`: this caller has requested too many checks and may retry after `retryAfterSeconds`.
  */
 export interface CheckResult {
   faults: SchemaFault[];
-  reason?: "late" | "refused" | "busy";
+  reason?: "incomplete" | "refused" | "busy";
   retryAfterSeconds?: number;
 }

@@ -8,13 +8,13 @@ export type ResolvedCommand =
       ok: true;
       executable: string;
       arguments: string[];
-      /** Where the program was searched and what to do about it. null if it was found. */
-      missing: string | null;
+      /** Says where Drover looked for the program and what to do. null if it was found. */
+      notFoundMessage: string | null;
     }
   | { ok: false; message: string };
 
 export interface ResolveOptions {
-  /** Searched for the program before PATH. */
+  /** The directory that is searched for the program before PATH. */
   runnerDirectory: string;
   variables: Variables;
 }
@@ -36,13 +36,13 @@ export function resolveCommand(
     };
   const [program, ...rest] = built.argv;
   const search = findCommand(program, runnerDirectory, variables.env["PATH"]);
-  if ("found" in search) return { ok: true, executable: search.found, arguments: rest, missing: null };
-  // Return the path that was searched: starting it reports the error.
+  if ("found" in search) return { ok: true, executable: search.found, arguments: rest, notFoundMessage: null };
+  // Return the path where the program should be: starting it reports the error.
   const executable = program.includes("/") && !isAbsolute(program) ? join(runnerDirectory, program) : program;
-  return { ok: true, executable, arguments: rest, missing: describeMissing(program, runnerDirectory) };
+  return { ok: true, executable, arguments: rest, notFoundMessage: describeNotFound(program, runnerDirectory) };
 }
 
-function describeMissing(program: string, runnerDirectory: string): string {
+function describeNotFound(program: string, runnerDirectory: string): string {
   if (isAbsolute(program)) return `Command not found: ${program}. The file does not exist: correct the path.`;
   if (!program.includes("/"))
     return `Command not found: ${program}. It is neither in the runner's directory, ${runnerDirectory}, nor on PATH. Check the spelling, or install it.`;

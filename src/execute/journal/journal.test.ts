@@ -85,7 +85,7 @@ test("sends events again if the coordinator has fewer events than it once acknow
   expect(shipAll(journal, 1000).ns).toEqual(upTo(100).slice(40));
 });
 
-test("a full log takes no more output, but still records the outcome", () => {
+test("a full log refuses more output, but still accepts an error", () => {
   const { journal } = setUp({ maxBytes: 100_000 });
   let appended = 0;
   while (journal.append(line("x".repeat(1000)))) appended++;
@@ -94,7 +94,7 @@ test("a full log takes no more output, but still records the outcome", () => {
   expect(journal.lastN).toBe(appended + 1);
 });
 
-test("a disk failure fails the run, and its end is shipped from memory without a gap", async () => {
+test("after a disk failure, ships the remaining events from memory without a gap and keeps the outcome", async () => {
   let failing = false;
   const full = new HostError({ code: "DROVER-STA-002", message: "no space" });
   const { journal, path } = setUp({

@@ -262,8 +262,8 @@ test("finds thousands of files, and stops once the signal aborts", async () => {
     for (let index = 0; index < 500; index++) writeFileSync(join(root, `d${outer}`, `f${index}`), "");
   }
   expect((await find(0n, 100_000)).files).toHaveLength(5000);
-  const stop = new AbortController();
-  const search = findFiles({ root, since: 0n, inputs: new Set(), maxEntries: 100_000, signal: stop.signal });
-  setImmediate(() => stop.abort());
+  const controller = new AbortController();
+  const search = findFiles({ root, since: 0n, inputs: new Set(), maxEntries: 100_000, signal: controller.signal });
+  setImmediate(() => controller.abort());
   expect((await search).files.length).toBeLessThan(5000);
 });

@@ -106,7 +106,7 @@ async function passLines(
       await context.emit({
         type: "error",
         code: "bad_line",
-        message: `A line longer than ${maxLineBytes} bytes was dropped. It starts with: ${text.slice(0, 200)}`,
+        message: `Dropped a line of the client's output because it is longer than ${maxLineBytes} bytes. It starts with: ${text.slice(0, 200)}`,
       });
   }
 }

@@ -67,7 +67,7 @@ export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome
     name,
     directories: options.directories,
     lockOptions: {
-      claimsDirectory: options.lockDirectory,
+      locksDirectory: options.lockDirectory,
       owner: options.owner,
       isAlive: options.isAlive,
       newId: options.newId,
@@ -122,9 +122,8 @@ async function executeInDirectories(
   });
   const executions = createExecutions({
     ...options,
-    options: options.startOptions,
     writable: [nested.path],
-    ids: {
+    droverVariables: {
       ...buildInheritedIds(run_id, correlation, repoRoot),
       DROVER_ATTEMPT: String(attempt),
       DROVER_NESTED_LOG: nested.path,

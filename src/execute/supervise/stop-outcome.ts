@@ -24,7 +24,7 @@ export function toStopOutcome(reason: StopReason, text?: string): Outcome {
     case "idle":
       return failed(
         "idle",
-        "The run sent nothing for longer than its idle timeout and was stopped. Raise idle_timeout_seconds, or find out why it hangs.",
+        "The run produced no events for longer than its idle timeout, so it was stopped. Raise idle_timeout_seconds, or check whether it hangs.",
       );
     case "budget":
       return failed(

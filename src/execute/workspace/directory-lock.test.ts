@@ -33,7 +33,7 @@ const script = `
   const newId = () => Date.now().toString(36) + "-" + process.pid + "-" + ++count;
   (async () => {
     for (let n = 0; n < Number(times); n++) {
-      const options = { claimsDirectory: __dirname + "/locks", owner, isAlive, newId };
+      const options = { locksDirectory: __dirname + "/locks", owner, isAlive, newId };
       const lock = await lockDirectory(directory, "run", options, new AbortController().signal, () => {});
       closeSync(openSync(__dirname + "/busy", "wx"));
       await new Promise((resolve) => setTimeout(resolve, Number(hold)));
@@ -82,7 +82,7 @@ test("releases the directory of a killed process", async () => {
 
 let ids = 0;
 const optionsFor = (host: string, overrides: Partial<LockOptions> = {}): LockOptions => ({
-  claimsDirectory: join(tmp, "locks"),
+  locksDirectory: join(tmp, "locks"),
   owner: { pid: process.pid, start: "", host },
   isAlive: () => true,
   newId: () => `n${++ids}`.padStart(8, "0"),
@@ -90,7 +90,7 @@ const optionsFor = (host: string, overrides: Partial<LockOptions> = {}): LockOpt
 });
 const listClaims = () => readdirSync(join(tmp, "locks"));
 
-/** Writes a claim file with an old mtime. */
+/** Writes a lock file with an old mtime. */
 function writeClaim(name: string, text: string, secondsAgo: number): void {
   mkdirSync(join(tmp, "locks"), { recursive: true });
   const path = join(tmp, "locks", name);
@@ -116,13 +116,13 @@ test.each([
   expect(listClaims()).toEqual([]);
 });
 
-test("waits for an unreadable claim while it is fresh", async () => {
+test("waits for an unreadable lock file while it is fresh", async () => {
   writeClaim("0.json", "", 0);
   expect(await lockWithin(300, optionsFor("here"))).toBeNull();
   expect(listClaims()).toEqual(["0.json"]);
 });
 
-test("respects a claim of another host only as long as it is refreshed", async () => {
+test("respects a lock file of another host only as long as it is refreshed", async () => {
   const lasting = await lockWithin(100_000, optionsFor("there", { staleMs: 5000 }));
   expect(lasting).not.toBeNull();
   expect(await lockWithin(7000, optionsFor("here", { staleMs: 5000 }))).toBeNull();
@@ -138,7 +138,7 @@ test("respects a claim of another host only as long as it is refreshed", async (
   expect(listClaims()).toEqual([]);
 });
 
-test("respects an old claim of this host while its owner is alive", async () => {
+test("respects an old lock file of this host while its owner is alive", async () => {
   writeClaim(
     "0.json",
     JSON.stringify({ directory: "/p", run_id: "r", owner: { pid: 1, start: "", host: "here" } }),
@@ -147,7 +147,7 @@ test("respects an old claim of this host while its owner is alive", async () => 
   expect(await lockWithin(300, optionsFor("here"))).toBeNull();
 });
 
-test("removes its own claim if it cannot check another claim's owner", async () => {
+test("removes its own lock file if it cannot check another file's owner", async () => {
   writeClaim("0.json", JSON.stringify({ directory: "/p", run_id: "r", owner: { pid: 1, start: "", host: "here" } }), 0);
   const isAlive = (): boolean => {
     throw new Error("no way to tell");

@@ -2,19 +2,19 @@ import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { join, sep } from "node:path";
 import type { NewId } from "../../model/ids.ts";
 import { sleep } from "../port/backoff.ts";
-import type { DirectoryClaim } from "./directory-claim.ts";
-import { createClaimFile, temporarySuffix } from "./claim-file.ts";
+import type { LockContents } from "./lock-contents.ts";
+import { createLockFile, temporarySuffix } from "./lock-file.ts";
 
-type Owner = DirectoryClaim["owner"];
+type Owner = LockContents["owner"];
 
 export interface LockOptions {
-  /** The directory of the claim files. All runners that lock against each other share it. */
-  claimsDirectory: string;
+  /** The directory of the lock files. All runners that lock against each other share it. */
+  locksDirectory: string;
   owner: Owner;
   isAlive: (owner: Owner) => boolean;
-  /** Ids must sort by time: the older claim wins. */
+  /** Ids must sort by time: the older lock file wins. */
   newId: NewId;
-  /** A claim whose owner cannot be checked is dead if it was not refreshed for this long. One minute by default. */
+  /** A lock file whose owner cannot be checked is stale if it was not refreshed for this long. One minute by default. */
   staleMs?: number;
 }
 
@@ -28,9 +28,9 @@ const defaultStaleMs = 60_000;
 /**
  * Locks a directory for one run, together with everything above and below it. Returns null if the signal is aborted.
  *
- * Each run first creates its claim file and then reads the others, so of two concurrent runs at least one sees the
- * other. The run with the older claim keeps it and waits; the younger removes its claim and retries. A run that sees no
- * other claim has the lock.
+ * Each run first creates its lock file and then reads the others, so of two concurrent runs at least one sees the
+ * other. The run with the older file keeps it and waits; the younger removes its file and retries. A run that sees no
+ * other file for the directory has the lock.
  */
 export async function lockDirectory(
   directory: string,
@@ -39,10 +39,10 @@ export async function lockDirectory(
   signal: AbortSignal,
   onWaiting: (holder: { directory: string; run_id: string }) => void,
 ): Promise<DirectoryLock | null> {
-  await mkdir(options.claimsDirectory, { recursive: true, mode: 0o700 });
+  await mkdir(options.locksDirectory, { recursive: true, mode: 0o700 });
   const name = `${options.newId()}.json`;
-  const text = JSON.stringify({ directory, run_id, owner: options.owner } satisfies DirectoryClaim);
-  const file = createClaimFile(join(options.claimsDirectory, name), text, (options.staleMs ?? defaultStaleMs) / 6);
+  const text = JSON.stringify({ directory, run_id, owner: options.owner } satisfies LockContents);
+  const file = createLockFile(join(options.locksDirectory, name), text, (options.staleMs ?? defaultStaleMs) / 6);
   try {
     if (await waitForTurn()) return { release: file.remove };
   } catch (error) {
@@ -54,21 +54,21 @@ export async function lockDirectory(
 
   async function waitForTurn(): Promise<boolean> {
     let isReported = false;
-    let hasClaim = false;
+    let hasFile = false;
     while (!signal.aborted) {
-      if (!hasClaim) await file.create();
-      hasClaim = true;
+      if (!hasFile) await file.create();
+      hasFile = true;
       const conflicts = await findConflicts(directory, name, options);
       if (signal.aborted) break;
       if (conflicts.length === 0) return true;
-      const holder = conflicts.find(({ claim }) => claim !== null)?.claim;
+      const holder = conflicts.find(({ contents }) => contents !== null)?.contents;
       if (!isReported && holder) {
         onWaiting(holder);
         isReported = true;
       }
       if (conflicts.some((conflict) => conflict.name < name)) {
         await file.remove();
-        hasClaim = false;
+        hasFile = false;
       }
       await sleep(pauseMs, signal);
     }
@@ -76,51 +76,51 @@ export async function lockDirectory(
   }
 }
 
-/** Also removes dead claims. An unreadable claim is returned as null, and assumed to cover this directory. */
+/** Also removes stale lock files. An unreadable one is returned with null, and assumed to cover this directory. */
 async function findConflicts(
   directory: string,
   ownName: string,
   options: LockOptions,
-): Promise<{ name: string; claim: DirectoryClaim | null }[]> {
-  const conflicts: { name: string; claim: DirectoryClaim | null }[] = [];
-  for (const name of (await readdir(options.claimsDirectory)).sort()) {
+): Promise<{ name: string; contents: LockContents | null }[]> {
+  const conflicts: { name: string; contents: LockContents | null }[] = [];
+  for (const name of (await readdir(options.locksDirectory)).sort()) {
     const isTemporary = name.endsWith(temporarySuffix);
     if (name === ownName || !(isTemporary || name.endsWith(".json"))) continue;
-    const path = join(options.claimsDirectory, name);
-    const entry = await readClaim(path);
-    if (entry === null || (entry.claim && !isTemporary && !overlaps(entry.claim.directory, directory))) continue;
-    if (!isAlive(isTemporary ? null : entry.claim, entry.ageMs, options)) await rm(path, { force: true });
-    else if (!isTemporary) conflicts.push({ name, claim: entry.claim });
+    const path = join(options.locksDirectory, name);
+    const entry = await readLockFile(path);
+    if (entry === null || (entry.contents && !isTemporary && !overlaps(entry.contents.directory, directory))) continue;
+    if (!isAlive(isTemporary ? null : entry.contents, entry.ageMs, options)) await rm(path, { force: true });
+    else if (!isTemporary) conflicts.push({ name, contents: entry.contents });
   }
   return conflicts;
 }
 
 /** Checks the owner's process if it is on this host, else the age of the file, which a live owner refreshes. */
 function isAlive(
-  claim: DirectoryClaim | null,
+  contents: LockContents | null,
   ageMs: number,
   { owner, isAlive: isOwnerAlive, staleMs = defaultStaleMs }: LockOptions,
 ) {
-  if (claim !== null && claim.owner.host === owner.host) return isOwnerAlive(claim.owner);
-  return ageMs <= staleMs && (claim === null || isOwnerAlive(claim.owner));
+  if (contents !== null && contents.owner.host === owner.host) return isOwnerAlive(contents.owner);
+  return ageMs <= staleMs && (contents === null || isOwnerAlive(contents.owner));
 }
 
-/** Returns null if the file was removed since it was listed. The claim is null if a system crash left it empty or damaged. */
-async function readClaim(path: string): Promise<{ claim: DirectoryClaim | null; ageMs: number } | null> {
+/** Returns null if the file was removed since it was listed. `contents` is null if a system crash left the file empty or damaged. */
+async function readLockFile(path: string): Promise<{ contents: LockContents | null; ageMs: number } | null> {
   try {
     const ageMs = Date.now() - (await stat(path)).mtimeMs;
-    return { claim: await parseClaim(await readFile(path, "utf8")), ageMs };
+    return { contents: await parseContents(await readFile(path, "utf8")), ageMs };
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
     throw error;
   }
 }
 
-/** Loads the schema only if there is another claim to read. */
-async function parseClaim(text: string): Promise<DirectoryClaim | null> {
-  const { directoryClaimSchema } = await import("./directory-claim.ts");
+/** Loads the schema only if there is another lock file to read. */
+async function parseContents(text: string): Promise<LockContents | null> {
+  const { lockContentsSchema } = await import("./lock-contents.ts");
   try {
-    return directoryClaimSchema.safeParse(JSON.parse(text)).data ?? null;
+    return lockContentsSchema.safeParse(JSON.parse(text)).data ?? null;
   } catch (error) {
     if (error instanceof SyntaxError) return null;
     throw error;

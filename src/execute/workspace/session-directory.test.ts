@@ -37,9 +37,9 @@ test("a resume waits until all copies of its session are done", async () => {
 
 test("a stop ends the wait for a copy, and other sessions do not wait", async () => {
   const forkResult = fork("one");
-  const stop = new AbortController();
-  const resumeResult = resume(stop.signal);
-  stop.abort();
+  const controller = new AbortController();
+  const resumeResult = resume(controller.signal);
+  controller.abort();
   expect(await resumeResult).toEqual({ ok: false, reason: null });
   const other = openSessionDirectory(
     createInvocation("run", {}, { mode: "start", session_id: "other" }),

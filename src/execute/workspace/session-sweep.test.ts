@@ -20,7 +20,7 @@ test("removes the directories of deleted sessions, except those in use", async (
   await poll(() => subtypes(activeRun)).toContain("environment");
   await markSession(join(directory, "work"), "s9", { store_id: "store" });
   mkdirSync(join(directory, "work", "s9.copy"));
-  coordinator.goneSessions.add(deletedRun).add(activeRun);
+  coordinator.deletedSessions.add(deletedRun).add(activeRun);
   await poll(() => listNames("work")).toEqual([keptRun, activeRun].sort());
   await poll(() => listNames("homes")).toEqual([keptRun, activeRun].sort());
   coordinator.order(activeRun, { stop: "user" });
@@ -94,7 +94,7 @@ test("a resume marks a directory that has no mark", async () => {
   mkdirSync(join(directory, "work", "s1"), { recursive: true });
   await waitForEnd(submit("echo ok", { mode: "resume", session_id: "s1", executor_session_id: "x" }));
   expect(listDirectories(join(directory, "work"))).toEqual(["s1"]);
-  coordinator.goneSessions.add("s1");
+  coordinator.deletedSessions.add("s1");
   await poll(() => listDirectories(join(directory, "work"))).toEqual([]);
 });
 

@@ -113,7 +113,7 @@ it("does not keep a backup from being restored, and the restored record reports 
   await backupStore({ directory, file }, new Date());
   const restored = scratch.newDirectory();
   const { audit } = await restoreStore({ now: new Date(), directory: restored, file });
-  expect(audit).toMatchObject({ ok: false, first_bad: { row_no: 5, told: true } });
+  expect(audit).toMatchObject({ ok: false, first_bad: { row_no: 5, wasReported: true } });
   await write(restored, 1);
   await expectRecorded(restored, 5, "shorter than its head");
 });

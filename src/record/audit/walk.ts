@@ -9,7 +9,7 @@ export interface ChainDamage {
   row_no?: number;
   what: string;
   /** True if the chain itself is intact, and this row records damage that a writer found earlier. */
-  told?: true;
+  wasReported?: true;
 }
 
 /** The chain is intact up to this position. */
@@ -138,7 +138,7 @@ function toRecordedDamage(row: Row): ChainDamage {
     batch_no: Number(row["batch_no"]),
     row_no,
     what: describeMismatch(row_no, decodeText(row["body"]) ?? ""),
-    told: true,
+    wasReported: true,
   };
 }
 

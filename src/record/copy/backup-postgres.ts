@@ -8,7 +8,7 @@ import { connect, type Connection } from "../sqlite/connection.ts";
 import { migrate } from "../sqlite/migrations/migrate.ts";
 import { copyRecord } from "./copy-record.ts";
 import { withSnapshot } from "./postgres-record.ts";
-import { type TargetRecord, type SourceRecord, getValues } from "./record-copy.ts";
+import { type WritableRecord, type ReadableRecord, getValues } from "./record-copy.ts";
 import { openRowContent, createSqliteSource } from "./sqlite-record.ts";
 import { buildInsertStatement, type Table } from "./tables.ts";
 
@@ -22,7 +22,7 @@ export function backupPostgres(
   signal?: AbortSignal,
 ): Promise<{ head: string }> {
   return writeBackup(file, (part) => {
-    const work = async (from: SourceRecord): Promise<{ head: string }> => {
+    const work = async (from: ReadableRecord): Promise<{ head: string }> => {
       // A backup with the wrong key in it could never be restored.
       if (!(await from.runWork(isSealedWith(createMac(secret))))) throw createWrongSecretError(url);
       return fillBackup(part, { secret, now, signal }, from);
@@ -40,7 +40,7 @@ interface BackupContext {
 async function fillBackup(
   part: string,
   { secret, now, signal }: BackupContext,
-  from: SourceRecord,
+  from: ReadableRecord,
 ): Promise<{ head: string }> {
   const copy = connect(part, "write");
   try {
@@ -51,7 +51,7 @@ async function fillBackup(
     // Every new record contains one row. Remove it, because the copy contains it too.
     copy.exec("delete from demands");
     createBackupFiles(copy);
-    await copyRecord(from, createTargetRecord(copy, part), () => signal?.throwIfAborted());
+    await copyRecord(from, createWritableRecord(copy, part), () => signal?.throwIfAborted());
     const head = addExtras(copy, secret, now);
     copy.exec("commit");
     return { head };
@@ -60,7 +60,7 @@ async function fillBackup(
   }
 }
 
-function createTargetRecord(copy: Connection, part: string): TargetRecord {
+function createWritableRecord(copy: Connection, part: string): WritableRecord {
   return {
     ...createSqliteSource(copy, part, (sha256) => openRowContent(copy, sha256)),
     insert: (table, rows) => insertRows(copy, table, rows),

@@ -1,5 +1,5 @@
 import type { Row, SqlValue } from "../query.ts";
-import { getKey, type SourceRecord } from "./record-copy.ts";
+import { getKey, type ReadableRecord } from "./record-copy.ts";
 import type { Table } from "./tables.ts";
 
 export interface Comparison {
@@ -13,14 +13,14 @@ export interface Comparison {
 /** Compares a table of two records in key order, row by row and column by column. */
 export async function compareTable(
   table: Table,
-  source: SourceRecord,
-  target: SourceRecord,
+  source: ReadableRecord,
+  target: ReadableRecord,
   onProgress: (done: number) => void,
 ): Promise<Comparison> {
   const comparison: Comparison = { rows: 0, differences: 0, first: null };
-  const addDifference = (what: string, row: Row): void => {
+  const addDifference = (problem: string, row: Row): void => {
     comparison.differences += 1;
-    comparison.first ??= `${table.name}, row ${getKey(table, row).join(" / ")}: ${what}`;
+    comparison.first ??= `${table.name}, row ${getKey(table, row).join(" / ")}: ${problem}`;
   };
   const [readSource, readTarget] = [createRowReader(table, source), createRowReader(table, target)];
   let [a, b] = [await readSource(), await readTarget()];
@@ -40,7 +40,7 @@ export async function compareTable(
 }
 
 /** Iterates row by row; returns null after the last. */
-function createRowReader(table: Table, record: SourceRecord): () => Promise<Row | null> {
+function createRowReader(table: Table, record: ReadableRecord): () => Promise<Row | null> {
   let page: Row[] = [];
   let index = 0;
   return async () => {

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { isSha256 } from "../../model/file.ts";
 import { all, type Work } from "../query.ts";
 import { createChangedContentError, toCopyError, createDifferenceError } from "./errors.ts";
-import { maxPageRows, type TargetRecord, type SourceRecord } from "./record-copy.ts";
+import { maxPageRows, type WritableRecord, type ReadableRecord } from "./record-copy.ts";
 
 export interface ContentCounts {
   contents: number;
@@ -13,8 +13,8 @@ export interface ContentCounts {
 
 /** Copies all contents that a file or a pending upload refers to. Unreferenced contents are not copied. */
 export async function copyContents(
-  from: SourceRecord,
-  to: TargetRecord,
+  from: ReadableRecord,
+  to: WritableRecord,
   onProgress: (done: number) => void,
 ): Promise<ContentCounts> {
   const copied = { contents: 0, bytes: 0, missing: 0 };
@@ -56,7 +56,7 @@ const parallelChecks = 16;
 
 /** Reads what was copied and hashes it again. */
 export async function checkContents(
-  record: SourceRecord,
+  record: ReadableRecord,
   copied: ContentCounts,
   onProgress: (done: number) => void,
 ): Promise<void> {
@@ -82,7 +82,7 @@ export async function checkContents(
   }
 }
 
-async function isIntact(record: SourceRecord, sha256: string): Promise<boolean> {
+async function isIntact(record: ReadableRecord, sha256: string): Promise<boolean> {
   const pieces = await record.openContent(sha256);
   if (pieces === null) return false;
   const hash = createHash("sha256");
@@ -91,7 +91,7 @@ async function isIntact(record: SourceRecord, sha256: string): Promise<boolean> 
   return true;
 }
 
-async function* readHashes(record: SourceRecord): AsyncGenerator<string> {
+async function* readHashes(record: ReadableRecord): AsyncGenerator<string> {
   for (let after = ""; ;) {
     const page = await record.runWork(readHashesAfter(after));
     for (const sha256 of page) {

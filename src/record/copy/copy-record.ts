@@ -5,7 +5,7 @@ import { readStoreId } from "../store-parts.ts";
 import { compareTable } from "./compare.ts";
 import { checkContents, copyContents, type ContentCounts } from "./contents.ts";
 import { toCopyError, createDifferenceError } from "./errors.ts";
-import type { TargetRecord, SourceRecord } from "./record-copy.ts";
+import type { WritableRecord, ReadableRecord } from "./record-copy.ts";
 import { type Table, tables } from "./tables.ts";
 
 export interface CopyResult extends ContentCounts {
@@ -15,19 +15,19 @@ export interface CopyResult extends ContentCounts {
 
 export interface CopyProgress {
   step: "copying" | "comparing";
-  /** A table, or `contents`. */
-  what: string;
+  /** The name of a table, or `contents`. */
+  item: string;
   done: number;
 }
 
 /**
- * Copies a record into an empty one of either engine and compares both afterwards: every row and column, and the hash of
- * every content. Throws if anything differs. Memory use does not depend on the size of the record. The copy keeps the
+ * Copies a record into an empty one of either engine and compares both afterwards: every column of every row, and the hash
+ * of every file's contents. Throws if anything differs. Memory use does not depend on the size of the record. The copy keeps the
  * record's id, because it is the same record.
  */
 export async function copyRecord(
-  from: SourceRecord,
-  to: TargetRecord,
+  from: ReadableRecord,
+  to: WritableRecord,
   onProgress: (progress: CopyProgress) => void = () => undefined,
 ): Promise<CopyResult> {
   const store_id = await from.runWork(readStoreId());
@@ -35,10 +35,10 @@ export async function copyRecord(
   const rows: Record<string, number> = {};
   for (const table of tables)
     rows[table.name] = await copyTable(table, from, to, (done) =>
-      onProgress({ step: "copying", what: table.name, done }),
+      onProgress({ step: "copying", item: table.name, done }),
     );
-  const contents = await copyContents(from, to, (done) => onProgress({ step: "copying", what: "contents", done }));
-  await to.runWork(setStore(store_id, restored_at));
+  const contents = await copyContents(from, to, (done) => onProgress({ step: "copying", item: "contents", done }));
+  await to.runWork(writeStoreIdentity(store_id, restored_at));
   await to.flush();
   await compare(from, to, rows, contents, onProgress);
   return { rows, ...contents };
@@ -46,8 +46,8 @@ export async function copyRecord(
 
 async function copyTable(
   table: Table,
-  from: SourceRecord,
-  to: TargetRecord,
+  from: ReadableRecord,
+  to: WritableRecord,
   onProgress: (done: number) => void,
 ): Promise<number> {
   let rows = 0;
@@ -70,8 +70,8 @@ async function copyTable(
 }
 
 async function compare(
-  from: SourceRecord,
-  to: TargetRecord,
+  from: ReadableRecord,
+  to: WritableRecord,
   rows: Record<string, number>,
   contents: ContentCounts,
   onProgress: (progress: CopyProgress) => void,
@@ -80,7 +80,7 @@ async function compare(
   let firstDifference: string | null = null;
   for (const table of tables) {
     const comparison = await compareTable(table, from, to, (done) =>
-      onProgress({ step: "comparing", what: table.name, done }),
+      onProgress({ step: "comparing", item: table.name, done }),
     );
     differences += comparison.differences;
     firstDifference ??= comparison.first;
@@ -89,12 +89,12 @@ async function compare(
   }
   if ((await to.runWork(readStoreId())) !== (await from.runWork(readStoreId()))) {
     differences += 1;
-    firstDifference ??= "store, its store_id differs";
+    firstDifference ??= "store: its store_id differs";
   }
   if (firstDifference !== null) throw createDifferenceError(to.name, differences, firstDifference);
-  await checkContents(to, contents, (done) => onProgress({ step: "comparing", what: "contents", done }));
+  await checkContents(to, contents, (done) => onProgress({ step: "comparing", item: "contents", done }));
 }
 
-function* setStore(store_id: string, restored_at: string | null): Work<void> {
+function* writeStoreIdentity(store_id: string, restored_at: string | null): Work<void> {
   yield write("update store set store_id = ?, restored_at = ?", store_id, restored_at);
 }

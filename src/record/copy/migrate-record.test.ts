@@ -150,7 +150,7 @@ it("copies damage that the chain has recorded", async () => {
   await recordRuns(store, 1);
   await store.close();
   const { audit } = await movableStore.move();
-  expect(audit).toMatchObject({ ok: false, first_bad: { told: true, row_no: 61 } });
+  expect(audit).toMatchObject({ ok: false, first_bad: { wasReported: true, row_no: 61 } });
   expect(await verifyPostgres(movableStore.fleetOptions, undefined)).toEqual(audit);
   await backupRecord(movableStore.fleetOptions, join(movableStore.root, "file"), movableStore.now);
   const { audit: restored } = await restoreRecord(

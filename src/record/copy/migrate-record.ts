@@ -41,7 +41,7 @@ export async function migrateRecord({
       onProgress({ step: "verifying" });
       const audit = await verifyCopy(to, secret, checks);
       // Damage that the chain itself records is copied with it.
-      if (!audit.ok && !audit.first_bad?.told)
+      if (!audit.ok && !audit.first_bad?.wasReported)
         throw createBrokenChainError(directory, audit.first_bad?.what ?? "unknown");
       return { copied, audit };
     });

@@ -6,7 +6,7 @@ import { freshDatabase } from "../../../test/postgres/fresh-database.ts";
 import type { Row } from "../query.ts";
 import { migrateRecord } from "./migrate-record.ts";
 import { withSnapshot } from "./postgres-record.ts";
-import { maxPageBytes, maxPageRows, type SourceRecord } from "./record-copy.ts";
+import { maxPageBytes, maxPageRows, type ReadableRecord } from "./record-copy.ts";
 import { withLockedRecord } from "./sqlite-record.ts";
 import { tables } from "./tables.ts";
 
@@ -38,7 +38,7 @@ it("reads pages that fit into memory, however long rows are, and every row exact
   }
 });
 
-async function readPages(record: SourceRecord): Promise<Row[][]> {
+async function readPages(record: ReadableRecord): Promise<Row[][]> {
   const pages: Row[][] = [];
   for (
     let page = await record.readPage(events, null);

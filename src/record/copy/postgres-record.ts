@@ -16,8 +16,8 @@ import {
   measureLongColumns,
   maxPageBytes,
   maxPageRows,
-  type TargetRecord,
-  type SourceRecord,
+  type WritableRecord,
+  type ReadableRecord,
   getValues,
 } from "./record-copy.ts";
 import { buildInsertStatement, buildPageStatement, type Table, tables } from "./tables.ts";
@@ -39,7 +39,7 @@ const insertBlob = `insert into blobs (sha256, size, upload_id, stored_at) value
 /** Reads a consistent snapshot while others keep writing. */
 export async function withSnapshot<T>(
   url: string,
-  work: (record: SourceRecord) => Promise<T>,
+  work: (record: ReadableRecord) => Promise<T>,
   signal?: AbortSignal,
 ): Promise<T> {
   await requireRecord(url);
@@ -50,7 +50,7 @@ export async function withSnapshot<T>(
     try {
       signal?.throwIfAborted();
       await connection.exec("begin isolation level repeatable read read only");
-      return await work(createSourceRecord(connection, url));
+      return await work(createReadableRecord(connection, url));
     } catch (error) {
       throw signal?.aborted ? signal.reason : error;
     } finally {
@@ -60,7 +60,11 @@ export async function withSnapshot<T>(
 }
 
 /** Fills an empty database in one transaction while nobody else can write. Refuses a database that is not empty. */
-export async function fillPostgres<T>(url: string, now: Date, work: (record: TargetRecord) => Promise<T>): Promise<T> {
+export async function fillPostgres<T>(
+  url: string,
+  now: Date,
+  work: (record: WritableRecord) => Promise<T>,
+): Promise<T> {
   await migrate(url);
   return withConnection(url, async (connection) => {
     try {
@@ -68,7 +72,7 @@ export async function fillPostgres<T>(url: string, now: Date, work: (record: Tar
       await requireEmpty(connection, url);
       // Every new record contains one row. Remove it, because the copy contains it too.
       await connection.exec("delete from demands");
-      const result = await work(createTargetRecord(connection, url, now));
+      const result = await work(createWritableRecord(connection, url, now));
       await connection.flush();
       for (const { name, sequenceColumn } of tables)
         if (sequenceColumn !== undefined) await connection.exec(buildSetSequence(name, sequenceColumn));
@@ -108,7 +112,7 @@ function buildSetSequence(table: string, column: string): string {
     from ${table}`;
 }
 
-function createSourceRecord(connection: Connection, url: string): SourceRecord {
+function createReadableRecord(connection: Connection, url: string): ReadableRecord {
   return {
     name: getPublicName(url),
     runWork: (work) => runWork(connection, work),
@@ -150,10 +154,10 @@ async function* readParts(connection: Connection, upload_id: string, size: numbe
   }
 }
 
-function createTargetRecord(connection: Connection, url: string, now: Date): TargetRecord {
+function createWritableRecord(connection: Connection, url: string, now: Date): WritableRecord {
   let inFlight = 0;
   return {
-    ...createSourceRecord(connection, url),
+    ...createReadableRecord(connection, url),
     flush,
     async insert(table, rows) {
       await runWork(connection, insertRows(table, rows));

@@ -2,7 +2,7 @@ import type { Row, SqlValue, Work } from "../query.ts";
 import type { Table } from "./tables.ts";
 
 /** A record that does not change while it is read. */
-export interface SourceRecord {
+export interface ReadableRecord {
   /** For messages. */
   readonly name: string;
   runWork<T>(work: Work<T>): Promise<T>;
@@ -13,7 +13,7 @@ export interface SourceRecord {
 }
 
 /** A record being created. If the copy fails, all of it is discarded. */
-export interface TargetRecord extends SourceRecord {
+export interface WritableRecord extends ReadableRecord {
   /** Errors may surface only in `flush`. */
   insert(table: Table, rows: readonly Row[]): Promise<void>;
   /** Errors may surface only in `flush`. If `pieces` throws, the whole copy fails. */

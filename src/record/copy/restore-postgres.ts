@@ -26,7 +26,7 @@ export async function restoreIntoPostgres(
       fillPostgres(url, now, async (to) => {
         await copyRecord(from, to);
         const audit = await verifyCopy(to, secret, [createHeadCheck(audit_head)]);
-        if (!audit.ok && !audit.first_bad?.told)
+        if (!audit.ok && !audit.first_bad?.wasReported)
           throw createRestoreError(file, `its audit chain is broken (${audit.first_bad?.what ?? "unknown"})`);
         const revoked_tokens = keepTokens ? null : await to.runWork(revokeRestoredTokens(made_at, now));
         beforePublish?.();

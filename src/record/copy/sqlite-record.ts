@@ -10,7 +10,7 @@ import { openConnection } from "../sqlite/open-connection.ts";
 import { withRetries } from "../sqlite/with-retries.ts";
 import { rollBack } from "../sqlite/write-lock.ts";
 import { databaseFile } from "../../model/state-layout.ts";
-import { getKey, measureLongColumns, maxPageBytes, maxPageRows, type SourceRecord } from "./record-copy.ts";
+import { getKey, measureLongColumns, maxPageBytes, maxPageRows, type ReadableRecord } from "./record-copy.ts";
 import { buildPageStatement, type Table } from "./tables.ts";
 
 const pieceBytes = 256 * 1024;
@@ -21,7 +21,7 @@ const pieceBytes = 256 * 1024;
 export async function withLockedRecord<T>(
   directory: string,
   waitMs: number,
-  work: (record: SourceRecord) => Promise<T>,
+  work: (record: ReadableRecord) => Promise<T>,
 ): Promise<T> {
   const file = databaseFile(directory);
   const connection = await openConnection(file, "write", waitMs);
@@ -39,8 +39,8 @@ export async function withLockedRecord<T>(
   }
 }
 
-/** Opens a backup. Nobody writes to a backup, so no lock is needed. */
-export async function withBackup<T>(file: string, work: (record: SourceRecord) => Promise<T>): Promise<T> {
+/** Opens a backup. A finished backup never changes, so no lock is needed. */
+export async function withBackup<T>(file: string, work: (record: ReadableRecord) => Promise<T>): Promise<T> {
   const connection = connect(file, "immutable");
   try {
     return await work(createSqliteSource(connection, file, (sha256) => openRowContent(connection, sha256)));
@@ -54,8 +54,8 @@ export async function withBackup<T>(file: string, work: (record: SourceRecord) =
 export function createSqliteSource(
   connection: Connection,
   name: string,
-  openContent: SourceRecord["openContent"],
-): SourceRecord {
+  openContent: ReadableRecord["openContent"],
+): ReadableRecord {
   return {
     name,
     openContent,

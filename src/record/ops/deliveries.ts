@@ -1,10 +1,4 @@
-import type {
-  ClaimDeliveries,
-  ClaimedDelivery,
-  Redeliver,
-  SettleDelivery,
-  TriggerResult,
-} from "../../model/trigger-ops.ts";
+import type { ClaimDeliveries, ClaimedDelivery, Redeliver, SettleDelivery, HookResult } from "../../model/hook-ops.ts";
 import { deliveryWindowMs } from "../moves/notify.ts";
 import { all, first, type Row, write, type Work } from "../query.ts";
 import { readRun } from "../reads/runs.ts";
@@ -29,7 +23,7 @@ const resetDelivery = `
   update deliveries set status = 'pending', next_at = ?, give_up_at = ?, settled_at = null
   where delivery_id = ? returning delivery_no`;
 
-export function* claimDeliveries(tx: Transaction, op: ClaimDeliveries): Work<TriggerResult> {
+export function* claimDeliveries(tx: Transaction, op: ClaimDeliveries): Work<HookResult> {
   const now = tx.now.getTime();
   const deliveries: ClaimedDelivery[] = [];
   for (const webhook of yield all(selectDueWebhooks, now)) {
@@ -74,7 +68,7 @@ function* buildClaimedDelivery(webhook: Row, row: Row): Work<ClaimedDelivery> {
   };
 }
 
-export function* settleDelivery(tx: Transaction, op: SettleDelivery): Work<TriggerResult> {
+export function* settleDelivery(tx: Transaction, op: SettleDelivery): Work<HookResult> {
   const [row] = yield first(selectDelivery, toColumn(op.delivery_id));
   if (row === undefined) return { ok: false, conflict: "not_found" };
   if (row["status"] !== "pending" || row["attempts"] !== op.attempt) return { ok: false, conflict: "stale" };
@@ -96,7 +90,7 @@ export function* settleDelivery(tx: Transaction, op: SettleDelivery): Work<Trigg
   return { ok: true, op: "settle_delivery", status };
 }
 
-export function* redeliver(tx: Transaction, { delivery_id }: Redeliver): Work<TriggerResult> {
+export function* redeliver(tx: Transaction, { delivery_id }: Redeliver): Work<HookResult> {
   const now = tx.now.getTime();
   const [updated] = yield first(resetDelivery, now, now + deliveryWindowMs, toColumn(delivery_id));
   return updated === undefined ? { ok: false, conflict: "not_found" } : { ok: true, op: "redeliver" };

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { createAgent } from "../../../test/fixtures/dispatch/drive.ts";
 import { eachEngine, captureQueries } from "../../../test/fixtures/record/each-engine.ts";
 import type { Query } from "../query.ts";
-import { readGoneSessions } from "../reads/sessions.ts";
+import { readDeletedSessions } from "../reads/sessions.ts";
 import { claimRuns } from "./claim-runs.ts";
 import { applyHeartbeat } from "./heartbeat.ts";
 import { stopRuns } from "./stop-runs.ts";
@@ -64,11 +64,11 @@ eachEngine("one operation", (record) => {
     for (const session_id of ["s7", "s150"]) await d.submit({ session_id });
     const ids = Array.from({ length: 250 }, (_, index) => `s${index}`);
     const queries: Query[] = [];
-    expect(await store.engine.read(() => captureQueries(readGoneSessions(ids), queries))).toEqual(
+    expect(await store.engine.read(() => captureQueries(readDeletedSessions(ids), queries))).toEqual(
       ids.filter((id) => id !== "s7" && id !== "s150"),
     );
     expect(queries).toHaveLength(3);
-    expect(await store.read.gone_sessions([])).toEqual([]);
+    expect(await store.read.deleted_sessions([])).toEqual([]);
   });
 
   it("gives each run its own invocation when one claim covers runs with different demands", async () => {

@@ -1,5 +1,5 @@
 import { BugError } from "../../model/errors.ts";
-import type { RefuseChain, TriggerResult } from "../../model/trigger-ops.ts";
+import type { RefuseChain, HookResult } from "../../model/hook-ops.ts";
 import { endRun } from "../moves/lose-run.ts";
 import { notify } from "../moves/notify.ts";
 import { findRun } from "../moves/stored-run.ts";
@@ -9,7 +9,7 @@ import { createRun } from "./create-run.ts";
 import { isTriggerSettled, settleTrigger } from "./settle-trigger.ts";
 
 /** Creates the child run and ends it in the same transaction, so no runner ever sees it. */
-export function* refuseChain(tx: Transaction, { parent_run_id, run, why: reason }: RefuseChain): Work<TriggerResult> {
+export function* refuseChain(tx: Transaction, { parent_run_id, run, why: reason }: RefuseChain): Work<HookResult> {
   const chain = { chain_of: parent_run_id };
   if (yield* isTriggerSettled(chain)) return { ok: false, conflict: "repeated" };
   const created = yield* createRun(tx, { op: "create_run", run, events: [] });

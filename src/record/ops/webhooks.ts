@@ -2,11 +2,11 @@ import type { Hook } from "../../model/hook.ts";
 import {
   type DeleteHook,
   type DeleteWebhook,
-  maxTriggersPerOwner,
+  maxPerOwner,
   type PutHook,
   type PutWebhook,
-  type TriggerResult,
-} from "../../model/trigger-ops.ts";
+  type HookResult,
+} from "../../model/hook-ops.ts";
 import type { StoredWebhook } from "../../model/webhook.ts";
 import { first, type Row, write, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
@@ -33,7 +33,7 @@ const removeDeliveries = `
   delete from deliveries where webhook_no = (select webhook_no from webhooks where name = ?)`;
 const removeWebhook = `delete from webhooks where name = ? returning name`;
 
-export function* putHook({ hook, create, ...op }: PutHook): Work<TriggerResult> {
+export function* putHook({ hook, create, ...op }: PutHook): Work<HookResult> {
   const secret = op.secret ?? null;
   const name = toColumn(hook.name);
   const [existing] = yield first(selectExisting.hooks, name);
@@ -49,14 +49,14 @@ export function* putHook({ hook, create, ...op }: PutHook): Work<TriggerResult> 
 /**
  * Also deletes the keys of its deliveries: a new hook of the same name has another secret and therefore other signatures.
  */
-export function* deleteHook({ name }: DeleteHook): Work<TriggerResult> {
+export function* deleteHook({ name }: DeleteHook): Work<HookResult> {
   const [deleted] = yield first(removeHook, toColumn(name));
   if (deleted === undefined) return { ok: false, conflict: "not_found" };
   yield write(deleteHookKeys, toColumn(name));
   return { ok: true, op: "delete_hook" };
 }
 
-export function* putWebhook({ webhook, create, ...op }: PutWebhook): Work<TriggerResult> {
+export function* putWebhook({ webhook, create, ...op }: PutWebhook): Work<HookResult> {
   const secret = op.secret ?? null;
   const name = toColumn(webhook.name);
   const [existing] = yield first(selectExisting.webhooks, name);
@@ -76,7 +76,7 @@ export function* putWebhook({ webhook, create, ...op }: PutWebhook): Work<Trigge
   return { ok: true, op: "put_webhook" };
 }
 
-export function* deleteWebhook({ name }: DeleteWebhook): Work<TriggerResult> {
+export function* deleteWebhook({ name }: DeleteWebhook): Work<HookResult> {
   yield write(removeDeliveries, toColumn(name));
   const [deleted] = yield first(removeWebhook, toColumn(name));
   return deleted === undefined ? { ok: false, conflict: "not_found" } : { ok: true, op: "delete_webhook" };
@@ -84,7 +84,7 @@ export function* deleteWebhook({ name }: DeleteWebhook): Work<TriggerResult> {
 
 function* isFull(table: keyof typeof countByOwner, owner: string): Work<boolean> {
   const [row] = yield first(countByOwner[table], owner);
-  return Number(row?.["count"]) >= maxTriggersPerOwner;
+  return Number(row?.["count"]) >= maxPerOwner;
 }
 
 export function toHook(row: Row): Hook {

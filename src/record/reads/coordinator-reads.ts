@@ -11,7 +11,7 @@ export { readPoller, readRunnersWithWork } from "./pollers.ts";
 export { readAgentNames, readAgentPage, readAgents } from "./agents.ts";
 export { readRunner, readRunnerPage, readRunners } from "./runners.ts";
 export { readDueSchedules, readSchedule, readSchedules, readSlots } from "./schedules.ts";
-export { readGoneSessions, readSession, readSessions, readForks, readVersions } from "./sessions.ts";
+export { readDeletedSessions, readSession, readSessions, readForks, readVersions } from "./sessions.ts";
 export { readSessionState } from "./session-state.ts";
 export {
   readDeliveries,

@@ -56,7 +56,7 @@ export function* readVersions(session_id: string): Work<SessionVersion[]> {
   }));
 }
 
-export function* readGoneSessions(session_ids: readonly string[]): Work<string[]> {
+export function* readDeletedSessions(session_ids: readonly string[]): Work<string[]> {
   const existing = new Set<string>();
   for (const batch of batchIds(session_ids))
     for (const row of yield all(selectExisting, ...batch)) existing.add(fromColumn(String(row["session_id"])));

@@ -1,5 +1,5 @@
 import type { Hook } from "../../model/hook.ts";
-import type { PendingChain, TriggerPage, TriggerReads } from "../../model/trigger-ops.ts";
+import type { PendingFollowUp, HookPage, HookReads } from "../../model/hook-ops.ts";
 import type { Delivery, StoredWebhook } from "../../model/webhook.ts";
 import { toHook, toStoredWebhook } from "../ops/webhooks.ts";
 import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
@@ -26,7 +26,7 @@ const selectChains = `
   from chains join runs on runs.run_no = chains.parent_run_no where chains.status = 'pending'
   order by chains.parent_run_no limit ?`;
 
-export function* readHooks(page: TriggerPage): Work<{ items: Hook[]; more: boolean }> {
+export function* readHooks(page: HookPage): Work<{ items: Hook[]; more: boolean }> {
   const { rows, more } = yield* readPage(hookSizes, `select body from hooks`, "created_by = ?", page);
   return { items: rows.map(toHook), more };
 }
@@ -36,7 +36,7 @@ export function* readHook(name: string): Work<{ hook: Hook; secret: string } | n
   return row === undefined ? null : { hook: toHook(row), secret: String(row["secret"]) };
 }
 
-export function* readWebhooks(page: TriggerPage): Work<{ items: StoredWebhook[]; more: boolean }> {
+export function* readWebhooks(page: HookPage): Work<{ items: StoredWebhook[]; more: boolean }> {
   const ownerCondition = "created_by = ? and everyones = 0";
   const { rows, more } = yield* readPage(webhookSizes, `select * from webhooks`, ownerCondition, page);
   return { items: rows.map(toStoredWebhook), more };
@@ -47,7 +47,7 @@ function* readPage(
   sizes: string,
   select: string,
   ownerCondition: string,
-  { owner, after = "", limit }: TriggerPage,
+  { owner, after = "", limit }: HookPage,
 ): Work<{ rows: Row[]; more: boolean }> {
   const values = [toColumn(after), ...(owner === undefined ? [] : [toColumn(owner)])];
   const pageClause = `where name > ? ${owner === undefined ? "" : `and ${ownerCondition}`} order by name limit ?`;
@@ -69,7 +69,7 @@ export function* readDelivery(
 }
 
 export function* readDeliveries(
-  filter: Parameters<TriggerReads["deliveries"]>[0],
+  filter: Parameters<HookReads["deliveries"]>[0],
   { before, limit }: { before?: string; limit: number },
 ): Work<{ items: Delivery[]; next: string | null }> {
   const { webhook, run_id, status, owner } = filter;
@@ -98,7 +98,7 @@ export function* readTriggersDue(now: Date): Work<{ deliveries: boolean; chains:
   return { deliveries: isTrue(row?.["deliveries"]), chains: isTrue(row?.["chains"]) };
 }
 
-export function* readPendingChains(limit: number): Work<PendingChain[]> {
+export function* readPendingChains(limit: number): Work<PendingFollowUp[]> {
   return (yield all(selectChains, limit)).map((row) => ({
     parent_run_id: fromColumn(String(row["run_id"])),
     created_by: fromColumn(String(row["created_by"])),

@@ -7,10 +7,10 @@ import type { ApiDeps } from "../deps.ts";
 import { omitUndefined } from "../omit-undefined.ts";
 import { parsePage } from "../page.ts";
 import { notFound, Refusal, tooManyChecks } from "../refusal.ts";
-import { routeWith } from "../route.ts";
+import { createRouteBuilder } from "../route.ts";
 import { admins, people, getSubject } from "../rule.ts";
 
-const route = routeWith<ApiDeps>();
+const route = createRouteBuilder<ApiDeps>();
 
 export const agentRoutes = [
   route("GET /agents", {
@@ -47,7 +47,7 @@ export const agentRoutes = [
           faults: [{ path: "body.name", message: `omit it, or use ${name}` }],
         });
       }
-      const checked = await deps.checkAgent({ ...body, name }, { caller: getSubject(principal), signal });
+      const checked = await deps.checkAgent({ ...body, name }, { subject: getSubject(principal), signal });
       if (!checked.ok && checked.retryAfterSeconds !== undefined) throw tooManyChecks(checked.retryAfterSeconds);
       if (!checked.ok) throw invalidAgent(checked.faults);
       const { agent } = checked;

@@ -5,17 +5,21 @@ import type { AnswerDeps } from "../deps.ts";
 import { omitUndefined } from "../omit-undefined.ts";
 import { parsePage } from "../page.ts";
 import { notFound, Refusal, tooManyChecks } from "../refusal.ts";
-import { routeWith } from "../route.ts";
+import { createRouteBuilder } from "../route.ts";
 import { people, getVisibleOwner, getSubject, submitters } from "../rule.ts";
 import { toCursor } from "../../show/cursor.ts";
 
-const route = routeWith<AnswerDeps>();
+const route = createRouteBuilder<AnswerDeps>();
 
-/** Routes that need only the record. Without a coordinator, an answered run continues once one is running again. */
+/**
+ * Routes that need only the record. If a question is answered while no coordinator is running, its run continues when the
+ * coordinator is back.
+ */
 export const questionRoutes = [
   route("GET /questions", {
     rule: { roles: people },
     async handle({ deps, principal, query: { limit, cursor, ...filter } }) {
+      // Questions are listed oldest first, so the page starts after the cursor.
       const { before: after } = parsePage("questions", limit, cursor);
       const owner = getVisibleOwner(principal);
       const page = await deps.store.read.questions(
@@ -26,56 +30,6 @@ export const questionRoutes = [
       return { items, next_cursor: next === null ? null : toCursor("questions", next), count };
     },
   }),
-  route("POST /runs/{run_id}/resume", {
-    rule: { roles: submitters, object: "run" },
-    async handle({ deps, principal, object: { run_id } }) {
-      const [resumed] = await deps.store.apply([{ op: "resume_run", run_id, by: getSubject(principal) }]);
-      const run = await deps.store.read.run(run_id);
-      if (run === null || (!resumed.ok && resumed.conflict === "not_found")) throw notFound("run", "path.run_id");
-      if (resumed.ok) return run;
-      const waitsForAnswer = resumed.conflict === "wrong_state" && resumed.waits_for === "answer";
-      throw new Refusal(
-        409,
-        "DROVER-API-030",
-        waitsForAnswer
-          ? "The run is waiting for an answer."
-          : `The run is ${run.status}; only a parked run can be resumed.`,
-        waitsForAnswer ? { next: "Answer its question; `drover questions` lists it." } : {},
-      );
-    },
-  }),
-  route("POST /runs/{run_id}/input", {
-    rule: { roles: submitters, object: "run" },
-    bodyLimit: 5 * 1024 * 1024,
-    async handle({ deps, principal, object, body: { text } }) {
-      const { run_id } = object;
-      const [result] = await deps.store.apply([{ op: "send_input", run_id, text, by: getSubject(principal) }]);
-      if (result.ok) return undefined;
-      if (result.conflict === "not_found") throw notFound("run", "path.run_id");
-      if (result.conflict === "no_input")
-        throw new Refusal(
-          409,
-          "DROVER-API-033",
-          `The executor ${result.executor} cannot read messages while it works.`,
-          {
-            next: "Wait until the run has ended, then submit the message as a new run with mode resume.",
-          },
-        );
-      const status = result.conflict === "wrong_state" ? result.status : object.status;
-      throw new Refusal(409, "DROVER-API-030", `The run is ${status}; only a running run accepts input.`, {
-        next: "To continue its session, submit a new run with mode resume.",
-      });
-    },
-  }),
-  route("GET /usage", {
-    rule: { roles: people },
-    async handle({ deps, principal, query: { limit, ...filter } }) {
-      const owner = getVisibleOwner(principal);
-      return {
-        items: await deps.store.read.usage(omitUndefined({ ...filter, created_by: owner ?? undefined }), limit),
-      };
-    },
-  }),
   route("POST /runs/{run_id}/permissions/{request_id}", {
     rule: { roles: submitters, object: "run" },
     async handle({ deps, principal, object: { run_id }, params, body, signal }) {
@@ -83,7 +37,7 @@ export const questionRoutes = [
       const question = await deps.store.read.question(run_id, request_id);
       if (question === null) throw notFound("question", "path.request_id");
       if (question.decision !== null) throw alreadyDecided(question);
-      await checkInput(question, body, deps, { caller: getSubject(principal), signal });
+      await checkInput(question, body, deps, { subject: getSubject(principal), signal });
       const by = getSubject(principal);
       const [answered] = await deps.store.apply([
         { op: "answer_question", run_id, request_id, answer: toDecision(body), by },
@@ -120,10 +74,11 @@ async function checkInput(
   });
 }
 
-function alreadyDecided({ decision, answered_by, answered_at }: Question): Refusal {
+function alreadyDecided({ run_id, decision, answered_by, answered_at }: Question): Refusal {
   if (decision === "expired")
     return new Refusal(409, "DROVER-API-032", `The question expired at ${answered_at}, and its run has failed.`, {
       faults: [{ path: "path.request_id", message: "expired" }],
+      next: `Start the run again with \`drover runs retry ${run_id}\`.`,
     });
   if (decision === "superseded")
     return new Refusal(

@@ -5,12 +5,12 @@ import { findRuns, listExecutions, listRuns } from "../../show/pages.ts";
 import type { RecordDeps } from "../deps.ts";
 import { omitUndefined } from "../omit-undefined.ts";
 import { parsePage } from "../page.ts";
-import { notFound } from "../refusal.ts";
-import { routeWith } from "../route.ts";
+import { notFound, Refusal } from "../refusal.ts";
+import { createRouteBuilder } from "../route.ts";
 import { people, getVisibleOwner, getSubject, submitters } from "../rule.ts";
 import { requireRun } from "../require-run.ts";
 
-const route = routeWith<RecordDeps>();
+const route = createRouteBuilder<RecordDeps>();
 
 /** Routes that need only the record. Runners and coordinators learn from it which runs to stop and which runners drain. */
 export const recordRoutes = [
@@ -30,6 +30,56 @@ export const recordRoutes = [
   route("GET /runs/{run_id}", {
     rule: { roles: people, object: "run", attempt: true },
     handle: ({ deps, object }) => requireRun(deps.store.read, object.run_id),
+  }),
+  route("POST /runs/{run_id}/resume", {
+    rule: { roles: submitters, object: "run" },
+    async handle({ deps, principal, object: { run_id } }) {
+      const [resumed] = await deps.store.apply([{ op: "resume_run", run_id, by: getSubject(principal) }]);
+      const run = await deps.store.read.run(run_id);
+      if (run === null || (!resumed.ok && resumed.conflict === "not_found")) throw notFound("run", "path.run_id");
+      if (resumed.ok) return run;
+      const waitsForAnswer = resumed.conflict === "wrong_state" && resumed.waits_for === "answer";
+      throw new Refusal(
+        409,
+        "DROVER-API-030",
+        waitsForAnswer
+          ? "The run is waiting for an answer."
+          : `The run is ${run.status}; only a parked run can be resumed.`,
+        waitsForAnswer ? { next: "Answer its question; `drover questions` lists it." } : {},
+      );
+    },
+  }),
+  route("POST /runs/{run_id}/input", {
+    rule: { roles: submitters, object: "run" },
+    bodyLimit: 5 * 1024 * 1024,
+    async handle({ deps, principal, object, body: { text } }) {
+      const { run_id } = object;
+      const [result] = await deps.store.apply([{ op: "send_input", run_id, text, by: getSubject(principal) }]);
+      if (result.ok) return undefined;
+      if (result.conflict === "not_found") throw notFound("run", "path.run_id");
+      if (result.conflict === "no_input")
+        throw new Refusal(
+          409,
+          "DROVER-API-033",
+          `The executor ${result.executor} cannot read messages while it works.`,
+          {
+            next: "Wait until the run has ended, then submit the message as a new run with mode resume.",
+          },
+        );
+      const status = result.conflict === "wrong_state" ? result.status : object.status;
+      throw new Refusal(409, "DROVER-API-030", `The run is ${status}; only a running run accepts input.`, {
+        next: "To continue its session, submit a new run with mode resume.",
+      });
+    },
+  }),
+  route("GET /usage", {
+    rule: { roles: people },
+    async handle({ deps, principal, query: { limit, ...filter } }) {
+      const owner = getVisibleOwner(principal);
+      return {
+        items: await deps.store.read.usage(omitUndefined({ ...filter, created_by: owner ?? undefined }), limit),
+      };
+    },
   }),
   route("GET /executions", {
     rule: { roles: people },

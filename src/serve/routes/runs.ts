@@ -10,11 +10,11 @@ import type { ApiDeps, SubmitResult, Submitter } from "../deps.ts";
 import { omitUndefined } from "../omit-undefined.ts";
 import { notFound, Refusal, refusalFromFault } from "../refusal.ts";
 import { Reply } from "../reply.ts";
-import { routeWith } from "../route.ts";
+import { createRouteBuilder } from "../route.ts";
 import { people, type Principal, canSee, getSubject, submitters } from "../rule.ts";
 import { requireRun } from "../require-run.ts";
 
-const route = routeWith<ApiDeps>();
+const route = createRouteBuilder<ApiDeps>();
 
 const batchLimit = 20 * 1024 * 1024;
 
@@ -145,7 +145,7 @@ function toSubmitter(call: { principal: Principal; signal: AbortSignal }): Submi
     subject: getSubject(principal),
     role: principal.kind === "token" ? principal.role : "user",
     ...(principal.kind === "attempt"
-      ? { inside: { run_id: principal.run.run_id, attempt: principal.run.attempt } }
+      ? { parentAttempt: { run_id: principal.run.run_id, attempt: principal.run.attempt } }
       : {}),
     // Created on demand, because few submissions have to wait.
     get signal() {

@@ -1,5 +1,5 @@
 import type { Hook } from "../../model/hook.ts";
-import { maxTriggersPerOwner } from "../../model/trigger-ops.ts";
+import { maxPerOwner } from "../../model/hook-ops.ts";
 import { type Webhook, webhookSchema } from "../../model/webhook.ts";
 import { toCursor } from "../../show/cursor.ts";
 import { createSecret } from "../../trigger/secret-box.ts";
@@ -10,10 +10,10 @@ import { omitUndefined } from "../omit-undefined.ts";
 import { parsePage } from "../page.ts";
 import { notFound, Refusal } from "../refusal.ts";
 import { created } from "../reply.ts";
-import { routeWith } from "../route.ts";
+import { createRouteBuilder } from "../route.ts";
 import { people, type Principal, getVisibleOwner, getSubject, submitters } from "../rule.ts";
 
-const route = routeWith<ApiDeps>();
+const route = createRouteBuilder<ApiDeps>();
 
 /** The size limit of a hook's definition, because a page of hooks is read and sent in one piece. */
 const maxHookBytes = 64 * 1024;
@@ -190,14 +190,9 @@ function tooLarge(): Refusal {
 
 function notCreated(what: "hook" | "webhook", name: string, conflict: string): Refusal {
   if (conflict === "too_many")
-    return new Refusal(
-      409,
-      "DROVER-API-030",
-      `You have ${maxTriggersPerOwner} ${what}s, the most that one owner may have.`,
-      {
-        next: `Remove a ${what} that is no longer needed.`,
-      },
-    );
+    return new Refusal(409, "DROVER-API-030", `You have ${maxPerOwner} ${what}s, the most that one owner may have.`, {
+      next: `Remove a ${what} that is no longer needed.`,
+    });
   return new Refusal(409, "DROVER-HOK-006", `A ${what} named ${name} already exists.`, {
     faults: [{ path: "body.name", message: "taken" }],
   });

@@ -49,7 +49,7 @@ export const agentContracts = {
   "POST /sessions/{session_id}/bind": {
     id: "bindSession",
     summary: "Record the executor's own id for a session",
-    body: schemas.bindSchema,
+    body: schemas.bindSessionSchema,
     responses: {
       200: { description: "The session", schema: schemas.sessionSchema },
       409: { description: "The session is bound to another executor session" },

@@ -75,11 +75,11 @@ export const runnerContracts = {
     },
   },
   "POST /runner/sessions": {
-    id: "findGoneSessions",
+    id: "findDeletedSessions",
     summary: "Runner: ask which of these sessions no longer exist",
-    body: runner.goneSessionsRequestSchema,
+    body: runner.deletedSessionsRequestSchema,
     responses: {
-      200: { description: "Sessions whose directories can be removed", schema: runner.goneSessionsResponseSchema },
+      200: { description: "Sessions whose directories can be removed", schema: runner.deletedSessionsResponseSchema },
       ...registrationRefusals,
     },
   },

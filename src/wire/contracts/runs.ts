@@ -48,7 +48,7 @@ export const runContracts = {
     id: "stopRuns",
     summary: "Stop every run that matches a filter",
     body: schemas.stopRunsSchema,
-    responses: ok("The ids of the matching runs, by outcome", schemas.stoppedSchema),
+    responses: ok("The ids of the matching runs, by outcome", schemas.stopRunsResultSchema),
   },
   "GET /runs/{run_id}": { id: "getRun", summary: "Get a run", responses: ok("The run", schemas.runSchema) },
   "POST /runs/{run_id}/stop": {

@@ -83,9 +83,11 @@ export function Page() {
 
 function AgentCard({ agent, onRun }: { agent: Agent; onRun: () => void }) {
   const getRunnerName = useRunnerNames();
-  const origin = { file: "from a file", api: "created here", runner: `from ${getRunnerName(agent.runner_id)}` }[
-    agent.source
-  ];
+  const origin = {
+    file: "from a file",
+    api: "created through the API",
+    runner: `from ${getRunnerName(agent.runner_id)}`,
+  }[agent.source];
   return (
     <li className={styles["card"]}>
       <div className="row">

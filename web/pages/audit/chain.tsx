@@ -80,7 +80,7 @@ function Facts({ state }: { state: Output<"GET /audit"> }) {
         <dt>Copy of the head</dt>
         <dd>
           {head_expected === null
-            ? "none stored beside the database"
+            ? "none stored outside the database"
             : head_expected === head
               ? "matches"
               : "taken at another time; verify the chain to check it"}

@@ -14,7 +14,10 @@ import type { ChatSearch } from "./search.ts";
 import { Thread } from "./thread.tsx";
 import styles from "./page.module.css";
 
-/** A conversation is a session's runs in order. Procedural agents have no sessions, so their latest runs are shown. */
+/**
+ * A conversation is a session's runs in order. Each run of a procedural agent has its own session, so the chat of such an
+ * agent shows its latest runs.
+ */
 export function Page() {
   // The route validates the search parameters.
   const search = useSearch({ strict: false }) as ChatSearch;
@@ -25,12 +28,16 @@ export function Page() {
   const agent = agents.data?.find((candidate) => candidate.name === name) ?? null;
   const isProcedural = agent?.type === "procedural" && search.session === undefined;
   const latestRuns = useQuery({ ...queries.recentRuns({ agent_name: name ?? "" }, 10), enabled: isProcedural });
-  const { inheritedRunIds, runIds, isComplete } = toLineage(session.data ?? null);
-  const run_ids = isProcedural ? (latestRuns.data ?? []).map(({ run_id }) => run_id).toReversed() : runIds;
+  const { inheritedRunIds, runIds: sessionRunIds, isComplete } = toLineage(session.data ?? null);
+  const shownRunIds = isProcedural ? (latestRuns.data ?? []).map(({ run_id }) => run_id).toReversed() : sessionRunIds;
   useEffect(() => setListOpen(false), [search.session, search.agent]);
   return (
     <div className={styles["chat"]} data-listing={listOpen || undefined}>
-      <SessionList current={search.session ?? null} agent={name ?? null} agents={agents.data ?? []} />
+      <ConversationList
+        currentSessionId={search.session ?? null}
+        currentAgentName={name ?? null}
+        agents={agents.data ?? []}
+      />
       <div className={styles["main"]}>
         <div className={styles["head"]}>
           <h1 className="visually-hidden">Chat</h1>
@@ -57,7 +64,7 @@ export function Page() {
           key={`thread ${search.session ?? name ?? ""}`}
           agent={agent}
           inheritedRunIds={inheritedRunIds}
-          run_ids={run_ids}
+          run_ids={shownRunIds}
           isLoading={search.session !== undefined && session.isPending}
           forkableSessionId={
             isComplete && search.session !== undefined && agent?.type === "autonomous" ? search.session : null
@@ -68,7 +75,7 @@ export function Page() {
             key={`composer ${search.session ?? agent.name}`}
             agent={agent}
             session_id={search.session ?? null}
-            lastRunId={run_ids.at(-1) ?? null}
+            lastRunId={shownRunIds.at(-1) ?? null}
             fork={search.fork ?? null}
           />
         ) : null}
@@ -79,7 +86,7 @@ export function Page() {
 
 function AgentPicker({ agents, name }: { agents: readonly Agent[]; name: string | null }) {
   const navigate = useNavigate();
-  const names = [...new Map(agents.map((agent) => [agent.name, agent.type]))].sort(([a], [b]) => a.localeCompare(b));
+  const agentTypes = new Map(agents.map((agent) => [agent.name, agent.type]));
   return (
     <select
       className={styles["picker"]}
@@ -92,7 +99,8 @@ function AgentPicker({ agents, name }: { agents: readonly Agent[]; name: string 
       </option>
       {(["autonomous", "procedural"] as const).map((type) => (
         <optgroup key={type} label={type}>
-          {names
+          {[...agentTypes]
+            .sort(([a], [b]) => a.localeCompare(b))
             .filter(([, agentType]) => agentType === type)
             .map(([agentName]) => (
               <option key={agentName}>{agentName}</option>
@@ -104,13 +112,13 @@ function AgentPicker({ agents, name }: { agents: readonly Agent[]; name: string 
 }
 
 /** Conversations ordered by their latest run. All runs of a procedural agent that were started in a chat form one entry. */
-function SessionList({
-  current,
-  agent,
+function ConversationList({
+  currentSessionId,
+  currentAgentName,
   agents,
 }: {
-  current: string | null;
-  agent: string | null;
+  currentSessionId: string | null;
+  currentAgentName: string | null;
   agents: readonly Agent[];
 }) {
   const runs = useQuery(queries.recentRuns({}, 200));
@@ -125,11 +133,11 @@ function SessionList({
       conversations.set(key, {
         run,
         search: isProcedural ? { agent: agent_name } : { session: session_id },
-        isCurrent: isProcedural ? agent_name === agent : session_id === current,
+        isCurrent: isProcedural ? agent_name === currentAgentName : session_id === currentSessionId,
       });
   }
   return (
-    <nav className={styles["sessions"]} aria-label="Conversations">
+    <nav className={styles["conversations"]} aria-label="Conversations">
       <Link to="/chat" search={{}} activeOptions={{ exact: true, includeSearch: true }} className={styles["new"]}>
         <Icon name="plus" /> New conversation
       </Link>
@@ -140,7 +148,7 @@ function SessionList({
           search={search}
           activeProps={{}}
           aria-current={isCurrent ? "page" : undefined}
-          className={styles["session"]}
+          className={styles["conversation"]}
         >
           <Status status={run.status} iconOnly />
           <b>{run.agent_name}</b>

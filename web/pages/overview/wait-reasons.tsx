@@ -3,24 +3,24 @@ import { Card } from "../../parts/card.tsx";
 import { Meters } from "../../parts/meters.tsx";
 import { formatCount } from "../../parts/numbers.ts";
 
-/** Labels for the reasons that `GET /runs/{run_id}/why` returns. */
-const reasons: Record<string, string> = {
+/** For the reasons that `GET /runs/{run_id}/why` returns. */
+const reasonLabels: Record<string, string> = {
   turn: "their turn",
   slots: "a free slot",
   agent: "a runner with the agent",
   runner_id: "an offline runner",
   session: "an earlier run of the session",
-  directory: "a directory in use",
-  max_concurrent: "the agent's limit",
+  directory: "a directory to be free",
+  max_concurrent: "a free place within the agent's max_concurrent",
   tags: "a runner with the tags",
   hostname: "a runner on the host",
   executor_profile: "a runner with the profile",
   project_dir: "a runner for the directory",
   approval: "an answer",
-  budget: "a budget",
-  usage_limit: "a usage limit",
+  budget: "more budget",
+  usage_limit: "the usage limit to reset",
   disk: "disk space",
-  descriptors: "a runner's resources",
+  descriptors: "file descriptors on a runner",
 };
 
 /** The number of waiting runs by reason. */
@@ -31,7 +31,7 @@ export function WaitReasons({ stats: { waiting } }: { stats: Stats }) {
     <Card title="Waiting for" note={`${formatCount(total)} ${total === 1 ? "run" : "runs"}`}>
       <Meters
         rows={waiting.slice(0, 6).map((group) => ({
-          name: reasons[group.reason] ?? group.reason,
+          name: reasonLabels[group.reason] ?? group.reason,
           value: group.count,
           label: formatCount(group.count),
           link: { to: "/runs", search: { status: ["pending", "waiting", "parked"] } },

@@ -6,7 +6,7 @@ import { createGeminiReader } from "./gemini-messages.ts";
 
 const fixtures = join(import.meta.dirname, "..", "..", "..", "..", "test", "fixtures", "clients");
 
-/** Recorded from the real client. */
+/** Replays a recording of the real client. */
 function replay(name: string, exitCode = 0, stderr = "") {
   const reader = createGeminiReader({ session: null });
   const lines = readFileSync(join(fixtures, `${name}.jsonl`), "utf8")
@@ -18,38 +18,38 @@ function replay(name: string, exitCode = 0, stderr = "") {
   return { messages, end: reader.conclude({ exitCode, stderr }) };
 }
 
-const ofType = <T extends ClientMessage["type"]>(messages: readonly (ClientMessage | null)[], type: T) =>
+const selectType = <T extends ClientMessage["type"]>(messages: readonly (ClientMessage | null)[], type: T) =>
   messages.filter((message): message is Extract<ClientMessage, { type: T }> => message?.type === type);
-const kinds = (messages: readonly (ClientMessage | null)[]) =>
+const listTypes = (messages: readonly (ClientMessage | null)[]) =>
   messages.map((message) => message?.type).filter((type) => type !== "partial");
 
 test("reads a turn with a tool as session, text, tool use, tool result and usage", () => {
   const { messages, end } = replay("gemini-tool");
-  expect(kinds(messages)).toEqual(["session", "assistant", "tool_use", "tool_result", "assistant", "usage"]);
-  expect(ofType(messages, "tool_use")[0]).toMatchObject({
+  expect(listTypes(messages)).toEqual(["session", "assistant", "tool_use", "tool_result", "assistant", "usage"]);
+  expect(selectType(messages, "tool_use")[0]).toMatchObject({
     name: "write_file",
     input: { file_path: "hello.txt", content: "hi" },
   });
-  expect(ofType(messages, "tool_result")[0]).toMatchObject({ is_error: false });
-  expect(ofType(messages, "usage")[0]?.usage).toEqual({
+  expect(selectType(messages, "tool_result")[0]).toMatchObject({ is_error: false });
+  expect(selectType(messages, "usage")[0]?.usage).toEqual({
     input_tokens: expect.any(Number) as number,
     output_tokens: expect.any(Number) as number,
     cost_usd: null,
   });
-  expect(ofType(messages, "usage")[0]?.usage.output_tokens).toBeGreaterThan(0);
-  expect(end).toEqual({ ok: true, text: ofType(messages, "assistant").at(-1)?.text });
+  expect(selectType(messages, "usage")[0]?.usage.output_tokens).toBeGreaterThan(0);
+  expect(end).toEqual({ ok: true, text: selectType(messages, "assistant").at(-1)?.text });
 });
 
 test("streams text in pieces and then once in full", () => {
   const { messages, end } = replay("gemini-text");
-  const whole = ofType(messages, "assistant").map(({ text }) => text);
+  const whole = selectType(messages, "assistant").map(({ text }) => text);
   expect(whole).toEqual(["Hello there, world of clients."]);
   expect(
-    ofType(messages, "partial")
+    selectType(messages, "partial")
       .map(({ text }) => text)
       .join(""),
   ).toBe(whole[0]);
-  expect(ofType(messages, "partial").length).toBeGreaterThan(1);
+  expect(selectType(messages, "partial").length).toBeGreaterThan(1);
   expect(end).toEqual({ ok: true, text: whole[0] });
 });
 
@@ -58,13 +58,13 @@ test.each([
   ["gemini-denied-plan", "write_file"],
   ["gemini-shell-auto-edit", "run_shell_command"],
 ])("reads %s as a denial of %s", (name, tool) => {
-  expect(ofType(replay(name).messages, "denied").map((message) => message.tool)).toEqual([tool]);
+  expect(selectType(replay(name).messages, "denied").map((message) => message.tool)).toEqual([tool]);
 });
 
 test("reports an unknown tool as an error, not as a denial", () => {
   const { messages } = replay("gemini-unknown-tool");
-  expect(ofType(messages, "tool_result")[0]?.is_error).toBe(true);
-  expect(ofType(messages, "denied")).toEqual([]);
+  expect(selectType(messages, "tool_result")[0]?.is_error).toBe(true);
+  expect(selectType(messages, "denied")).toEqual([]);
 });
 
 test.each([
@@ -89,7 +89,7 @@ test.each([
   expect(end()).toBeNull();
 });
 
-test("concludes nothing for a killed client, although it exits with 0", () => {
+test("returns no conclusion for a killed client, even if it exits with 0", () => {
   expect(replay("gemini-killed-sigterm").end).toBeNull();
 });
 

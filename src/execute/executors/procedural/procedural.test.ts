@@ -41,7 +41,7 @@ test.each(["resume", "fork"] as const)("refuses %s with an explicit message", as
   expect(outcome).toEqual({
     status: "failed",
     reason: "refused",
-    message: "Procedural agents do not support resumption",
+    message: "Procedural agents cannot resume or fork a session. Start a new run instead.",
     exit_code: null,
   });
 });

@@ -10,7 +10,7 @@ import { createResultReader } from "./result-reader.ts";
 
 export interface ProceduralOptions extends ResolveOptions {
   redactor: Redactor;
-  /** The limit of result_text. */
+  /** The maximum size of result_text. Longer text keeps its beginning and its end. */
   maxOutputBytes: number;
   /** Validates a result against a schema. Returns the problems, or an empty list if it is valid. */
   checkOutput: (schema: object, value: unknown) => Promise<{ path: string; message: string }[]>;
@@ -20,14 +20,17 @@ export interface ProceduralOptions extends ResolveOptions {
 const maxDataBytes = 16 * 1024 * 1024;
 const maxErrorCharacters = 500;
 
-/** Runs a command with its parameters as options. The command's output is the run's result. */
+/** Runs the agent's command with the run's parameters as arguments. The command's output is the run's result. */
 export function createProceduralExecutor(options: ProceduralOptions): Executor {
   return {
     name: "procedural",
     can: { resume: false, fork: false, ask: false, input: false },
     async run(invocation, context) {
       if (invocation.mode !== "start")
-        return createFailedOutcome("refused", "Procedural agents do not support resumption");
+        return createFailedOutcome(
+          "refused",
+          "Procedural agents cannot resume or fork a session. Start a new run instead.",
+        );
       if (!invocation.agent.command)
         return createFailedOutcome("refused", `The agent ${invocation.agent.name} has no command.`);
       const command = resolveCommand(
@@ -42,7 +45,9 @@ export function createProceduralExecutor(options: ProceduralOptions): Executor {
       if ("status" in running) return running;
       const outcome = await readResult(running, invocation, context, options);
       const isNotFound = outcome.status === "failed" && outcome.reason === "command_not_found";
-      return isNotFound && command.missing !== null ? { ...outcome, message: command.missing } : outcome;
+      return isNotFound && command.notFoundMessage !== null
+        ? { ...outcome, message: command.notFoundMessage }
+        : outcome;
     },
   };
 }
@@ -66,35 +71,44 @@ async function readResult(
   options: ProceduralOptions,
 ): Promise<Outcome> {
   running.stdin?.end();
-  const result = createResultReader({ maxTextBytes: options.maxOutputBytes, maxDataBytes, redactor: options.redactor });
-  const stderr = createResultReader({ maxTextBytes: 16 * 1024, maxDataBytes: 0, redactor: options.redactor });
+  const stdoutReader = createResultReader({
+    maxTextBytes: options.maxOutputBytes,
+    maxDataBytes,
+    redactor: options.redactor,
+  });
+  const stderrReader = createResultReader({ maxTextBytes: 16 * 1024, maxDataBytes: 0, redactor: options.redactor });
   const { emit } = context;
-  const [ended] = await Promise.all([
+  const [processResult] = await Promise.all([
     running.result,
-    emitOutput(running.stdout, "stdout", emit, result),
-    emitOutput(running.stderr, "stderr", emit, stderr),
+    emitOutput(running.stdout, "stdout", emit, stdoutReader),
+    emitOutput(running.stderr, "stderr", emit, stderrReader),
   ]);
-  const { text, data, withheld } = result.take();
-  if (withheld)
-    await emit({ type: "error", code: withheld.code, message: `${withheld.message}. The run has no result_data.` });
-  if (ended.stopped) return toStopOutcome(ended.stopped, text);
-  if (ended.error) {
-    const excerpt = stderr.take().text.trim().slice(0, maxErrorCharacters);
-    const message = ended.error.code === "DROVER-EXE-003" && excerpt !== "" ? excerpt : ended.error.message;
+  const { text, data, missingData } = stdoutReader.take();
+  if (missingData)
+    await emit({
+      type: "error",
+      code: missingData.code,
+      message: `${missingData.message}. The run has no result_data.`,
+    });
+  if (processResult.stopped) return toStopOutcome(processResult.stopped, text);
+  if (processResult.error) {
+    const excerpt = stderrReader.take().text.trim().slice(0, maxErrorCharacters);
+    const message =
+      processResult.error.code === "DROVER-EXE-003" && excerpt !== "" ? excerpt : processResult.error.message;
     return {
-      ...createFailedOutcome(toFailureReason(ended), message),
-      exit_code: ended.exitCode,
+      ...createFailedOutcome(toFailureReason(processResult), message),
+      exit_code: processResult.exitCode,
       text,
       ...(data ? { data: data.value } : {}),
     };
   }
-  if (withheld && agent.output_schema)
+  if (missingData && agent.output_schema)
     return {
       ...createFailedOutcome(
         "invalid_output",
-        `${withheld.message}. It cannot be checked against the agent's output_schema.`,
+        `${missingData.message}. It cannot be checked against the agent's output_schema.`,
       ),
-      exit_code: ended.exitCode,
+      exit_code: processResult.exitCode,
       text,
     };
   const problems = agent.output_schema ? await options.checkOutput(agent.output_schema, data?.value ?? null) : [];
@@ -103,10 +117,10 @@ async function readResult(
     const message = `The output does not match the agent's output_schema: ${first!.path === "" ? "" : `${first!.path} `}${first!.message}${problems.length > 1 ? ` (and ${problems.length - 1} more)` : ""}.`;
     return {
       ...createFailedOutcome("invalid_output", data ? message : `${message} The output is not JSON.`),
-      exit_code: ended.exitCode,
+      exit_code: processResult.exitCode,
       text,
       ...(data ? { data: data.value } : {}),
     };
   }
-  return { status: "completed", exit_code: ended.exitCode, text, ...(data ? { data: data.value } : {}) };
+  return { status: "completed", exit_code: processResult.exitCode, text, ...(data ? { data: data.value } : {}) };
 }

@@ -6,11 +6,11 @@ import { keepEnds } from "../../../process/keep-ends.ts";
 /** Collects a command's output and turns it into the run's result. */
 export interface ResultReader {
   push(chunk: Uint8Array): void;
-  /** `withheld` explains why output that looks like JSON has no data. It is null otherwise. */
-  take(): { text: string; data: { value: unknown } | null; withheld: WithheldData | null };
+  /** `missingData` says why output that looks like JSON has no data. It is null otherwise. */
+  take(): { text: string; data: { value: unknown } | null; missingData: MissingData | null };
 }
 
-export interface WithheldData {
+export interface MissingData {
   code: "result_truncated" | "result_inexact";
   message: string;
 }
@@ -50,10 +50,10 @@ export function createResultReader(options: {
       const text = truncated ? `${decode(head)}${formatSkippedNote(skippedBytes)}${decode(tail)}` : decode(head);
       if (bytes > options.maxDataBytes) {
         const message = `The output is JSON of ${bytes} bytes, which is too large for result_data: the limit is ${options.maxDataBytes} bytes`;
-        const withheld: WithheldData = { code: "result_truncated", message };
-        return { text, data: null, withheld: closingCharacters[first] === last ? withheld : null };
+        const missingData: MissingData = { code: "result_truncated", message };
+        return { text, data: null, missingData: closingCharacters[first] === last ? missingData : null };
       }
-      if (!canBeJson()) return { text, data: null, withheld: null };
+      if (!canBeJson()) return { text, data: null, missingData: null };
       return { text, ...parse(decode(Buffer.concat(chunks))) };
     },
   };
@@ -71,16 +71,16 @@ function decode(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
 }
 
-function parse(text: string): Pick<ReturnType<ResultReader["take"]>, "data" | "withheld"> {
+function parse(text: string): Pick<ReturnType<ResultReader["take"]>, "data" | "missingData"> {
   try {
     const value: unknown = JSON.parse(text);
     const inexactNumber = findInexactNumber(text);
-    if (inexactNumber === null) return { data: { value }, withheld: null };
+    if (inexactNumber === null) return { data: { value }, missingData: null };
     const location = inexactNumber.path.length === 0 ? "" : ` at ${inexactNumber.path.join(".")}`;
     const message = `The output contains the number ${inexactNumber.text.slice(0, 100)}${location}, which result_data cannot hold exactly: print it as a string`;
-    return { data: null, withheld: { code: "result_inexact", message } };
+    return { data: null, missingData: { code: "result_inexact", message } };
   } catch (error) {
-    if (error instanceof SyntaxError) return { data: null, withheld: null };
+    if (error instanceof SyntaxError) return { data: null, missingData: null };
     throw error;
   }
 }

@@ -1,13 +1,13 @@
 import { rename, rm, utimes, writeFile } from "node:fs/promises";
 
-/** A file with which a run claims a directory. Its mtime is refreshed while it exists, to show that the run is alive. */
-export interface ClaimFile {
+/** A file with which a run locks a directory. Its mtime is refreshed while it exists, to show that the run is alive. */
+export interface LockFile {
   create(): Promise<void>;
   /** Rejects, after removing the file, if a refresh failed before. */
   remove(): Promise<void>;
 }
 
-export function createClaimFile(path: string, text: string, refreshMs: number): ClaimFile {
+export function createLockFile(path: string, text: string, refreshMs: number): LockFile {
   let timer: NodeJS.Timeout | undefined;
   let lastRefresh = Promise.resolve();
   let refreshError: { error: unknown } | null = null;
@@ -17,15 +17,15 @@ export function createClaimFile(path: string, text: string, refreshMs: number): 
       const now = new Date();
       await utimes(path, now, now);
     } catch (error) {
-      // This host was suspended, and another host removed the claim as stale.
-      if (error instanceof Error && "code" in error && error.code === "ENOENT") await writeClaim(path, text);
+      // The file is gone, for example because this host was suspended and another one removed it as stale. Create it again.
+      if (error instanceof Error && "code" in error && error.code === "ENOENT") await writeLock(path, text);
       else throw error;
     }
   }
 
   return {
     async create() {
-      await writeClaim(path, text);
+      await writeLock(path, text);
       timer ??= setInterval(() => {
         lastRefresh = lastRefresh.then(refresh).catch((error: unknown) => void (refreshError ??= { error }));
       }, refreshMs).unref();
@@ -40,12 +40,12 @@ export function createClaimFile(path: string, text: string, refreshMs: number): 
   };
 }
 
-export const temporarySuffix = ".aside";
+export const temporarySuffix = ".tmp";
 
 const toTemporaryPath = (path: string): string => path + temporarySuffix;
 
-/** Renames a temporary file into place, so that no process reads a half-written claim. */
-async function writeClaim(path: string, text: string): Promise<void> {
+/** Renames a temporary file into place, so that no process reads a half-written lock file. */
+async function writeLock(path: string, text: string): Promise<void> {
   await writeFile(toTemporaryPath(path), text, { mode: 0o600 });
   await rename(toTemporaryPath(path), path);
 }

@@ -1,10 +1,10 @@
 import * as z from "zod";
 import { executionStartSchema } from "../../model/execution.ts";
 
-/** The content of a claim file. */
-export const directoryClaimSchema = z.object({
+/** The contents of a lock file. */
+export const lockContentsSchema = z.object({
   directory: z.string(),
   run_id: z.string(),
   owner: executionStartSchema.shape.owner,
 });
-export type DirectoryClaim = z.infer<typeof directoryClaimSchema>;
+export type LockContents = z.infer<typeof lockContentsSchema>;

@@ -4,10 +4,10 @@ import type { WebhookEvent } from "./webhook-events.ts";
 import type { Delivery, StoredWebhook } from "./webhook.ts";
 
 /** How many hooks one owner may have, and how many webhooks. */
-export const maxTriggersPerOwner = 1000;
+export const maxPerOwner = 1000;
 
 /** The store operations for hooks, webhooks and chains. The caller encrypts each `secret` before it reaches the store. */
-export type TriggerOp =
+export type HookOp =
   | PutHook
   | DeleteHook
   | PutWebhook
@@ -18,8 +18,8 @@ export type TriggerOp =
   | RefuseChain;
 
 /**
- * With `create`, a known name is `exists`, and an owner who has `maxTriggersPerOwner` gets `too_many`. Otherwise an
- * unknown name is `not_found`, and the secret changes only if given.
+ * If `create` is set, an existing name is refused with `exists`, and an owner at the limit with `too_many`. Otherwise an
+ * unknown name is refused with `not_found`, and the secret changes only if it is given.
  */
 export interface PutHook {
   op: "put_hook";
@@ -68,7 +68,7 @@ export interface SettleDelivery {
   op: "settle_delivery";
   delivery_id: string;
   attempt: number;
-  /** `retry_in_ms`: when to retry, unless the delivery's 24 hours are over by then. */
+  /** `retry_in_ms` is the delay before the next attempt. null gives up, and so do attempts after the delivery's 24 hours. */
   outcome: { delivered: true } | { delivered: false; error: string; retry_in_ms: number | null };
   response_status: number | null;
   response: string | null;
@@ -88,7 +88,7 @@ export interface RefuseChain {
   why: string;
 }
 
-export type TriggerResult =
+export type HookResult =
   | { ok: true; op: "put_hook" }
   | { ok: true; op: "delete_hook" }
   | { ok: true; op: "put_webhook" }
@@ -108,7 +108,7 @@ export interface ClaimedDelivery {
   /** Encrypted. */
   secret: string;
   payload: unknown;
-  /** The original address and payload, encrypted, if they hold secrets. */
+  /** The original address and payload, encrypted, if they contain secrets. */
   sealed: string | null;
   event: WebhookEvent;
   at: string;
@@ -119,7 +119,7 @@ export interface ClaimedDelivery {
 }
 
 /** A run that follows a finished run and has not been created yet. */
-export interface PendingChain {
+export interface PendingFollowUp {
   parent_run_id: string;
   created_by: string;
   project_dir: string | null;
@@ -130,27 +130,28 @@ export interface PendingChain {
   fault: string | null;
 }
 
-export interface TriggerPage {
+export interface HookPage {
   owner?: string;
   after?: string;
   limit: number;
 }
 
-export interface TriggerReads {
+export interface HookReads {
   hook(name: string): Promise<{ hook: Hook; secret: string } | null>;
-  /** Sorted by name, starting after `after`: at least one, and as many as fit into a page. `owner` excludes other owners. */
-  hooks(page: TriggerPage): Promise<{ items: Hook[]; more: boolean }>;
+  /** Sorted by name, starting after `after`: at least one, and as many as fit into a page. With `owner`, only that owner's. */
+  hooks(page: HookPage): Promise<{ items: Hook[]; more: boolean }>;
   webhook(name: string): Promise<{ webhook: StoredWebhook; secret: string } | null>;
-  /** Like `hooks`. `owner` also excludes webhooks that cover all users. */
-  webhooks(page: TriggerPage): Promise<{ items: StoredWebhook[]; more: boolean }>;
-  /** With the owner of its webhook. */
+  /** Like `hooks`. With `owner`, returns no webhooks that cover all users. */
+  webhooks(page: HookPage): Promise<{ items: StoredWebhook[]; more: boolean }>;
+  /** Includes the fields that say who owns its webhook. */
   delivery(delivery_id: string): Promise<(Delivery & Pick<StoredWebhook, "created_by" | "everyones">) | null>;
-  /** Newest first. `before` is the `next` of the previous page. `owner` excludes webhooks that cover all users. */
+  /** Newest first. `before` is the `next` of the previous page. With `owner`, returns only deliveries of that owner's webhooks, and none of webhooks that
+   * cover all users. */
   deliveries(
     filter: { webhook?: string; run_id?: string; status?: Delivery["status"]; owner?: string },
     page: { before?: string; limit: number },
   ): Promise<{ items: Delivery[]; next: string | null }>;
   /** Whether deliveries are due, or chained runs have to be created. */
   triggers_due(now: Date): Promise<{ deliveries: boolean; chains: boolean }>;
-  pending_chains(limit: number): Promise<PendingChain[]>;
+  pending_chains(limit: number): Promise<PendingFollowUp[]>;
 }
