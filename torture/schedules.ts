@@ -1,5 +1,5 @@
 import type { Schedule, Slot } from "../src/model/schedule.ts";
-import { createSlotTimes } from "../src/define/slot-times.ts";
+import { createSlotTimesFactory } from "../src/define/slot-times.ts";
 import { killOne } from "./coordinator-killed.ts";
 import { waitUntilAnswering } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
@@ -64,7 +64,7 @@ async function judge(testbed: Testbed, created: readonly Schedule[], end: number
   const broken: string[] = [];
   const seen = { kills, schedules: created.length, slots: 0, fired: 0, missed: 0, "other skips": 0, runs: 0 };
   const ofRun = new Map<string, string>();
-  const getSlotTimes = createSlotTimes();
+  const getSlotTimes = createSlotTimesFactory();
   for (const schedule of created) {
     const lines = (await readHistory(testbed, schedule)).filter(({ slot }) => Date.parse(slot) <= end);
     const times = getSlotTimes({ cron: "* * * * *", timezone: "UTC" }, 0);

@@ -33,7 +33,7 @@ export const agentsAccept: CommandSpec = {
   arity: [0, 1],
   examples: [
     ["drover agents accept", "accept all held definitions"],
-    ["drover agents accept report", "accept one, in the version that was held"],
+    ["drover agents accept report", "accept one; if its file changes later, Drover holds it again"],
   ],
   options: {},
   run: accept,
@@ -79,8 +79,8 @@ async function waitUntilInUse(stateDirectory: string, definition: HeldAgent, inp
   }
 }
 
-/** Lists each file once. A coordinator and a runner that read the same directory each hold its definitions. */
-function listFiles(definitions: readonly HeldAgent[]): HeldAgent[] {
+/** Returns each file's definition once. A coordinator and a runner that read the same directory each hold its definitions. */
+function removeDuplicates(definitions: readonly HeldAgent[]): HeldAgent[] {
   const byFile = new Map(
     definitions.map((definition) => [`${definition.name}\n${resolveRealPath(definition.file)}`, definition]),
   );
@@ -90,7 +90,7 @@ function listFiles(definitions: readonly HeldAgent[]): HeldAgent[] {
 /** Prints the agent definitions held in this state directory, with the command that accepts each. */
 export async function printHeldAgents({ env, cwd }: CommandInput): Promise<void> {
   const { locations } = await findProject(env, cwd);
-  for (const { name, file } of listFiles(listHeldAgents(locations.stateDirectory)))
+  for (const { name, file } of removeDuplicates(listHeldAgents(locations.stateDirectory)))
     tryWrite(
       2,
       `drover: held: ${name} (${file}). Review it, then accept it with: ${findDroverCommand()} agents accept ${name}\n`,
@@ -101,7 +101,7 @@ export async function printHeldAgents({ env, cwd }: CommandInput): Promise<void>
  * Returns a function that creates the gate of a directory. A directory has no gate if the operator accepts every agent, or
  * if no run on this machine can write to the directory.
  */
-export function createGateFor(
+export function createGateFactory(
   { options }: Pick<CommandInput, "options">,
   { locations, config }: Pick<Project, "locations" | "config">,
 ): (directory: string) => AgentGate | null {

@@ -37,7 +37,10 @@ export const restoreCommand: CommandSpec = {
   placeholders: "FILE",
   arity: [1, 1],
   examples: [
-    ["DROVER_STATE_DIR=/srv/drover drover restore drover-2026-01-31.backup", "verified before anything uses it"],
+    [
+      "DROVER_STATE_DIR=/srv/drover drover restore drover-2026-01-31.backup",
+      "into an empty state directory; the backup is verified first",
+    ],
     [
       "DATABASE_URL=postgres://db/drover drover restore drover-2026-01-31.backup",
       "into PostgreSQL, from either engine",

@@ -60,7 +60,7 @@ function unquote(source: string, quote: "'" | '"', createFault: (problem: string
     const character = escapes[letter];
     if (character === undefined)
       throw createFault(
-        `\\${letter} is not one of ${Object.keys(escapes)
+        `unknown escape \\${letter}: use one of ${Object.keys(escapes)
           .map((known) => `\\${known}`)
           .join(" ")}`,
       );

@@ -10,7 +10,7 @@ import { lockCoordinator, type CoordinatorLock } from "../record/coordinator-loc
 import { toRetentionDays } from "../record/apply-retention.ts";
 import { replaceTokenFile } from "../serve/token-file.ts";
 import { findDeadRunners } from "../compose/short-lived-runners.ts";
-import { acceptOption, createGateFor } from "./agents-accept.ts";
+import { acceptOption, createGateFactory } from "./agents-accept.ts";
 import { findAgentsDirectory } from "./agents-directory.ts";
 import { type Announcement, isAlive, readAnnouncement } from "./announcement.ts";
 import { chooseSocketPath } from "./coordinator-socket.ts";
@@ -84,7 +84,7 @@ async function serveLocked(
     ...address,
     socket: chooseSocketPath(recordDirectory(stateDirectory), input.env),
     agentsDirectory: agents,
-    agentGate: agents === null ? null : createGateFor(input, project)(agents),
+    agentGate: agents === null ? null : createGateFactory(input, project)(agents),
     authEnabled: input.env["AUTH_ENABLED"] !== "false",
     publicUrls,
     variables: input.env,

@@ -152,6 +152,9 @@ async function deleteSessions(input: CommandInput): Promise<number> {
   });
   if (!deletedIds) return 1;
   if (!input.options["quiet"])
-    write(2, `Deleted. The runs are kept: ${findDroverCommand()} runs list --session-id SESSION\n`);
+    write(
+      2,
+      `Deleted ${deletedIds.length} ${deletedIds.length === 1 ? "session" : "sessions"}. To list the runs of a deleted session: ${findDroverCommand()} runs list --session-id SESSION\n`,
+    );
   return 0;
 }

@@ -4,7 +4,7 @@ import { openSchemaChecker } from "../define/json-schema/checker.ts";
 import type { DatabaseSettings } from "../define/database-settings.ts";
 import { checkAgent } from "../define/agent-file.ts";
 import { checkSchemas } from "../define/check-schemas.ts";
-import { createSlotTimes } from "../define/slot-times.ts";
+import { createSlotTimesFactory } from "../define/slot-times.ts";
 import type { AgentGate } from "../define/agent-gate.ts";
 import { type AgentRegistry, createAgentRegistry } from "../dispatch/agent-registry.ts";
 import { createDispatcher, type Dispatcher } from "../dispatch/dispatcher.ts";
@@ -148,7 +148,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     const vault = createVault(key, createRedactor({ variables: options.variables ?? {} }));
     const schemas = openSchemaChecker();
     cleanups.push(() => schemas.stop());
-    const getSlotTimes = createSlotTimes();
+    const getSlotTimes = createSlotTimesFactory();
     const agents = createAgentRegistry(store, (agent, by) =>
       buildSchedules(agent, "agent", by, clock.now(), getSlotTimes),
     );

@@ -1,6 +1,6 @@
 import type { Timing } from "../model/schedule.ts";
 import { suggest } from "../model/suggest.ts";
-import { createSlotTimes, expandCron, toIntervalMs, createCron } from "./slot-times.ts";
+import { createSlotTimesFactory, expandCron, toIntervalMs, createCron } from "./slot-times.ts";
 import { openZone } from "./zone.ts";
 
 export interface TimingFault {
@@ -18,7 +18,7 @@ export function checkTiming(timing: Timing, now: number): TimingFault[] {
   const cron = timing.cron === undefined ? null : checkCron(timing.cron);
   const valueFaults = [cron, ...faults].filter((fault) => fault !== null);
   if (valueFaults.length > 0) return valueFaults;
-  const first = createSlotTimes()(timing, now).next(now);
+  const first = createSlotTimesFactory()(timing, now).next(now);
   if (first !== null && Number.isFinite(first) && first < maxTime) return [];
   const [path, value] =
     timing.cron === undefined ? (["every", timing.every] as const) : (["cron", timing.cron] as const);
@@ -28,7 +28,7 @@ export function checkTiming(timing: Timing, now: number): TimingFault[] {
   ];
 }
 
-/** ISO timestamps of later moments have more than four digits in their year. */
+/** ISO timestamps of later instants have more than four digits in their year. */
 const maxTime = Date.UTC(9999, 0, 1);
 
 function checkCron(cron: string): TimingFault | null {

@@ -4,7 +4,7 @@ import type { StartOptions } from "../model/process.ts";
 import { cacheDirectory, listHiddenDirectories, runsDirectory } from "../model/state-layout.ts";
 import type { Environment } from "../model/environment.ts";
 import { requireErrorCode } from "./error-code.ts";
-import { userConfigDirectory } from "./trust-file.ts";
+import { getUserConfigDirectory } from "./trust-file.ts";
 import { userStateDirectory } from "./user-state.ts";
 
 /**
@@ -24,7 +24,7 @@ export function listProtectedPaths(
   return {
     hide: [...listHiddenDirectories(stateDirectory).flatMap(create), ...createForMount(userDirectory)],
     show: [runsDirectory(stateDirectory)],
-    readOnly: [...create(cache), ...createForMount(userConfigDirectory(env))],
+    readOnly: [...create(cache), ...createForMount(getUserConfigDirectory(env))],
   };
 }
 

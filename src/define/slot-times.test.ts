@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createSlotTimes } from "./slot-times.ts";
+import { createSlotTimesFactory } from "./slot-times.ts";
 import { checkTiming } from "./check-timing.ts";
 
-const getSlotTimes = createSlotTimes();
+const getSlotTimes = createSlotTimesFactory();
 const parseUtc = (text: string): number => Date.parse(`${text.replace(" ", "T")}Z`);
 
-/** Returns the next slots after a moment, as "MM-DD HH:MM" in UTC. */
+/** Returns the next slots after a point in time, as "MM-DD HH:MM" in UTC. */
 function listSlots(cron: string, timezone: string, from: string, count: number): string[] {
   const times = getSlotTimes({ cron, timezone }, 0);
   const found: string[] = [];
@@ -27,11 +27,11 @@ interface Row {
 function readDocumentedSlots(): Row[] {
   const text = readFileSync(join(import.meta.dirname, "..", "..", "docs", "schedules.md"), "utf8");
   return [...text.matchAll(/^\| `(\w+\/\w+)` \| (\d{4}-\d\d-\d\d)[^|]*\| `([^`]+)` \| ([^|]+) \|/gm)].map(
-    ([, timezone = "", day = "", cron = "", moments = ""]) => ({
+    ([, timezone = "", day = "", cron = "", instants = ""]) => ({
       timezone,
       day,
       cron,
-      expected: moments.trim() === "none" ? [] : moments.split(",").map((item) => item.trim()),
+      expected: instants.trim() === "none" ? [] : instants.split(",").map((item) => item.trim()),
     }),
   );
 }
@@ -49,7 +49,7 @@ test.each(readDocumentedSlots())(
     const dayFormat = new Intl.DateTimeFormat("en-CA", { timeZone: timezone, dateStyle: "short" });
     const times = getSlotTimes({ cron, timezone }, 0);
     const found: string[] = [];
-    // Start at a moment that is before that day in every timezone.
+    // Start at an instant that is before that day in every timezone.
     for (let at = times.next(parseUtc(`${day} 00:00`) - 86_400_000); at !== null; at = times.next(at)) {
       const local = dayFormat.format(at);
       if (local > day) break;
@@ -59,7 +59,7 @@ test.each(readDocumentedSlots())(
   },
 );
 
-test("returns the same slots from any starting moment", () => {
+test("returns the same slots from any start time", () => {
   const changes = ["2026-03-08 05:00", "2026-11-01 04:00"];
   for (const cron of ["30 1 * * *", "0,30 1,2 * * *", "*/30 * * * *", "*/20 1,2 * * *", "15 * * * *"])
     for (const from of changes) {
@@ -67,8 +67,8 @@ test("returns the same slots from any starting moment", () => {
       const all: number[] = [];
       const end = parseUtc(from) + 30 * 3_600_000;
       for (let at = times.next(parseUtc(from)); at !== null && at <= end; at = times.next(at)) all.push(at);
-      for (let moment = parseUtc(from); moment < end; moment += 7 * 60_000)
-        expect(times.next(moment)).toBe(all.find((at) => at > moment) ?? times.next(end));
+      for (let instant = parseUtc(from); instant < end; instant += 7 * 60_000)
+        expect(times.next(instant)).toBe(all.find((at) => at > instant) ?? times.next(end));
     }
 });
 

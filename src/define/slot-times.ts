@@ -6,7 +6,7 @@ import { openZone, type Zone } from "./zone.ts";
 
 /** The times a schedule is due, in milliseconds since 1970. */
 export interface SlotTimes {
-  /** The first slot after a moment, or null if there are no more slots. */
+  /** The first slot after this time, or null if there are no more slots. */
   next(after: number): number | null;
 }
 
@@ -25,7 +25,7 @@ const nicknames: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Timings must have passed `checkTiming`. Caches zones, because opening one costs more than computing a hundred slots. */
-export function createSlotTimes(): GetSlotTimes {
+export function createSlotTimesFactory(): GetSlotTimes {
   const zones = new Map<string, Zone>();
   return ({ cron, every, timezone }, anchor) => {
     if (cron === undefined) return createIntervalTimes(toIntervalMs(every ?? "1d"), anchor);
@@ -46,7 +46,7 @@ export function expandCron(cron: string): string {
 }
 
 export function createCron(fields: string): Cron {
-  // Local times are passed to croner as if they were UTC; the zone converts them to moments.
+  // Local times are passed to croner as if they were UTC; the zone converts them to instants.
   return new (loadCron())(fields, { utcOffset: 0 });
 }
 
@@ -70,21 +70,21 @@ function createCronTimes(fields: string, zone: Zone): SlotTimes {
   const findNextLocal = (local: number): number | null => cron.nextRun(new Date(local))?.getTime() ?? null;
   const [minute = "", hour = ""] = fields.split(" ");
   return `${minute}${hour}`.includes("*")
-    ? matchEveryWallClockTime(findNextLocal, zone)
-    : matchLocalTimesOnce(findNextLocal, zone);
+    ? createRepeatingLocalTimes(findNextLocal, zone)
+    : createUniqueLocalTimes(findNextLocal, zone);
 }
 
 type NextLocal = (local: number) => number | null;
 
 /**
- * Fires once per local time. A time in a DST gap fires at the end of the gap; a time that occurs twice fires the first
+ * Has one slot per local time. A time in a DST gap is due at the end of the gap; a time that occurs twice is due the first
  * time.
  */
-function matchLocalTimesOnce(findNextLocal: NextLocal, zone: Zone): SlotTimes {
+function createUniqueLocalTimes(findNextLocal: NextLocal, zone: Zone): SlotTimes {
   return {
     next(after) {
       for (let local = findNextLocal(zone.toLocal(after)); local !== null; local = findNextLocal(local)) {
-        const slot = zone.findMoments(local)[0] ?? zone.findGapEnd(local);
+        const slot = zone.findInstants(local)[0] ?? zone.findGapEnd(local);
         if (slot > after) return slot;
       }
       return null;
@@ -95,8 +95,8 @@ function matchLocalTimesOnce(findNextLocal: NextLocal, zone: Zone): SlotTimes {
 /** More than any timezone sets its clock back. */
 const maxSetBackMs = 3 * 3_600_000;
 
-/** Fires whenever a wall clock shows a matching time: never in a DST gap, twice in an overlap. */
-function matchEveryWallClockTime(findNextLocal: NextLocal, zone: Zone): SlotTimes {
+/** Has a slot whenever the local time matches: none in a DST gap, two in an overlap. */
+function createRepeatingLocalTimes(findNextLocal: NextLocal, zone: Zone): SlotTimes {
   return {
     next(after) {
       const localNow = zone.toLocal(after);
@@ -109,7 +109,7 @@ function matchEveryWallClockTime(findNextLocal: NextLocal, zone: Zone): SlotTime
       function findFirstAfter(from: number, until: number | null): number | null {
         for (let local = findNextLocal(from); local !== null; local = findNextLocal(local)) {
           if (until !== null && local > until) return null;
-          const slot = zone.findMoments(local).find((moment) => moment > after);
+          const slot = zone.findInstants(local).find((instant) => instant > after);
           if (slot !== undefined) return slot;
         }
         return null;

@@ -27,16 +27,15 @@ export interface TrustEntry {
 
 interface TrustFile {
   entries: TrustEntry[];
-  /** Why the file is ignored; null if it is not. */
+  /** Why the file is ignored, and what to do; null if it is not ignored. */
   problem: string | null;
 }
 
 const maxBytes = 1024 * 1024;
+const moveAway = "Move it away, then trust your directories again with `drover trust`.";
 
-/**
- * This user's configuration directory for Drover. Returns null without a home directory, because no other location is safe.
- */
-export function userConfigDirectory(env: Environment): string | null {
+/** Returns this user's configuration directory for Drover; null without a home directory, because no other location is safe. */
+export function getUserConfigDirectory(env: Environment): string | null {
   const base = env["XDG_CONFIG_HOME"];
   if (base && isAbsolute(base)) return join(base, "drover");
   const home = env["HOME"];
@@ -45,7 +44,7 @@ export function userConfigDirectory(env: Environment): string | null {
 
 /** Reads the trust decisions. Ignores the file unless it is a regular file that only this user can write to. */
 export function readTrustFile(env: Environment): TrustFile {
-  const directory = userConfigDirectory(env);
+  const directory = getUserConfigDirectory(env);
   if (directory === null) return { entries: [], problem: null };
   const file = join(directory, "trusted.json");
   const ignore = (reason: string): TrustFile => ({ entries: [], problem: `${file} is ignored: ${reason}` });
@@ -56,16 +55,16 @@ export function readTrustFile(env: Environment): TrustFile {
   } catch (error) {
     const code = requireErrorCode(error);
     if (code === "ENOENT" || code === "ENOTDIR") return { entries: [], problem: null };
-    return ignore(code === "ELOOP" ? "it is a symbolic link" : `it cannot be read (${code})`);
+    return ignore(`${code === "ELOOP" ? "it is a symbolic link" : `it cannot be read (${code})`}. ${moveAway}`);
   }
   try {
     const { mode, uid, size } = fstatSync(fd, { bigint: false });
-    if ((mode & constants.S_IFMT) !== constants.S_IFREG) return ignore("it is not a regular file");
-    if (uid !== (process.getuid?.() ?? uid)) return ignore(`it belongs to user ${uid}`);
-    if ((mode & 0o022) !== 0) return ignore(`other users can write to it. Restrict it: chmod 600 ${file}`);
-    if (size > maxBytes) return ignore(`it is larger than ${maxBytes / 1024} KB`);
+    if ((mode & constants.S_IFMT) !== constants.S_IFREG) return ignore(`it is not a regular file. ${moveAway}`);
+    if (uid !== (process.getuid?.() ?? uid)) return ignore(`it belongs to user ${uid}. ${moveAway}`);
+    if ((mode & 0o022) !== 0) return ignore(`other users can write to it. Restrict it with \`chmod 600 ${file}\`.`);
+    if (size > maxBytes) return ignore(`it is larger than ${maxBytes / 1024} KB. ${moveAway}`);
     const entries = parseEntries(readFileSync(fd, "utf8"));
-    return entries === null ? ignore("it is not a valid trust file") : { entries, problem: null };
+    return entries === null ? ignore(`it is not a valid trust file. ${moveAway}`) : { entries, problem: null };
   } finally {
     closeSync(fd);
   }
@@ -73,7 +72,7 @@ export function readTrustFile(env: Environment): TrustFile {
 
 /** Only one process at a time changes the file. Readers see the old or the new version, never a partial one. */
 export function changeTrustFile(env: Environment, change: (entries: TrustEntry[]) => TrustEntry[]): void {
-  const directory = userConfigDirectory(env);
+  const directory = getUserConfigDirectory(env);
   if (directory === null)
     throw createTrustFileError(
       "HOME is not set, so trust decisions cannot be stored.",
@@ -84,7 +83,11 @@ export function changeTrustFile(env: Environment, change: (entries: TrustEntry[]
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     withLock(`${file}.lock`, () => {
       const { entries, problem } = readTrustFile(env);
-      if (problem !== null) throw createTrustFileError(problem, "Fix or remove that file, then repeat the command.");
+      if (problem !== null)
+        throw createTrustFileError(
+          `The decision was not stored. ${problem}`,
+          "Repeat the command when the file is fixed or gone.",
+        );
       replaceFile(file, `${JSON.stringify({ version: 1, folders: change(entries) }, null, 2)}\n`);
     });
   } catch (error) {

@@ -1,7 +1,7 @@
 import { lstatSync, readdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { requireErrorCode } from "./error-code.ts";
-import { userConfigDirectory } from "./trust-file.ts";
+import { getUserConfigDirectory } from "./trust-file.ts";
 import type { Environment } from "../model/environment.ts";
 
 /** Gives up on a directory with more entries. Directories of definitions have far fewer. */
@@ -25,7 +25,7 @@ export function isUnchangedSince(directory: string, since: number): boolean {
 
 /** Whether this user's trust decisions are older than `since`. */
 export function isTrustUnchangedSince(env: Environment, since: number): boolean {
-  const directory = userConfigDirectory(env);
+  const directory = getUserConfigDirectory(env);
   if (directory === null || tryStat(directory) === null) return true;
   return isUnchangedSince(realpathSync.native(directory), since);
 }

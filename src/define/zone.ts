@@ -1,9 +1,9 @@
 /** A timezone. Local times are represented as the milliseconds they would be in UTC. */
 export interface Zone {
-  toLocal(moment: number): number;
-  /** The moments at which a clock there shows this time, earliest first: none in a DST gap, two in an overlap. */
-  findMoments(local: number): number[];
-  /** For a local time in a gap, the moment the clock is set forward. */
+  toLocal(instant: number): number;
+  /** The instants at which a clock there shows this time, earliest first: none in a DST gap, two in an overlap. */
+  findInstants(local: number): number[];
+  /** For a local time in a gap, the instant the clock is set forward. */
   findGapEnd(local: number): number;
 }
 
@@ -21,22 +21,22 @@ export function openZone(timezone: string): Zone {
     minute: "numeric",
     second: "numeric",
   });
-  return { toLocal, findMoments, findGapEnd };
+  return { toLocal, findInstants, findGapEnd };
 
-  function toLocal(moment: number): number {
+  function toLocal(instant: number): number {
     const part: Record<string, number> = {};
-    for (const { type, value } of format.formatToParts(moment)) part[type] = Number(value);
+    for (const { type, value } of format.formatToParts(instant)) part[type] = Number(value);
     const { year = 0, month = 1, day: date = 1, hour = 0, minute = 0, second = 0 } = part;
-    return Date.UTC(year, month - 1, date, hour, minute, second) + (moment - Math.floor(moment / 1000) * 1000);
+    return Date.UTC(year, month - 1, date, hour, minute, second) + (instant - Math.floor(instant / 1000) * 1000);
   }
 
-  function getOffset(moment: number): number {
-    return toLocal(moment) - moment;
+  function getOffset(instant: number): number {
+    return toLocal(instant) - instant;
   }
 
-  function findMoments(local: number): number[] {
+  function findInstants(local: number): number[] {
     const candidates = new Set([local - getOffset(local - dayMs), local - getOffset(local + dayMs)]);
-    return [...candidates].filter((moment) => toLocal(moment) === local).sort((a, b) => a - b);
+    return [...candidates].filter((instant) => toLocal(instant) === local).sort((a, b) => a - b);
   }
 
   function findGapEnd(local: number): number {

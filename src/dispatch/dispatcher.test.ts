@@ -14,7 +14,7 @@ const line = (n: number) => ({
 let host: Host;
 const clock = standingClock();
 beforeEach(async () => {
-  host = await openHost({ clock, foreignEveryMs: 20 });
+  host = await openHost({ clock, otherProcessCheckMs: 20 });
 });
 afterEach(async () => {
   await host.close();
@@ -42,7 +42,7 @@ describe("a held poll", () => {
   beforeEach(async () => {
     await host.close();
     await host.dispose();
-    host = await openHost({ clock, foreignEveryMs: 20, leaseMs: 3_600_000, pollHoldMs: 3_600_000 });
+    host = await openHost({ clock, otherProcessCheckMs: 20, leaseMs: 3_600_000, pollHoldMs: 3_600_000 });
   });
 
   it("is woken by a submit and returns a token for the attempt", async () => {

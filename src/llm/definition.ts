@@ -5,14 +5,14 @@ import type { Environment } from "../model/environment.ts";
 /** An operator's settings for a provider: from a profile, drover.yaml or variables. */
 export interface ProviderSettings {
   base_url?: string;
-  /** The file with the turns of `scripted`. */
+  /** The file that the provider `scripted` reads its turns from. */
   script?: string;
 }
 
 /** The environment in which a provider runs. */
 export interface ProviderHost {
   env: Environment;
-  /** The runner's directory. Optional packages are searched here, then next to Drover. */
+  /** The runner's directory. Drover looks for optional packages here, then next to itself. */
   directory: string;
   /** The run's work directory. */
   workDirectory: string;

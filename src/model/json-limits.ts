@@ -8,14 +8,14 @@ export interface JsonLimits {
 }
 
 /** More than any legitimate request needs. */
-export const maxJson: JsonLimits = { depth: 64, values: 500_000, names: 25_000 };
+export const defaultJsonLimits: JsonLimits = { depth: 64, values: 500_000, names: 25_000 };
 
 /** Random per process, so that an attacker cannot craft names whose hashes collide. */
 const seed = Math.floor(Math.random() * 2 ** 31);
 const factor = Math.floor(Math.random() * 2 ** 30) * 2 + 1;
 
 /** Returns the first limit that the text exceeds, or null. Does not validate the text: the parser does. */
-export function findExceededLimit(bytes: Uint8Array, limits = maxJson): keyof JsonLimits | null {
+export function findExceededLimit(bytes: Uint8Array, limits = defaultJsonLimits): keyof JsonLimits | null {
   const names = new Set<number>();
   let [depth, values, hash, isQuoted] = [0, 0, 0, false];
   for (let index = 0; index < bytes.length; index += 1) {

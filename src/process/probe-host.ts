@@ -1,6 +1,7 @@
 import type { Isolation, Limits, StartCommand } from "../model/process.ts";
 import { withoutAdvice } from "./faults.ts";
 import type { DiskLimits } from "./disk-usage-watch.ts";
+import { findExecutable } from "./find-executable.ts";
 import { findNativeDirectory } from "./native-directory.ts";
 import { findBwrap } from "./sandbox.ts";
 import { createStart } from "./start.ts";
@@ -19,33 +20,21 @@ export type Finding = { works: true } | { works: false; why: string; next: strin
 
 export async function probeHost(): Promise<HostReport> {
   const start = createStart();
-  const [hasStatic, hasPerl, auto, ...levels] = await Promise.all([
+  const [staticWorks, perlWorks, auto, ...levels] = await Promise.all([
     launcherWorks(createStart({ launchMethods: ["static"] })),
     launcherWorks(createStart({ launchMethods: ["perl"] })),
     tryLevel(start, "auto"),
     ...(["none", "group", "pid", "sandbox"] as const).map((level) => tryLevel(start, level)),
   ]);
-  const [none, group, pid, sandbox] = levels.map(({ error }) => toFinding(error, isolationNext));
+  const [none, group, pid, sandbox] = levels.map(({ error }) => toFinding(error, isolationAdvice));
   const limits = await Promise.all(
     Object.entries(smallLimits).map(async ([name, value]) => [name, await tryLimit(start, name, value)]),
   );
   return {
     platform: `${process.platform}-${process.arch}`,
     launchers: {
-      static: hasStatic
-        ? { works: true }
-        : {
-            works: false,
-            why: explainMissingLauncher(),
-            next: "Reinstall Drover on a file system that allows executables. Until then Drover uses perl.",
-          },
-      perl: hasPerl
-        ? { works: true }
-        : {
-            works: false,
-            why: "perl is not on PATH",
-            next: "Install perl. Drover needs it only if the static launcher does not work.",
-          },
+      static: staticWorks ? { works: true } : { works: false, ...explainMissingLauncher() },
+      perl: perlWorks ? { works: true } : { works: false, ...explainMissingPerl() },
       bwrap:
         findBwrap() === null
           ? {
@@ -67,10 +56,10 @@ export async function probeHost(): Promise<HostReport> {
   };
 }
 
-const isolationNext =
+const isolationAdvice =
   "For PID namespaces, run as root or allow them: sysctl kernel.unprivileged_userns_clone=1, or in a container --security-opt seccomp=unconfined. For sandbox, also install bubblewrap.";
-const limitNext =
-  "Run as root, or under systemd with Delegate=yes. The limits on memory and processes need a cgroup with these controllers.";
+const limitAdvice =
+  "Run as root, or under systemd with Delegate=yes. The limits on memory and processes need a cgroup with the controllers memory and pids.";
 
 /** Enough for a shell that does nothing. */
 const smallLimits: Required<Omit<Limits, keyof DiskLimits>> = {
@@ -93,7 +82,7 @@ async function tryLevel(start: StartCommand, isolation: Isolation | "auto", limi
 }
 
 async function tryLimit(start: StartCommand, name: string, value: number): Promise<Finding> {
-  return toFinding((await tryLevel(start, "auto", { [name]: value })).error, limitNext);
+  return toFinding((await tryLevel(start, "auto", { [name]: value })).error, limitAdvice);
 }
 
 function toFinding(error: string | null, next: string): Finding {
@@ -110,9 +99,24 @@ async function launcherWorks(start: StartCommand): Promise<boolean> {
   return ended.resources !== null;
 }
 
-function explainMissingLauncher(): string {
-  if (process.platform !== "linux") return "it supports only Linux";
-  return findNativeDirectory() === null
-    ? "this installation has no native/ directory"
-    : `no launcher for ${process.arch} runs on this host`;
+function explainMissingLauncher(): { why: string; next: string } {
+  if (process.platform !== "linux") return { why: "it supports only Linux", next: "Use Linux to get the launcher." };
+  if (findNativeDirectory() === null)
+    return { why: "this installation has no native/ directory", next: "Reinstall Drover. Until then it uses perl." };
+  return {
+    why: `no launcher for ${process.arch} runs on this host`,
+    next: "If the file system with Drover forbids executables (noexec), install Drover elsewhere. Until then it uses perl.",
+  };
+}
+
+function explainMissingPerl(): { why: string; next: string } {
+  if (!("found" in findExecutable("perl", process.env["PATH"], "/")))
+    return {
+      why: "perl is not on PATH",
+      next: "Install perl. Drover needs it only if the static launcher does not work.",
+    };
+  return {
+    why: "perl is on PATH, but Drover's perl launcher did not run",
+    next: "Reinstall Drover. It needs perl only if the static launcher does not work.",
+  };
 }

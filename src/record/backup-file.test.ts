@@ -13,7 +13,7 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 const listRoot = () => readdirSync(root).sort();
 
-it("never replaces a file of that name, however late it was created", async () => {
+it("never replaces a file that was created while the backup was being written", async () => {
   const writing = writeBackup(file, async (part) => {
     writeFileSync(part, "this backup");
     writeFileSync(file, "another backup");
@@ -23,7 +23,7 @@ it("never replaces a file of that name, however late it was created", async () =
   expect(listRoot()).toEqual(["copy"]);
 });
 
-it("does not touch what another process is writing for the same name", async () => {
+it("does not touch another process's partial file of the same backup", async () => {
   writeFileSync(`${file}.0123abcd.part`, "another backup");
   await writeBackup(file, async (part) => {
     expect(basename(part)).toMatch(/^copy\.[0-9a-f]+\.part$/);
@@ -52,7 +52,7 @@ it("completes exactly one of two simultaneous backups to the same name", async (
   expect(listRoot()).toEqual(["copy"]);
 });
 
-it("removes what it has written when it is aborted", async () => {
+it("removePartial removes the partial file and SQLite's journal", async () => {
   let seen: string[] = [];
   const writing = writeBackup(file, async (part) => {
     writeFileSync(`${part}-journal`, "");

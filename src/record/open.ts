@@ -11,7 +11,7 @@ import { createMissingKeyError, readKey } from "./audit/key.ts";
 import type { RecordStore } from "./record-store.ts";
 import type { RescueResult } from "./rescue-record.ts";
 import { createApply, createReads, createStoreIdReader } from "./store-parts.ts";
-import { openChanges, type Changes } from "./sqlite/changes.ts";
+import { createChangeNotifier, type ChangeNotifier } from "./sqlite/changes.ts";
 import type { Connection } from "./sqlite/connection.ts";
 import { openSqliteEngine, type SqliteEngine } from "./sqlite/engine.ts";
 import { toHostError } from "./sqlite/errors.ts";
@@ -55,7 +55,7 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
   const engine = await openSqliteEngine(file, mode, waitMs);
   const { connection } = engine;
   try {
-    const { listen, publish, checkForeignWrites }: Changes = openChanges(connection);
+    const { listen, publish, notifyOfOtherProcesses }: ChangeNotifier = createChangeNotifier(connection);
     const key = mode === "read" ? null : (readKey(directory) ?? (await createFirstKey(directory, engine)));
     const computeMac = key === null ? null : createMac(key);
     const files = trackDatabaseFiles(file);
@@ -84,7 +84,7 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
       blobs,
       storageError: () => explainError(files.checkWritable()),
       changes: listen,
-      checkForeignWrites,
+      notifyOfOtherProcesses,
       // Only commands share a SQLite record with the coordinator, and they listen to nothing.
       broadcast: () => undefined,
       onBroadcast: () => () => undefined,

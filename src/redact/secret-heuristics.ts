@@ -2,15 +2,15 @@
  * Reports whether the value of a sensitive name is a secret and not ordinary text. `token: string`,
  * `password=getPassword`, `secret: ${{ secrets.X }}` and `tokens: 123` are ordinary. An unknown value counts as a
  * secret only if it cannot be an identifier, a number, a placeholder, a path or an address: at least six characters,
- * with a digit or a symbol, not only digits. Ordinary text is recognized by its start, before any digit or symbol, so
- * that any part of it stays ordinary and redacting twice changes nothing.
+ * with a digit or a symbol, not only digits. Most patterns look only at the start of the value, so the
+ * verdict is the same if redaction later sees only its first part, and redacting twice changes nothing.
  */
 export function isLikelySecret(value: string): boolean {
   if (value.length < 6 || !/[0-9!@#$%^*+?]/.test(value) || /^[\d.,:_-]+$/.test(value)) return false;
   return !ordinaryText.test(value);
 }
 
-/** Reports whether this is a placeholder for a value. */
+/** Reports whether the value starts like a placeholder, such as `${TOKEN}`, `<token>` or `***`. */
 export function isPlaceholder(value: string): boolean {
   return placeholder.test(value);
 }

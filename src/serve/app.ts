@@ -171,7 +171,7 @@ async function checkAndCall(
     const credential = isPublic ? undefined : readCredential(incoming.method, incoming.headers, deps.cookieName);
     // Reads weigh more: writes are batched into one commit, but a read can return a lot.
     await services.pace(credential ?? getAddressKey(incoming), route.method === "get" ? 4 : 1);
-    const deadline = createRecordDeadline(route.recordMs, (error) =>
+    const deadline = createRecordDeadline(route.recordTimeoutMs, (error) =>
       deps.onDefect(error, `${route.method} ${route.path}, after its deadline`),
     );
     const principal = isPublic ? anonymous : await deadline(authenticate(credential, deps));
@@ -278,7 +278,7 @@ function buildInput(
           async readBody() {
             const value = await readJsonBody(incoming, { limit: bodyLimit, memory, openLarge });
             // While the body arrived, the token may have been revoked, and earlier requests may have got large responses.
-            if (callerWatch.watch.refused) throw callerWatch.watch.refused;
+            if (callerWatch.watch.refusal) throw callerWatch.watch.refusal;
             checkUnread();
             return value;
           },
@@ -314,7 +314,7 @@ function renderReply(
           // The backup contains the signing key. Recheck the token in the record first: another coordinator may have
           // revoked it while the backup was made.
           await tokenWatch.recheck();
-          if (callerWatch.watch.refused) throw callerWatch.watch.refused;
+          if (callerWatch.watch.refusal) throw callerWatch.watch.refusal;
           callerWatch.signal.throwIfAborted();
         },
       }).catch((error: unknown) => {

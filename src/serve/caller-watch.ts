@@ -14,8 +14,8 @@ export class CallerWatch {
     this.watch = watch;
     this.#outgoing = outgoing;
     // A response in progress, such as an event stream, must stop when the token is refused.
-    watch.whenRefused(() => {
-      this.#controller?.abort(watch.refused);
+    watch.onRefused(() => {
+      this.#controller?.abort(watch.refusal);
       if (outgoing.headersSent && !outgoing.writableEnded) outgoing.destroy();
     });
   }
@@ -24,7 +24,7 @@ export class CallerWatch {
   get signal(): AbortSignal {
     if (this.#controller === null) {
       const controller = (this.#controller = new AbortController());
-      if (this.watch.refused) controller.abort(this.watch.refused);
+      if (this.watch.refusal) controller.abort(this.watch.refusal);
       this.#stopWatching = whenClosed(this.#outgoing, () => controller.abort(callerDisconnected()));
     }
     return this.#controller.signal;

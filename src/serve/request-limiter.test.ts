@@ -14,26 +14,26 @@ afterEach(async () => {
 
 const streamHeaders = { accept: "text/event-stream" };
 
-test("limits the streams of one subject over all of its tokens, and no other caller's", async () => {
+test("limits the streams of one subject across its tokens, without limiting other callers", async () => {
   coordinator = await startTestCoordinator({
     requestLimits: { requests: 3, unreadBytes: 2 ** 20, totalRequests: 100 },
   });
   const [ann, annsSecondToken, bob] = [await createToken("ann"), await createToken("ann"), await createToken("bob")];
   const disconnect = new AbortController();
   for (const token of [ann, ann, annsSecondToken])
-    expect((await ask(token, streamHeaders, disconnect.signal)).status).toBe(200);
+    expect((await get(token, streamHeaders, disconnect.signal)).status).toBe(200);
   for (const path of ["/events", "/runs", "/agents"]) {
-    const refused = await ask(ann, streamHeaders, undefined, path);
-    expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "5"]);
-    expect(await refused.json()).toMatchObject({ code: "DROVER-LIM-001" });
+    const response = await get(ann, streamHeaders, undefined, path);
+    expect([response.status, response.headers.get("retry-after")]).toEqual([429, "5"]);
+    expect(await response.json()).toMatchObject({ code: "DROVER-LIM-001" });
   }
-  expect((await ask(bob, {})).status).toBe(200);
+  expect((await get(bob, {})).status).toBe(200);
   expect((await fetch(`${coordinator.url}/health`)).status).toBe(200);
   disconnect.abort();
-  await expect.poll(async () => (await ask(ann, {})).status).toBe(200);
+  await expect.poll(async () => (await get(ann, {})).status).toBe(200);
 });
 
-test("unfinished requests without a token lock out no other caller", async () => {
+test("unfinished requests without a token do not lock out other callers", async () => {
   coordinator = await startTestCoordinator({
     requestLimits: { requests: 3, unreadBytes: 2 ** 20, totalRequests: 100 },
   });
@@ -52,14 +52,14 @@ test("limits the open requests of all callers together", async () => {
   coordinator = await startTestCoordinator({ requestLimits: { requests: 3, unreadBytes: 2 ** 20, totalRequests: 4 } });
   const disconnect = new AbortController();
   for (const subject of ["ann", "bob", "cid", "dan"])
-    expect((await ask(await createToken(subject), streamHeaders, disconnect.signal)).status).toBe(200);
-  const refused = await ask(coordinator.adminToken, streamHeaders);
-  expect(refused.status).toBe(503);
-  expect(await refused.json()).toMatchObject({ code: "DROVER-LIM-001" });
+    expect((await get(await createToken(subject), streamHeaders, disconnect.signal)).status).toBe(200);
+  const response = await get(coordinator.adminToken, streamHeaders);
+  expect(response.status).toBe(503);
+  expect(await response.json()).toMatchObject({ code: "DROVER-LIM-001" });
   disconnect.abort();
 });
 
-test("withholds large responses from a caller that does not read the ones it has", async () => {
+test("sends no large response to a caller with too many unread bytes", async () => {
   coordinator = await startTestCoordinator({
     requestLimits: { requests: 100, unreadBytes: 2 ** 20, totalRequests: 100 },
   });
@@ -67,7 +67,7 @@ test("withholds large responses from a caller that does not read the ones it has
   await client.agents.put("work", { command: "true" });
   const page = `/runs/${await createLargeRun()}/events?limit=1000`;
   const ann = await createToken("ann", "admin");
-  // More than the kernel buffers for a connection.
+  // The response to this batch is larger than what the kernel buffers for a connection.
   const createBatch = (name: string) =>
     JSON.stringify({
       runs: Array.from({ length: 18 }, (_, index) => ({
@@ -89,13 +89,13 @@ test("withholds large responses from a caller that does not read the ones it has
     `POST /runs/batch HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${adminToken}\r\nconnection: close\r\n` +
       `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
   );
-  await expect.poll(async () => (await ask(adminToken, {}, undefined, page)).status, { timeout: 60_000 }).toBe(429);
-  // A write has taken effect, so its response must not be a refusal.
+  await expect.poll(async () => (await get(adminToken, {}, undefined, page)).status, { timeout: 60_000 }).toBe(429);
+  // The write has taken effect, so the coordinator closes the connection instead of refusing the request.
   await expect(postBatch(adminToken, "withheld")).rejects.toThrow();
-  expect((await ask(adminToken, {}, undefined, "/me")).status).toBe(200);
-  expect((await ask(ann, {}, undefined, page)).status).toBe(200);
+  expect((await get(adminToken, {}, undefined, "/me")).status).toBe(200);
+  expect((await get(ann, {}, undefined, page)).status).toBe(200);
   socket.resume();
-  await expect.poll(async () => (await ask(adminToken, {}, undefined, page)).status, { timeout: 60_000 }).toBe(200);
+  await expect.poll(async () => (await get(adminToken, {}, undefined, page)).status, { timeout: 60_000 }).toBe(200);
   const repeated = await postBatch(adminToken, "withheld");
   expect(repeated.status).toBe(200);
   await repeated.body?.cancel();
@@ -108,7 +108,7 @@ test("a disconnected reader resumes after the last event it received", async () 
   const seen: number[] = [];
   for (let last = 0; last < 61;) {
     const headers = { ...streamHeaders, "last-event-id": String(last) };
-    const response = await ask(coordinator.adminToken, headers, undefined, `/runs/${run_id}/events`);
+    const response = await get(coordinator.adminToken, headers, undefined, `/runs/${run_id}/events`);
     let remaining = 7;
     for await (const { id } of readSse(response.body!)) {
       seen.push((last = Number(id)));
@@ -118,7 +118,7 @@ test("a disconnected reader resumes after the last event it received", async () 
   expect(seen).toEqual(Array.from({ length: 61 }, (_, index) => index + 1));
 });
 
-test("a page of large events is shorter and has a next_cursor", async () => {
+test("a page of large events ends before its limit and has a next_cursor", async () => {
   coordinator = await startTestCoordinator();
   const run_id = await createLargeRun();
   const seen: number[] = [];
@@ -157,7 +157,7 @@ async function createToken(subject: string, role: "user" | "admin" = "user"): Pr
   return (await coordinator.client.tokens.create({ role, subject })).token;
 }
 
-function ask(
+function get(
   token: string,
   headers: Record<string, string>,
   signal?: AbortSignal,

@@ -63,7 +63,7 @@ describe.each(["sqlite", "postgres"])("signing in, with a record in %s", (engine
     expect(asBearer.status).toBe(401);
   });
 
-  test("a write with a cookie needs this origin; a read must not have another one", async () => {
+  test("with a cookie, refuses writes without the coordinator's own origin and reads from another origin", async () => {
     const cookie = await signIn(coordinator.adminToken);
     const call = (headers: Record<string, string>, method = "POST") =>
       rawCall(coordinator.url, {
@@ -105,7 +105,7 @@ describe.each(["sqlite", "postgres"])("signing in, with a record in %s", (engine
     expect((await exchange(code!)).status).toBe(409);
   });
 
-  test("cookies end with their rotated token; a session never outlives its token", async () => {
+  test("rotating a token ends its cookies; a browser's session never outlives its token", async () => {
     const expires_at = new Date(Date.now() + 3_600_000).toISOString();
     const { token, token_id } = await createToken({ role: "user", subject: "cat", expires_at });
     const cookie = await signIn(token);

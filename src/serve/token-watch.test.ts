@@ -238,12 +238,12 @@ describe.each(["sqlite", "postgres"])("the watch of tokens, on %s", (engine) => 
       token_id: "x",
     });
     await tokenWatch.recheck();
-    expect(watches.filter(({ refused }) => refused)).toEqual([]);
-    expect(unknownWatch.refused?.problem.code).toBe("DROVER-API-009");
+    expect(watches.filter(({ refusal }) => refusal)).toEqual([]);
+    expect(unknownWatch.refusal?.problem.code).toBe("DROVER-API-009");
     const revokedIndexes = [0, 4, 648, 652, 1296];
     await store.apply(revokedIndexes.map((index) => ({ op: "revoke_token", token_id: toId(index), at: created_at })));
     await tokenWatch.recheck();
-    expect(credentials.filter((_, index) => watches[index]!.refused).map(({ at }) => at)).toEqual(revokedIndexes);
+    expect(credentials.filter((_, index) => watches[index]!.refusal).map(({ at }) => at)).toEqual(revokedIndexes);
     for (const watch of [...watches, unknownWatch]) watch.stop();
   });
 
@@ -268,12 +268,12 @@ describe.each(["sqlite", "postgres"])("the watch of tokens, on %s", (engine) => 
     });
     const watch = tokenWatch.watch("Bearer drv_x", { kind: "token", role: "user", subject: "ann", token_id: "t" });
     let calls = 0;
-    watch.whenRefused(() => (calls += 1));
+    watch.onRefused(() => (calls += 1));
     await tokenWatch.recheck();
-    expect([watch.refused, defects.length]).toEqual([null, 1]);
+    expect([watch.refusal, defects.length]).toEqual([null, 1]);
     outcome = "unknown";
     await tokenWatch.recheck();
-    expect([watch.refused?.problem.status, calls, defects.length]).toEqual([401, 1, 1]);
+    expect([watch.refusal?.problem.status, calls, defects.length]).toEqual([401, 1, 1]);
     watch.stop();
     watch.stop();
     await tokenWatch.recheck();

@@ -15,9 +15,9 @@ export interface TokenWatch {
 
 export interface Watch {
   /** Why the request may no longer continue; null while it may. */
-  readonly refused: Refusal | null;
-  /** Called when the credential is refused, and again with every later check until `stop`. */
-  whenRefused(callback: () => void): void;
+  readonly refusal: Refusal | null;
+  /** Calls `callback` when the credential is refused, and again at every later check until `stop`. */
+  onRefused(callback: () => void): void;
   /** Idempotent. */
   stop(): void;
 }
@@ -50,7 +50,7 @@ export function createTokenWatch(deps: TokenWatchDeps): TokenWatch {
 
   function watch(header: string | undefined, principal: Principal): Watch {
     // Auth is off, so there is no token to check.
-    if (header === undefined) return { refused: null, whenRefused: () => undefined, stop: () => undefined };
+    if (header === undefined) return { refusal: null, onRefused: () => undefined, stop: () => undefined };
     const credential = credentials.get(header) ?? { token_id: getTokenId(principal), watches: new Set() };
     credentials.set(header, credential);
     const openWatch = createWatch(() => {
@@ -132,14 +132,14 @@ type OpenWatch = Watch & { refuse(refusal: Refusal): void };
 
 function createWatch(stop: () => void): OpenWatch {
   const callbacks: (() => void)[] = [];
-  let refused: Refusal | null = null;
+  let currentRefusal: Refusal | null = null;
   return {
-    get refused() {
-      return refused;
+    get refusal() {
+      return currentRefusal;
     },
-    whenRefused: (callback) => void callbacks.push(callback),
+    onRefused: (callback) => void callbacks.push(callback),
     refuse(refusal) {
-      refused = refusal;
+      currentRefusal = refusal;
       for (const callback of callbacks) callback();
     },
     stop,

@@ -12,15 +12,15 @@ afterEach(async () => {
   for (const clean of cleanups.splice(0).toReversed()) await clean();
 });
 
-interface ProofAttempt {
+interface ImpostorInput {
   socket: Socket;
   request: ProofRequest;
   /** A real coordinator on another port that knows the token. */
-  real: TestCoordinator;
+  realCoordinator: TestCoordinator;
   /** A proof that the real coordinator gave earlier. */
-  old: string;
+  oldProof: string;
 }
-type Impostor = (attempt: ProofAttempt) => void;
+type Impostor = (input: ImpostorInput) => void;
 
 const buildResponse = (proof: unknown, more = ""): string => {
   const body = JSON.stringify({ proof });
@@ -31,23 +31,23 @@ const chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 
 /** Relays the request to the real coordinator, optionally changed, and returns its response. */
 const relay =
-  (change: (attempt: ProofAttempt) => Partial<ProofRequest> = () => ({})): Impostor =>
-  (attempt) => {
-    const { port } = new URL(attempt.real.url);
-    const body = JSON.stringify({ ...attempt.request, ...change(attempt) });
+  (change: (input: ImpostorInput) => Partial<ProofRequest> = () => ({})): Impostor =>
+  (input) => {
+    const { port } = new URL(input.realCoordinator.url);
+    const body = JSON.stringify({ ...input.request, ...change(input) });
     const coordinatorSocket = connect(Number(port), "127.0.0.1");
     coordinatorSocket.write(
       `POST /proof HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
     );
-    coordinatorSocket.pipe(attempt.socket).on("error", () => undefined);
+    coordinatorSocket.pipe(input.socket).on("error", () => undefined);
   };
 
 const impostors: [what: string, conflict: string, Impostor][] = [
-  ["proves with zeros", "unproven", ({ socket }) => socket.write(buildResponse(wrongProof))],
-  ["replays an old proof", "unproven", ({ socket, old }) => socket.write(buildResponse(old))],
+  ["sends zeros as the proof", "unproven", ({ socket }) => socket.write(buildResponse(wrongProof))],
+  ["replays an old proof", "unproven", ({ socket, oldProof }) => socket.write(buildResponse(oldProof))],
   ["sends the nonce back", "unproven", ({ socket, request }) => socket.write(buildResponse(request.nonce))],
   ["sends an empty proof", "unproven", ({ socket }) => socket.write(buildResponse(""))],
-  ["proves with a list", "unproven", ({ socket }) => socket.write(buildResponse([wrongProof]))],
+  ["sends a list as the proof", "unproven", ({ socket }) => socket.write(buildResponse([wrongProof]))],
   [
     "signs with the key id",
     "unproven",
@@ -57,17 +57,23 @@ const impostors: [what: string, conflict: string, Impostor][] = [
       ),
   ],
   ["relays to a live coordinator on another port", "unproven", relay()],
-  ["relays with the origin of that port", "unproven", relay(({ real }) => ({ origin: new URL(real.url).origin }))],
   [
-    "relays with another name of the same machine",
+    "relays with the origin of that port",
+    "unproven",
+    relay(({ realCoordinator }) => ({ origin: new URL(realCoordinator.url).origin })),
+  ],
+  [
+    "relays with another name for the same machine",
     "unproven",
     relay(({ request }) => ({ origin: request.origin.replace("127.0.0.1", "localhost") })),
   ],
   [
     "redirects to the coordinator",
     "unproven",
-    ({ socket, real }) =>
-      socket.write(`HTTP/1.1 307 Temporary Redirect\r\nlocation: ${real.url}/proof\r\ncontent-length: 0\r\n\r\n`),
+    ({ socket, realCoordinator }) =>
+      socket.write(
+        `HTTP/1.1 307 Temporary Redirect\r\nlocation: ${realCoordinator.url}/proof\r\ncontent-length: 0\r\n\r\n`,
+      ),
   ],
   [
     "asks for the token",
@@ -77,7 +83,7 @@ const impostors: [what: string, conflict: string, Impostor][] = [
   [
     "sends 100 Continue first",
     "unproven",
-    ({ socket, old }) => socket.write(`HTTP/1.1 100 Continue\r\n\r\n${buildResponse(old)}`),
+    ({ socket, oldProof }) => socket.write(`HTTP/1.1 100 Continue\r\n\r\n${buildResponse(oldProof)}`),
   ],
   [
     "responds in chunks",
@@ -99,17 +105,21 @@ const impostors: [what: string, conflict: string, Impostor][] = [
   [
     "sends junk after the proof",
     "unproven",
-    ({ socket, old }) => socket.write(`${buildResponse(old)}${buildResponse(old)}`),
+    ({ socket, oldProof }) => socket.write(`${buildResponse(oldProof)}${buildResponse(oldProof)}`),
   ],
-  ["sends junk before the proof", "unproven", ({ socket, old }) => socket.write(`\r\n\r\n${buildResponse(old)}`)],
+  [
+    "sends junk before the proof",
+    "unproven",
+    ({ socket, oldProof }) => socket.write(`\r\n\r\n${buildResponse(oldProof)}`),
+  ],
   ["speaks another protocol", "unproven", ({ socket }) => socket.write("SSH-2.0-OpenSSH_9.6\r\n")],
   [
     "speaks HTTP/1.0",
     "unproven",
-    ({ socket, old }) => socket.write(buildResponse(old).replace("HTTP/1.1", "HTTP/1.0")),
+    ({ socket, oldProof }) => socket.write(buildResponse(oldProof).replace("HTTP/1.1", "HTTP/1.0")),
   ],
   [
-    "responds as a web server",
+    "responds like a web server",
     "unproven",
     ({ socket }) => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"),
   ],
@@ -124,11 +134,11 @@ const impostors: [what: string, conflict: string, Impostor][] = [
 ];
 
 test.each(impostors)("an impostor that %s gets no token and hands out no run", async (_what, conflict, impostor) => {
-  const real = await startTestCoordinator();
-  cleanups.push(() => real.dispose());
-  const { token } = await real.client.tokens.create({ role: "runner", subject: "box" });
-  const old = computeProof(hashToken(token), "1".repeat(64), "http://127.0.0.1:1").toString("hex");
-  const impostorServer = await listen((socket, request) => impostor({ socket, request, real, old }));
+  const realCoordinator = await startTestCoordinator();
+  cleanups.push(() => realCoordinator.dispose());
+  const { token } = await realCoordinator.client.tokens.create({ role: "runner", subject: "box" });
+  const oldProof = computeProof(hashToken(token), "1".repeat(64), "http://127.0.0.1:1").toString("hex");
+  const impostorServer = await listen((socket, request) => impostor({ socket, request, realCoordinator, oldProof }));
   // Only a silent impostor must time out. A flood takes as long as the machine needs.
   const port = createHttpPort({ url: impostorServer.url, token, timeoutMs: conflict === "away" ? 1000 : 60_000 });
   cleanups.push(() => port.close());
@@ -145,11 +155,14 @@ test.each(impostors)("an impostor that %s gets no token and hands out no run", a
   expect(received.match(/^[A-Z]+ \S+ HTTP/gm)?.every((line) => line === "POST /proof HTTP")).toBe(true);
 });
 
-test("verifies the real coordinator and then uses the same connection", async () => {
-  const real = await startTestCoordinator();
-  cleanups.push(() => real.dispose());
-  await expect(real.client.runs.list()).resolves.toMatchObject({ items: [] });
-  const clientByName = createClient({ url: real.url.replace("127.0.0.1", "localhost"), token: real.adminToken });
+test("accepts the real coordinator, by address and by name", async () => {
+  const realCoordinator = await startTestCoordinator();
+  cleanups.push(() => realCoordinator.dispose());
+  await expect(realCoordinator.client.runs.list()).resolves.toMatchObject({ items: [] });
+  const clientByName = createClient({
+    url: realCoordinator.url.replace("127.0.0.1", "localhost"),
+    token: realCoordinator.adminToken,
+  });
   await expect(clientByName.me()).resolves.toMatchObject({ role: "admin" });
 });
 
@@ -162,22 +175,22 @@ function flood(socket: Socket, head: string, chunk: string): void {
 /** Records every byte it receives, and passes each proof request to `onRequest`. */
 async function listen(onRequest: (socket: Socket, request: ProofRequest) => void) {
   let received = "";
-  const open = new Set<Socket>();
+  const openSockets = new Set<Socket>();
   const server = createServer((socket) => {
-    open.add(socket);
-    let own = "";
-    socket.on("error", () => undefined).on("close", () => open.delete(socket));
+    openSockets.add(socket);
+    let socketText = "";
+    socket.on("error", () => undefined).on("close", () => openSockets.delete(socket));
     socket.on("data", (chunk) => {
       received += chunk.toString("latin1");
-      const before = own;
-      own += chunk.toString("latin1");
-      const body = /\r\n\r\n(\{[^}]*\})$/.exec(own)?.[1];
-      if (body !== undefined && before !== own) onRequest(socket, JSON.parse(body) as ProofRequest);
+      const previousText = socketText;
+      socketText += chunk.toString("latin1");
+      const body = /\r\n\r\n(\{[^}]*\})$/.exec(socketText)?.[1];
+      if (body !== undefined && previousText !== socketText) onRequest(socket, JSON.parse(body) as ProofRequest);
     });
   });
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
   cleanups.push(() => {
-    for (const socket of open) socket.destroy();
+    for (const socket of openSockets) socket.destroy();
     server.close();
   });
   // The address of a TCP server is never a string.

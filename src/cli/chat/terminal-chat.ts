@@ -180,7 +180,7 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
     let unanswered: string[] = [];
     const run = await conversation.runTurn(text, {
       onStart: refresh,
-      onPartial: (delta) => turnView.showPartial(delta),
+      onPartial: (delta) => turnView.showPiece(delta),
       onEvent(stored) {
         const { event, run_id } = stored;
         if (event.type === "permission_request") {

@@ -39,8 +39,8 @@ const completed = {
 describe("a chat turn", () => {
   it("shows a message once, although it arrives in pieces and then as a whole", () => {
     const { view, event, printed } = open();
-    view.showPartial({ kind: "assistant", text: "Hel" });
-    view.showPartial({ kind: "assistant", text: "lo" });
+    view.showPiece({ kind: "assistant", text: "Hel" });
+    view.showPiece({ kind: "assistant", text: "lo" });
     event({ type: "assistant", text: "Hello there" });
     view.end(createEndedRun({ ...completed, result_text: "Hello there" }));
     expect(printed()).toEqual(["  Hello there", "  3.0s", ""]);
@@ -75,7 +75,7 @@ describe("a chat turn", () => {
   it("shows tool calls before the message that follows them, although its pieces arrive first", () => {
     const { view, event, printed } = open();
     event({ type: "assistant", text: "First." });
-    view.showPartial({ kind: "assistant", text: "Second." });
+    view.showPiece({ kind: "assistant", text: "Second." });
     event(call);
     event({ type: "tool_result", tool_use_id: "t1", is_error: false, output: "" });
     event({ type: "assistant", text: "Second." });
@@ -125,7 +125,7 @@ describe("a chat turn", () => {
     event({ type: "usage", usage: { input_tokens: 5, output_tokens: 1, cost_usd: 0.002 } });
     event({ type: "file", path: "a", size: 1, sha256: "", media_type: "" });
     view.end(createEndedRun(completed));
-    expect(printed()[0]).toBe("  3.0s · 15 tokens in, 3 out · $0.0030 · 1 file: /files");
+    expect(printed()[0]).toBe("  3.0s · 15 tokens in, 3 out · $0.0030 · 1 file (type /files to list them)");
   });
 
   it("truncates a long input to one row", () => {

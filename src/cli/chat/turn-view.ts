@@ -11,7 +11,7 @@ import { truncateToWidth } from "../terminal/text-width.ts";
 /** Shows one turn: the agent's message while it is written, and one line for each tool call. */
 export interface TurnView {
   showEvent(stored: StoredEvent): void;
-  showPartial(delta: Delta): void;
+  showPiece(delta: Delta): void;
   /** Ends an unfinished line, so that other output can follow. */
   endLine(): void;
   /** The active tool calls, as one line each. */
@@ -51,7 +51,7 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
   let fileCount = 0;
   const usage = { input_tokens: 0, output_tokens: 0, cost_usd: null as number | null };
   const liveText = createLiveText(print);
-  /** Pieces of the next message. They are held back briefly, because earlier tool calls are recorded after the pieces arrive. */
+  /** Pieces of the next message. A tool call before them may be recorded only after they arrive, so they wait briefly for its line. */
   let heldText = "";
   let holdTimer: NodeJS.Timeout | null = null;
   function releaseHeldText(): void {
@@ -61,7 +61,7 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
     heldText = "";
   }
 
-  function showFinished(
+  function showToolResult(
     { tool_use_id, is_error, output }: Extract<RunEvent, { type: "tool_result" }>,
     at: string,
   ): void {
@@ -69,13 +69,13 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
     calls.delete(tool_use_id);
     const elapsed = call ? formatDuration(Math.max(0, Date.parse(at) - call.startedAt)) : "";
     const label = call ? `${escapeInvisible(call.name)} ${summarizeInput(call.input)}` : "a tool";
-    const reason = is_error ? `: ${findErrorMessage(output)}` : "";
+    const message = is_error ? findErrorMessage(output) : "";
     const wasStopped = typeof output === "object" && output !== null && "stopped" in output;
     const ending = wasStopped ? ` stopped after ${elapsed}` : ` ${elapsed}`;
     const maxWidth = columns() - 6 - ending.length;
     const icon = is_error || wasStopped ? style.red("✗") : style.green("✓");
     liveText.showLine(`${icon} ${truncateToWidth(label.trim(), maxWidth)}${style.dim(ending)}`);
-    if (reason) liveText.showLine(`  ${style.red(truncateToWidth(reason.slice(2), columns() - 6))}`);
+    if (message) liveText.showLine(`  ${style.red(truncateToWidth(message, columns() - 6))}`);
   }
 
   return {
@@ -83,7 +83,7 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
       return [...calls.values()].map(({ name, input }) => `${escapeInvisible(name)} ${summarizeInput(input)}`.trim());
     },
     endLine: () => liveText.endLine(),
-    showPartial({ kind, text }) {
+    showPiece({ kind, text }) {
       if (kind !== "assistant") return;
       if (holdTimer || calls.size > 0) heldText += text;
       else liveText.showPiece(text);
@@ -103,7 +103,7 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
       } else if (event.type === "tool_use") {
         calls.set(event.tool_use_id, { name: event.name, input: event.input, startedAt: Date.parse(at) });
       } else if (event.type === "tool_result") {
-        showFinished(event, at);
+        showToolResult(event, at);
         if (calls.size === 0) releaseHeldText();
       } else if (event.type === "permission_decision") {
         const call = calls.get(event.request_id);
@@ -157,7 +157,7 @@ function describeTurn(
     elapsed,
     input_tokens + output_tokens > 0 ? `${input_tokens} tokens in, ${output_tokens} out` : "",
     cost_usd ? `$${cost_usd.toFixed(cost_usd < 1 ? 4 : 2)}` : "",
-    fileCount > 0 ? `${fileCount} ${fileCount === 1 ? "file" : "files"}: /files` : "",
+    fileCount > 0 ? `${fileCount} ${fileCount === 1 ? "file" : "files"} (type /files to list them)` : "",
   ]
     .filter((part) => part !== "")
     .join(" · ");

@@ -48,7 +48,8 @@ export function measureSchema(schema: unknown): SchemaMeasure | { faults: Schema
     const { value, path, depth } = item;
     nodes++;
     if (depth > maxDepth) return { faults: [{ path: "", message: `is nested more than ${maxDepth} levels deep` }] };
-    if (nodes > maxNodes) return { faults: [{ path: "", message: `has more than ${maxNodes} parts` }] };
+    if (nodes > maxNodes)
+      return { faults: [{ path: "", message: `has more than ${maxNodes} values (objects, lists, strings, numbers)` }] };
     if (typeof value === "number" && !Number.isFinite(value))
       faults.push({ path, message: "is not a number JSON can represent" });
     if (typeof value !== "object" || value === null) continue;

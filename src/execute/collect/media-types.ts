@@ -1,6 +1,9 @@
 import { extname } from "node:path";
 
-/** Chosen by the file extension, else by the content. Has no charset; the server adds it. */
+/**
+ * Goes by the file extension, or by the content if the extension is unknown. The result has no charset, because the
+ * coordinator adds it.
+ */
 export function chooseMediaType(path: string, isText: boolean): string {
   return byExtension.get(extname(path).toLowerCase()) ?? (isText ? "text/plain" : "application/octet-stream");
 }

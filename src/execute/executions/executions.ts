@@ -17,7 +17,7 @@ import type { Recorder } from "../journal/recorder.ts";
 export interface Executions {
   start(command: Command, signal: AbortSignal): Promise<RunningProcess>;
   /** Starts the process that an executor runs in; see RunContext. */
-  startHost(command: Command, signal: AbortSignal): Promise<RunningProcess>;
+  startExecutorProcess(command: Command, signal: AbortSignal): Promise<RunningProcess>;
   /**
    * Stops the processes that are still running and resolves with their number, once the end of every execution is in
    * the log. Does not wait for unread output.
@@ -27,9 +27,9 @@ export interface Executions {
 
 export interface ExecutionsOptions {
   start: StartCommand;
-  options: Omit<StartOptions, "ids" | "output" | "stdin">;
+  startOptions: Omit<StartOptions, "ids" | "output" | "stdin">;
   /** DROVER_* variables for every process of the run. */
-  ids: Readonly<Record<string, string>>;
+  droverVariables: Readonly<Record<string, string>>;
   dirs: RunContext["dirs"];
   /** Paths that are writable in a sandbox, besides the run's directories. */
   writable: readonly string[];
@@ -46,8 +46,8 @@ export interface ExecutionsOptions {
   sync: () => Promise<void>;
 }
 
-/** A host is killed only after it has ignored a stop, so it gets almost no grace period. */
-const hostOptions = { environment: { mode: "inherit", allow: ["*"] }, graceMs: 100 } as const;
+/** An executor's process is killed only after it has ignored a stop, so it gets almost no grace period. */
+const executorProcessOptions = { environment: { mode: "inherit", allow: ["*"] }, graceMs: 100 } as const;
 
 export function createExecutions(options: ExecutionsOptions): Executions {
   const { recorder } = options;
@@ -55,16 +55,16 @@ export function createExecutions(options: ExecutionsOptions): Executions {
   const pendingStarts = new Set<Promise<RunningProcess>>();
   const runningProcesses = new Set<RunningProcess>();
   const { memoryBytes } = options.commandLimits;
-  const hostLimits: Limits = memoryBytes === undefined ? {} : { memoryBytes };
-  let closeController = new AbortController();
-  let release!: () => void;
-  const outputRelease = new Promise<void>((resolve) => (release = resolve));
+  const executorProcessLimits: Limits = memoryBytes === undefined ? {} : { memoryBytes };
+  let endController = new AbortController();
+  let stopWaitingForOutput!: () => void;
+  const outputWaitEnded = new Promise<void>((resolve) => (stopWaitingForOutput = resolve));
 
-  const recordEnd = async (execution_id: string, running: RunningProcess): Promise<void> => {
+  const trackUntilEnd = async (execution_id: string, running: RunningProcess): Promise<void> => {
     runningProcesses.add(running);
     const ended = await running.result;
     runningProcesses.delete(running);
-    await Promise.race([Promise.all([readToEnd(running.stdout), readToEnd(running.stderr)]), outputRelease]);
+    await Promise.race([Promise.all([readToEnd(running.stdout), readToEnd(running.stderr)]), outputWaitEnded]);
     // Let the reader of the last chunk record it first.
     await new Promise((resolve) => setImmediate(resolve));
     recorder.recordEnd(
@@ -79,20 +79,20 @@ export function createExecutions(options: ExecutionsOptions): Executions {
   const startRecorded = async (
     requested: Command,
     stopSignal: AbortSignal,
-    isHost: boolean,
+    isExecutorProcess: boolean,
   ): Promise<RunningProcess> => {
-    const signal = AbortSignal.any([stopSignal, closeController.signal]);
+    const signal = AbortSignal.any([stopSignal, endController.signal]);
     const command = {
       ...requested,
       workingDirectory: requested.workingDirectory ?? options.dirs.work,
       // The run's own TMPDIR is the one that a sandbox can write to.
       environment: { HOME: options.dirs.home, ...requested.environment, TMPDIR: options.dirs.tmp },
-      limits: isHost ? hostLimits : { ...options.commandLimits, ...requested.limits },
+      limits: isExecutorProcess ? executorProcessLimits : { ...options.commandLimits, ...requested.limits },
     };
     checkCommand(command);
     const startOptions = await withInitialUsage(
       command,
-      { ...options.options, ...(isHost ? hostOptions : {}) },
+      { ...options.startOptions, ...(isExecutorProcess ? executorProcessOptions : {}) },
       signal,
     );
     if ("fault" in startOptions)
@@ -119,14 +119,14 @@ export function createExecutions(options: ExecutionsOptions): Executions {
           ...(isWithin(command.workingDirectory, options.dirs.work) ? { workRoot: options.dirs.work } : {}),
           temporaryDirectory: options.dirs.tmp,
           writable: [options.dirs.home, ...options.writable],
-          show: findNestedDirectories(options.ids),
-          ids: { ...options.ids, DROVER_EXECUTION_ID: execution_id },
+          show: findNestedDirectories(options.droverVariables),
+          ids: { ...options.droverVariables, DROVER_EXECUTION_ID: execution_id },
           stdin: "pipe",
           output: "both",
         },
         signal,
       );
-      endRecords.push(recordEnd(execution_id, running));
+      endRecords.push(trackUntilEnd(execution_id, running));
       return running;
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
@@ -148,12 +148,13 @@ export function createExecutions(options: ExecutionsOptions): Executions {
 
   return {
     start: (command, signal) => start(command, signal, false),
-    startHost: (command, signal) => start(command, signal, true),
+    startExecutorProcess: (command, signal) => start(command, signal, true),
     async end() {
       const remaining = pendingStarts.size + runningProcesses.size;
-      closeController.abort("shutdown");
-      closeController = new AbortController();
-      release();
+      endController.abort("shutdown");
+      // A command that starts after this, such as `on_finish`, must not be stopped at once.
+      endController = new AbortController();
+      stopWaitingForOutput();
       await Promise.allSettled(pendingStarts);
       await Promise.all(endRecords);
       return remaining;

@@ -80,7 +80,7 @@ export function createRunContext(parts: ContextParts): RunContext {
       if (parts.hasEnded()) throw new Error(`run ${name} has ended; it cannot start ${command.executable}`);
       return executions.start(command, signal);
     },
-    startHost: (command) => executions.startHost(command, parts.killSignal),
+    startHost: (command) => executions.startExecutorProcess(command, parts.killSignal),
     usage(usage) {
       if (checkOpen("its usage")) log.record({ type: "usage", usage });
     },

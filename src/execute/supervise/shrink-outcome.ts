@@ -1,10 +1,14 @@
 import type { Outcome } from "../../model/executor.ts";
-import { findExceededLimit, maxJson } from "../../model/json-limits.ts";
+import { findExceededLimit, defaultJsonLimits } from "../../model/json-limits.ts";
 
 /** The outcome and the last events have to fit into one report. */
 const maxOutcomeBytes = 17 * 1024 * 1024;
 /** Leaves room for the report around the outcome. */
-const maxOutcomeJson = { depth: maxJson.depth - 8, values: maxJson.values - 100_000, names: maxJson.names - 6000 };
+const maxOutcomeJson = {
+  depth: defaultJsonLimits.depth - 8,
+  values: defaultJsonLimits.values - 100_000,
+  names: defaultJsonLimits.names - 6000,
+};
 /** The text is truncated to this length if it alone is too large. */
 const maxTextLength = 2 * 1024 * 1024;
 

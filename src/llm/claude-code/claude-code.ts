@@ -80,7 +80,7 @@ async function exists(path: string): Promise<boolean> {
     await access(path);
     return true;
   } catch {
-    // A missing or unreadable file is no usable login.
+    // A missing or unreadable file is not a usable login.
     return false;
   }
 }

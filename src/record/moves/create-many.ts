@@ -5,7 +5,7 @@ import { toBodyColumns } from "../ops/create-run.ts";
 import { findOrCreateClaimableDemand } from "../ops/demands.ts";
 import { submittedEvent } from "./move.ts";
 import { runColumns, runFields, toRunValues } from "./run-columns.ts";
-import { buildCap, storeAgentRev, sessionColumns, worksInPlace } from "../ops/submit.ts";
+import { buildCap, storeAgentRev, sessionColumns, worksInPlace } from "../ops/store-submission.ts";
 import { all, type Row, type Work, write } from "../query.ts";
 import { isLargeValue } from "../../model/large-value.ts";
 import { toColumn } from "../text.ts";

@@ -4,7 +4,7 @@ import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { enterDirectory } from "./enter-directory.ts";
 import { assignRun } from "./assign-run.ts";
-import { findRunsOfClaim } from "./held-runs.ts";
+import { findRunsOfClaim } from "./assigned-runs.ts";
 import { buildClaimedRun } from "./invocation.ts";
 import { ackOrders, readOpenOrders } from "./orders.ts";
 import { hasResumed, pickResumed, pickRuns } from "./pick-runs.ts";

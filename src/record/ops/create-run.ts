@@ -19,7 +19,7 @@ import {
   isSessionMissing,
   storeSubmission,
   type SubmittedColumns,
-} from "./submit.ts";
+} from "./store-submission.ts";
 
 const insertBody = `
   insert into run_bodies (run_no, parameters, prompt, result_text, result_data, sealed) values (?, ?, ?, ?, ?, ?)`;

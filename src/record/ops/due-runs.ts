@@ -6,16 +6,16 @@ import { decideQuestion } from "../moves/questions.ts";
 import { endingColumns, type EndingRun } from "../moves/stored-run.ts";
 import { all, first, write, type Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
-import { toStoredRun } from "./held-runs.ts";
+import { toStoredRun } from "./assigned-runs.ts";
 import { sendOrder } from "./orders.ts";
 
-const endingRuns = `select ${endingColumns} from runs left join runners on runners.runner_id = runs.runner_id`;
+const selectEnding = `select ${endingColumns} from runs left join runners on runners.runner_id = runs.runner_id`;
 const selectDue = `
   select run_no from runs indexed by runs_parked_until
   where status = 'parked' and parked_until is not null and parked_until <= ? order by parked_until limit ?`;
 const selectExpired = `
   select * from questions where decision is null and expires_at <= ? order by expires_at limit ?`;
-const selectRun = `${endingRuns} where runs.run_no = ?`;
+const selectRun = `${selectEnding} where runs.run_no = ?`;
 const deleteExpiredLimits = `delete from usage_limits where until <= ?`;
 
 /** Resumes parked runs whose waiting time is over. Returns their ids. */

@@ -4,7 +4,7 @@ import { first, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { loseRun, requeue } from "../moves/lose-run.ts";
-import { findHeldRuns } from "./held-runs.ts";
+import { findAssignedRuns } from "./assigned-runs.ts";
 import { findRun, type StoredRun } from "../moves/stored-run.ts";
 import { checkRunner, type StoredRunner } from "./runner-row.ts";
 import { findSpentBudget } from "./spending.ts";
@@ -30,7 +30,7 @@ export function* applyHeartbeat(tx: Transaction, op: Heartbeat): Work<DispatchRe
   const fenced: [string, number][] = [];
   const abandon: [string, number][] = [];
   const confirmed = new Set<string>();
-  const storedRuns = new Map((yield* findHeldRuns(runner.storedId)).map((run) => [run.run_id, run]));
+  const storedRuns = new Map((yield* findAssignedRuns(runner.storedId)).map((run) => [run.run_id, run]));
   const finishing = new Set(op.finishing?.map(toAttemptKey));
   for (const heldRun of op.held) {
     const [run_id, attempt] = heldRun;

@@ -4,7 +4,7 @@ import { fromColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { unmatchRunner } from "./demands.ts";
 import { loseRun, requeue } from "../moves/lose-run.ts";
-import { findHeldRuns } from "./held-runs.ts";
+import { findAssignedRuns } from "./assigned-runs.ts";
 import { findCallingRunner, type StoredRunner } from "./runner-row.ts";
 
 const setLost = `update runners set status = 'lost' where runner_id = ?`;
@@ -26,7 +26,7 @@ export function formatLostMessage(storedId: string): string {
 /** Marks a runner as lost and releases all its runs, because another process replaces it. */
 export function* loseRunner(tx: Transaction, { storedId }: StoredRunner): Work<void> {
   yield* markLost(tx, storedId);
-  for (const run of yield* findHeldRuns(storedId)) yield* loseRun(tx, run, formatLostMessage(storedId));
+  for (const run of yield* findAssignedRuns(storedId)) yield* loseRun(tx, run, formatLostMessage(storedId));
 }
 
 export function* leaveRunner(tx: Transaction, op: LeaveRunner): Work<DispatchResult> {
@@ -36,7 +36,7 @@ export function* leaveRunner(tx: Transaction, op: LeaveRunner): Work<DispatchRes
   const message = `Its runner ${op.runner_id} left.`;
   // No other runner may take the runs of a runner that only takes pinned runs.
   const release = runner.row["only_pinned"] === 1 ? loseRun : requeue;
-  for (const run of yield* findHeldRuns(runner.storedId))
+  for (const run of yield* findAssignedRuns(runner.storedId))
     if ((yield* release(tx, run, message)) === "requeued") requeued.push(run.run_id);
   yield* deleteRunnerRows(tx, runner.storedId);
   yield write(deleteRunner, runner.storedId);

@@ -3,7 +3,7 @@ import { all, first, write, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { endRun, loseRun } from "../moves/lose-run.ts";
-import { findRunsOfLostRunners, toStoredRun } from "./held-runs.ts";
+import { findRunsOfLostRunners, toStoredRun } from "./assigned-runs.ts";
 import { formatLostMessage, markLost } from "./lose-runner.ts";
 import { isClaimable } from "../moves/statuses.ts";
 import { findSessionHost, formatPinnedSessionMessage, widenDemands } from "./place-run.ts";

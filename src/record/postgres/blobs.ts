@@ -130,8 +130,8 @@ function createIncompleteBlobError(
 ): HostError {
   return new HostError({
     code: "DROVER-STA-004",
-    message: `${name} has only ${read} of ${size} bytes of the contents ${sha256}.`,
-    next: "Repeat the request: the contents may just have been removed. If it happens again, restore a backup.",
+    message: `The database ${name} has only ${read} of the ${size} bytes of the file with SHA-256 ${sha256}.`,
+    next: "The file may have been deleted while it was read: repeat the request to find out. If this message comes again, restore a backup.",
   });
 }
 

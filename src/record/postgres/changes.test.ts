@@ -4,7 +4,7 @@ import { sampleId, sampleRun } from "../../../test/fixtures/record/sample.ts";
 import type { Change } from "../../model/store.ts";
 import { write } from "../query.ts";
 import type { RecordStore } from "../record-store.ts";
-import { createEmptyNotice, openChanges } from "./changes.ts";
+import { createEmptyNotice, openChangeNotifier } from "./changes.ts";
 import { connect } from "./connection.ts";
 
 const database = ownDatabase();
@@ -110,7 +110,7 @@ test("counts a commit without changes too", async () => {
 test("notices lost notifications, even if it received none or was behind before", async () => {
   await (await database.open()).close();
   const faults: unknown[] = [];
-  const changes = openChanges(database.url, "me", (fault) => faults.push(fault));
+  const changes = openChangeNotifier(database.url, "me", (fault) => faults.push(fault));
   database.afterwards(() => changes.stop());
   const received: Change[] = [];
   changes.listen((change) => received.push(change));

@@ -3,7 +3,7 @@ import type { Change } from "../../model/store.ts";
 import type { ChangeSet } from "../transaction.ts";
 import { type Connection, connect } from "./connection.ts";
 
-export interface Changes {
+export interface ChangeNotifier {
   listen(listener: (change: Change) => void): () => void;
   publish(changes: ChangeSet): void;
   /** Builds the notification that tells other coordinators about a commit of this one. */
@@ -45,7 +45,7 @@ const unknownChange: Change = { runs: null, claimable: [], runnersWithOrders: ne
  * Receives the commits of other coordinators as notifications over a dedicated connection. Each has a number, so a lost one
  * is noticed. While the connection is down, listeners have to assume that anything may have changed.
  */
-export function openChanges(url: string, instanceId: string, onError: (error: unknown) => void): Changes {
+export function openChangeNotifier(url: string, instanceId: string, onError: (error: unknown) => void): ChangeNotifier {
   const listeners = new Set<(change: Change) => void>();
   const broadcastListeners = new Set<(text: string) => void>();
   let lastNo: number | null = null;

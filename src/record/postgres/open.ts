@@ -8,7 +8,7 @@ import { createAbortableEngine } from "../abortable.ts";
 import { createApply, createReads, createStoreIdReader } from "../store-parts.ts";
 import { openWriter } from "../writer.ts";
 import { createPostgresBlobs, prunePostgresBlobs } from "./blobs.ts";
-import { liveChannel, openChanges } from "./changes.ts";
+import { liveChannel, openChangeNotifier } from "./changes.ts";
 import { openPostgresEngine } from "./engine.ts";
 import { createWrongSecretError, toHostError } from "./errors.ts";
 import { createGroupCommit } from "./group-commit.ts";
@@ -46,7 +46,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
     throw createWrongSecretError(url);
   }
   const link = openLink({ url, outageWaitMs, idleInTransactionMs: idleTransactionMs, byIndexOnly: true });
-  const changes = openChanges(url, instanceId, onError);
+  const changes = openChangeNotifier(url, instanceId, onError);
   const writer = openWriter(seal, changes.publish, (work) =>
     createGroupCommit({
       ...work,
@@ -68,7 +68,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
     changes: changes.listen,
     // A database server looks after its own files.
     storageError: async () => null,
-    checkForeignWrites() {
+    notifyOfOtherProcesses() {
       if (performance.now() - checkedAt < checkEveryMs) return;
       checkedAt = performance.now();
       engine.read(readCommitCount).then(changes.compare, onError);

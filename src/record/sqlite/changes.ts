@@ -2,17 +2,18 @@ import type { Change } from "../../model/store.ts";
 import type { Connection } from "./connection.ts";
 import type { ChangeSet } from "../transaction.ts";
 
-export interface Changes {
+export interface ChangeNotifier {
   listen(listener: (change: Change) => void): () => void;
   publish(changes: ChangeSet): void;
-  checkForeignWrites(): void;
+  /** Notifies the listeners if another process has committed since the last call. */
+  notifyOfOtherProcesses(): void;
 }
 
 /**
  * Notifies listeners of commits. SQLite's data_version changes with commits of other connections, but not with those of
  * this one.
  */
-export function openChanges(connection: Connection): Changes {
+export function createChangeNotifier(connection: Connection): ChangeNotifier {
   const listeners = new Set<(change: Change) => void>();
   let lastVersion: number | null = null;
   return {
@@ -23,7 +24,7 @@ export function openChanges(connection: Connection): Changes {
     publish(changes) {
       for (const listener of listeners) listener({ ...changes, fromOtherProcess: false });
     },
-    checkForeignWrites() {
+    notifyOfOtherProcesses() {
       const version = Number(connection.sql("pragma data_version").get()?.["data_version"]);
       const hasChanged = lastVersion !== null && version !== lastVersion;
       lastVersion = version;

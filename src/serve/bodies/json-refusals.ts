@@ -1,4 +1,4 @@
-import { maxJson, type JsonLimits } from "../../model/json-limits.ts";
+import { defaultJsonLimits, type JsonLimits } from "../../model/json-limits.ts";
 import { Refusal } from "../refusal.ts";
 
 type Path = readonly (string | number)[];
@@ -33,10 +33,10 @@ export function inexactNumber(path: Path, text: string): Refusal {
 
 export function tooComplex(excess: keyof JsonLimits): Refusal {
   if (excess === "depth")
-    return new Refusal(400, "DROVER-API-004", `The JSON is nested more than ${maxJson.depth} levels deep.`, {
-      faults: [{ path: "body", message: `at most ${maxJson.depth} levels` }],
+    return new Refusal(400, "DROVER-API-004", `The JSON is nested more than ${defaultJsonLimits.depth} levels deep.`, {
+      faults: [{ path: "body", message: `at most ${defaultJsonLimits.depth} levels` }],
     });
-  const [max, unit] = [maxJson[excess], excess === "names" ? "distinct member names" : "values"];
+  const [max, unit] = [defaultJsonLimits[excess], excess === "names" ? "distinct member names" : "values"];
   return new Refusal(413, "DROVER-API-003", `The body has more than ${max} ${unit}.`, {
     faults: [{ path: "body", message: `at most ${max} ${unit}` }],
   });

@@ -5,10 +5,10 @@ import type { OwnerLookup } from "../../show/owner-lookup.ts";
 import type { RecordDeps, SystemDeps } from "../deps.ts";
 import { notFound } from "../refusal.ts";
 import { FeedReply, Reply } from "../reply.ts";
-import { routeWith } from "../route.ts";
+import { createRouteBuilder } from "../route.ts";
 import { people, type Principal, canSee, getVisibleOwner } from "../rule.ts";
 
-const route = routeWith<RecordDeps>();
+const route = createRouteBuilder<RecordDeps>();
 
 export const eventRoutes = [
   route("GET /runs/{run_id}/events", {
@@ -50,7 +50,7 @@ export const eventRoutes = [
 ];
 
 export const followRoutes = [
-  routeWith<SystemDeps>()("POST /events/follow", {
+  createRouteBuilder<SystemDeps>()("POST /events/follow", {
     rule: { roles: people },
     async handle({ deps, principal, body: { stream, follow } }) {
       const runs = await filterVisible(follow, principal, deps.owners);

@@ -2,10 +2,10 @@ import type { StoredFile } from "../../model/file.ts";
 import type { RecordDeps } from "../deps.ts";
 import { notFound, Refusal } from "../refusal.ts";
 import { BytesReply, Reply } from "../reply.ts";
-import { routeWith } from "../route.ts";
+import { createRouteBuilder } from "../route.ts";
 import { people } from "../rule.ts";
 
-const route = routeWith<RecordDeps>();
+const route = createRouteBuilder<RecordDeps>();
 
 export const fileRoutes = [
   route("GET /runs/{run_id}/files", {

@@ -1,9 +1,9 @@
 import type { SystemDeps } from "../deps.ts";
 import { WebReply } from "../reply.ts";
-import { routeWith } from "../route.ts";
+import { createRouteBuilder } from "../route.ts";
 import { people } from "../rule.ts";
 
-const route = routeWith<SystemDeps>();
+const route = createRouteBuilder<SystemDeps>();
 
 export const mcpRoutes = [
   route("POST /mcp", {

@@ -3,9 +3,9 @@ import { parseJson } from "../bodies/parse-body.ts";
 import { tooLarge } from "../bodies/read-body.ts";
 import { Refusal, refusalFromFault } from "../refusal.ts";
 import { Reply } from "../reply.ts";
-import { routeWith } from "../route.ts";
+import { createRouteBuilder } from "../route.ts";
 
-const route = routeWith<SystemDeps>();
+const route = createRouteBuilder<SystemDeps>();
 
 const maxBytes = 1024 * 1024;
 

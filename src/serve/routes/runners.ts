@@ -4,13 +4,13 @@ import type { Registration, RunnerPort } from "../../model/runner-port.ts";
 import type { ApiDeps, SystemDeps } from "../deps.ts";
 import { Refusal } from "../refusal.ts";
 import { created } from "../reply.ts";
-import { routeWith } from "../route.ts";
+import { createRouteBuilder } from "../route.ts";
 import { type Principal, runners, getSubject } from "../rule.ts";
 import { receiveFile } from "../receive-file.ts";
 import { hashToken, newTokenText } from "../token-text.ts";
 
-const route = routeWith<ApiDeps>();
-const portRoute = routeWith<SystemDeps>();
+const route = createRouteBuilder<ApiDeps>();
+const portRoute = createRouteBuilder<SystemDeps>();
 
 const reportLimit = 20 * 1024 * 1024;
 const registerLimit = 2 * 1024 * 1024;
@@ -18,10 +18,19 @@ const registerLimit = 2 * 1024 * 1024;
 const saveLimit = 40 * 1024 * 1024;
 
 /**
- * A runner without a response for the length of its lease must stop its runs, but a 503 lets it continue. So a slow record
- * must fail the report early: with a heartbeat every 3 s, 7 s of a 10 s lease are left.
+ * A runner without a response for the length of its lease must stop its runs, but a 503 lets it continue. A report
+ * starts at most 3 s after the lease was renewed, so 7 s of a 10 s lease are left. Failing after 4 s leaves time to answer with
+ * a 503.
  */
-const reportMs = 4000;
+const reportRecordTimeoutMs = 4000;
+
+const enrolmentProblems = {
+  not_found: "This enrolment token does not exist.",
+  used: "This enrolment token was already used.",
+  revoked: "This enrolment token was revoked.",
+  expired: "This enrolment token has expired.",
+  exists: "This enrolment token cannot be used.",
+} as const;
 
 export const runnerRoutes = [
   route("POST /runner/enroll", {
@@ -49,7 +58,7 @@ export const runnerRoutes = [
         { op: "use_enrolment", hash: principal.hash, at: now, token, token_hash: hashToken(text) },
       ]);
       if (result.ok) return created({ token: text, token_id, subject: result.subject });
-      throw new Refusal(409, "DROVER-API-019", `This enrolment token cannot be used: ${result.conflict}.`, {
+      throw new Refusal(409, "DROVER-API-019", enrolmentProblems[result.conflict], {
         faults: [{ path: "header.authorization", message: result.conflict }],
         next: "Ask an admin for a new one: drover tokens enrol SUBJECT",
       });
@@ -76,7 +85,7 @@ export const runnerPortRoutes = [
   portRoute("POST /runner/report", {
     rule: { roles: runners },
     bodyLimit: reportLimit,
-    recordMs: reportMs,
+    recordTimeoutMs: reportRecordTimeoutMs,
     handle: (call) => callPort(call, (port) => port.report(call.body)),
   }),
   portRoute("POST /runner/files", {
@@ -116,7 +125,7 @@ function deriveRunnerKey({
   return hashToken(JSON.stringify([hostname, project_dir, executor_profile, name]));
 }
 
-/** Checks the signal before and after, so a runner that disconnected or lost its token is never given a run. */
+/** Checks the signal afterwards, on success and on failure, so a runner that has disconnected or lost its token gets no result. */
 async function callPort<T>(
   call: { deps: SystemDeps; principal: Principal; readonly signal: AbortSignal },
   request: (port: RunnerPort) => Promise<T>,

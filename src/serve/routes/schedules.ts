@@ -4,10 +4,10 @@ import { omitUndefined } from "../omit-undefined.ts";
 import { parsePage } from "../page.ts";
 import { refusalFromFault } from "../refusal.ts";
 import { Reply } from "../reply.ts";
-import { routeWith } from "../route.ts";
+import { createRouteBuilder } from "../route.ts";
 import { people, getVisibleOwner, getSubject, submitters } from "../rule.ts";
 
-const route = routeWith<ApiDeps>();
+const route = createRouteBuilder<ApiDeps>();
 
 export const scheduleRoutes = [
   route("GET /schedules", {

@@ -4,10 +4,10 @@ import type { RecordDeps } from "../deps.ts";
 import { omitUndefined } from "../omit-undefined.ts";
 import { parsePage } from "../page.ts";
 import { notFound, Refusal } from "../refusal.ts";
-import { routeWith } from "../route.ts";
+import { createRouteBuilder } from "../route.ts";
 import { people, getVisibleOwner, submitters } from "../rule.ts";
 
-const route = routeWith<RecordDeps>();
+const route = createRouteBuilder<RecordDeps>();
 
 export const sessionRoutes = [
   route("GET /sessions", {
@@ -47,10 +47,15 @@ export const sessionRoutes = [
       const [deleted] = await deps.store.apply([{ op: "delete_session", session_id: object.session_id }]);
       if (deleted.ok) return undefined;
       if (deleted.conflict === "not_found") throw notFound("session", "path.session_id");
-      throw new Refusal(409, "DROVER-API-030", "A run of this session has not ended.", {
-        faults: [{ path: "path.session_id", message: "has a run that has not ended" }],
-        next: "Stop the run first, or wait until it ends.",
-      });
+      throw new Refusal(
+        409,
+        "DROVER-API-030",
+        "The session cannot be deleted, because one of its runs has not ended.",
+        {
+          faults: [{ path: "path.session_id", message: "has a run that has not ended" }],
+          next: "Stop the run first, or wait until it ends.",
+        },
+      );
     },
   }),
 ];

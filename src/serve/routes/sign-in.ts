@@ -2,11 +2,11 @@ import { createDerivedTokenId, getRootTokenId, type Token } from "../../model/to
 import type { SystemDeps } from "../deps.ts";
 import { Refusal } from "../refusal.ts";
 import { created, Reply } from "../reply.ts";
-import { routeWith } from "../route.ts";
+import { createRouteBuilder } from "../route.ts";
 import { people, authOffId, type Principal } from "../rule.ts";
 import { hashToken, newTokenText } from "../token-text.ts";
 
-const route = routeWith<SystemDeps>();
+const route = createRouteBuilder<SystemDeps>();
 
 const linkLifetimeMs = 10 * 60_000;
 const sessionLifetimeMs = 30 * 86_400_000;

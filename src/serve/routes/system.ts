@@ -2,10 +2,10 @@ import { renderDocsPage } from "../docs-page.ts";
 import type { SystemDeps } from "../deps.ts";
 import { Refusal } from "../refusal.ts";
 import { BackupReply, Reply, TextReply } from "../reply.ts";
-import { routeWith } from "../route.ts";
+import { createRouteBuilder } from "../route.ts";
 import { admins } from "../rule.ts";
 
-const route = routeWith<SystemDeps>();
+const route = createRouteBuilder<SystemDeps>();
 
 export const systemRoutes = [
   route("GET /health", {
@@ -19,7 +19,7 @@ export const systemRoutes = [
   route("POST /proof", {
     rule: { open: true },
     bodyLimit: 1024,
-    recordMs: 4000,
+    recordTimeoutMs: 4000,
     async handle({ deps, body, localOrigin }) {
       const proof = await deps.prove(body, localOrigin);
       if (proof === null) throw foreignOrigin(body.origin);

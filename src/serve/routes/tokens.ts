@@ -4,11 +4,11 @@ import type { ApiDeps } from "../deps.ts";
 import { parsePage } from "../page.ts";
 import { notFound, Refusal } from "../refusal.ts";
 import { created } from "../reply.ts";
-import { routeWith } from "../route.ts";
+import { createRouteBuilder } from "../route.ts";
 import { admins, type Principal, canSee, getSubject, submitters, getTokenOwner } from "../rule.ts";
 import { hashToken, newTokenText } from "../token-text.ts";
 
-const route = routeWith<ApiDeps>();
+const route = createRouteBuilder<ApiDeps>();
 
 export const tokenRoutes = [
   route("GET /tokens", {
@@ -83,7 +83,10 @@ export const tokenRoutes = [
         { op: "rotate_token", token_id: old.token_id, at, ends_at, token, token_hash: hashToken(text) },
       ]);
       if (!rotated.ok)
-        throw cannotRotate(`This token is no longer valid: ${rotated.conflict}.`, "drover tokens create SUBJECT");
+        throw cannotRotate(
+          "This token was revoked, replaced or has expired in the meantime.",
+          "drover tokens create SUBJECT",
+        );
       await deps.recheckTokens();
       const asked_with = principal.kind === "token" && principal.token_id === old.token_id;
       const replaces = { token_id: old.token_id, ends_at: rotated.ends_at, asked_with };

@@ -19,7 +19,8 @@ export const tokenContracts = {
   },
   "POST /tokens/{token_id}/rotate": {
     id: "rotateToken",
-    summary: "Replace a token (self: the token of this request); the old one stays valid for overlap_seconds",
+    summary:
+      "Replace a token; use `self` as the id for the token of this request. The old one stays valid for overlap_seconds",
     body: schemas.rotateTokenSchema.prefault({}),
     responses: {
       201: { description: "The new token; its secret is shown only once", schema: schemas.rotatedTokenSchema },
@@ -34,7 +35,7 @@ export const tokenContracts = {
   },
   "DELETE /tokens/{token_id}": {
     id: "revokeToken",
-    summary: "Revoke a token (self: the token of this request) at once and end its open requests",
+    summary: "Revoke a token at once and end its open requests; use `self` as the id for the token of this request",
     responses: { 204: { description: "Revoked" } },
   },
 } as const satisfies Record<string, Contract>;

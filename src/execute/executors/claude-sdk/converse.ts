@@ -6,7 +6,7 @@ import { createClaudeReader } from "../clients/claude-messages.ts";
 import { createUsageMeter } from "../clients/claude-usage.ts";
 import { createEventWriter } from "../clients/event-writer.ts";
 import { type Fields, toFields, toList, toText } from "../clients/fields.ts";
-import { warnAboutUnmatched } from "../loop/permissions.ts";
+import { findUnmatchedPermissions } from "../loop/permissions.ts";
 import { createGate } from "./gate.ts";
 import type { ClaudeSdkHost, ClaudeEnvironment } from "./host.ts";
 import { decideRunOutcome } from "./decide-run-outcome.ts";
@@ -110,7 +110,7 @@ function createConversation(
     const tools = listServerTools(statuses);
     for (const { name, isReadOnly } of tools) if (isReadOnly) readOnly.add(name);
     const toolNames = [...builtInTools, ...toList(init["tools"]).map(toText), ...tools.map(({ name }) => name)];
-    for (const warning of warnAboutUnmatched(agent.permissions, toolNames)) await context.emit(warning);
+    for (const warning of findUnmatchedPermissions(agent.permissions, toolNames)) await context.emit(warning);
   }
 
   const buildOptions = (query: () => Query): Record<string, unknown> => ({

@@ -3,7 +3,7 @@ import type { Answer, Invocation, RunContext } from "../../../model/executor.ts"
 import { toFields } from "../clients/fields.ts";
 import { matchesAny } from "../loop/permissions.ts";
 import { allows, getMode } from "./options.ts";
-import { getEffect, inputSchemas, leavesDirectory, withRelativePaths } from "./tools.ts";
+import { getEffect, inputSchemas, namesOutsidePath, withRelativePaths } from "./tools.ts";
 
 /** One tool call, as the SDK passes it to a hook or to its permission callback. */
 interface Call {
@@ -98,7 +98,7 @@ export function createGate({ invocation, context, readOnly, askCounts }: GateOpt
     const effect = getEffect(tool, readOnly);
     if (mode === "plan" && effect !== "read") return { kind: "deny", message: planOnly };
     if (mode === "bypassPermissions" || isListed(tool, allowed)) return { kind: "none" };
-    if (allows(mode, effect) && !leavesDirectory(toFields(input), context.dirs.work)) return { kind: "none" };
+    if (allows(mode, effect) && !namesOutsidePath(toFields(input), context.dirs.work)) return { kind: "none" };
     return ask(call, true);
   }
 

@@ -2,10 +2,10 @@ import { afterEach, expect, test } from "vitest";
 import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
 import { createClaudeReader } from "../clients/claude-messages.ts";
 import { createEventWriter } from "../clients/event-writer.ts";
-import { warnAboutUnmatched } from "../loop/permissions.ts";
+import { findUnmatchedPermissions } from "../loop/permissions.ts";
 import { findFailedServers, listServerTools } from "./mcp-status.ts";
 import { logMessage } from "./messages.ts";
-import { getEffect, leavesDirectory, builtInTools, withRelativePaths } from "./tools.ts";
+import { getEffect, namesOutsidePath, builtInTools, withRelativePaths } from "./tools.ts";
 import { createUsageLimit } from "./usage-limit.ts";
 
 const opened: Awaited<ReturnType<typeof openContext>>[] = [];
@@ -91,7 +91,7 @@ test("gives unknown tools the effect execute, and detects paths outside the work
     ),
   ).toEqual(["read", "edit", "execute", "network", "execute", "execute", "execute"]);
   expect(getEffect("mcp__a__b", new Set(["mcp__a__b"]))).toBe("read");
-  const leavesWorkDirectory = (input: Record<string, unknown>): boolean => leavesDirectory(input, "/work");
+  const leavesWorkDirectory = (input: Record<string, unknown>): boolean => namesOutsidePath(input, "/work");
   expect([{ file_path: "a" }, { path: "/work/b" }, { notebook_path: "..a" }, {}].map(leavesWorkDirectory)).toEqual(
     Array(4).fill(false),
   );
@@ -131,7 +131,7 @@ test("reports servers that are not connected and wildcards that match nothing", 
     allowed_tools: ["mcp__a__*", "mcp__a", "mcp__z__*", "Web*", "Bash(git *)", "mcp__a__nothing"],
     denied_tools: ["Holo*", "Typo"],
   };
-  const warnings = warnAboutUnmatched(permissions, [...builtInTools, ...tools.map(({ name }) => name)]);
+  const warnings = findUnmatchedPermissions(permissions, [...builtInTools, ...tools.map(({ name }) => name)]);
   expect(warnings).toMatchObject(
     ["mcp__z__*", "mcp__a__nothing", "Holo*"].map((pattern) => ({
       subtype: "unmatched_permission",

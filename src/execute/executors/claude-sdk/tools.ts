@@ -71,7 +71,7 @@ export function withRelativePaths(input: unknown, workDir: string): unknown {
 }
 
 /** Reports whether the input names a path outside the work directory. */
-export function leavesDirectory(input: Fields, workDir: string): boolean {
+export function namesOutsidePath(input: Fields, workDir: string): boolean {
   const path = pathFields.map((field) => toText(input[field])).find((value) => value !== "") ?? "";
   if (path === "") return false;
   const fromWorkDir = relative(workDir, resolve(workDir, path));

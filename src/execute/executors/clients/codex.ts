@@ -13,7 +13,7 @@ import {
   hasOwnHome,
   readHomeFiles,
   inSubdirectory,
-  openSubdirectory,
+  createSubdirectory,
   getOperatorHome,
 } from "./home-files.ts";
 import { permissionFlags } from "./permission-modes.ts";
@@ -98,7 +98,7 @@ function listWithParents(path: string): string[] {
 async function openHome(turn: Turn): Promise<{ env: Record<string, string>; codexHome: string }> {
   const operatorCodexHome = turn.env["CODEX_HOME"] || join(getOperatorHome(turn), ".codex");
   if (!(await hasOwnHome(turn))) return { env: {}, codexHome: operatorCodexHome };
-  const codexHome = await openSubdirectory(turn.homeDir, ".codex");
+  const codexHome = await createSubdirectory(turn.homeDir, ".codex");
   const names = readHomeFiles(turn.config, [".codex/auth.json", ".codex/config.toml"]);
   const codexFiles = names.filter((name) => name.startsWith(".codex/")).map((name) => name.slice(".codex/".length));
   await copyHomeFiles(operatorCodexHome, codexHome, codexFiles);

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync
 import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
 import { createTestDirectories } from "../../../../test/fixtures/execute/directories.ts";
-import { copyHomeFiles, hasOwnHome, readHomeFiles, openSubdirectory } from "./home-files.ts";
+import { copyHomeFiles, hasOwnHome, readHomeFiles, createSubdirectory } from "./home-files.ts";
 
 const at = createTestDirectories("operator-home/.codex", "session-home");
 beforeEach(() => writeFileSync(at("operator-home", ".codex", "auth.json"), "secret", { mode: 0o600 }));
@@ -59,7 +59,7 @@ test("recognizes the operator's HOME through a link", async () => {
 
 test("refuses a client's directory that is a link", async () => {
   const sessionHome = at("session-home");
-  expect(await openSubdirectory(sessionHome, ".gemini")).toBe(join(sessionHome, ".gemini"));
+  expect(await createSubdirectory(sessionHome, ".gemini")).toBe(join(sessionHome, ".gemini"));
   symlinkSync(at("operator-home"), join(sessionHome, ".codex"));
-  await expect(openSubdirectory(sessionHome, ".codex")).rejects.toThrow(/is a link/);
+  await expect(createSubdirectory(sessionHome, ".codex")).rejects.toThrow(/is a link/);
 });

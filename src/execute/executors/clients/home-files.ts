@@ -50,10 +50,14 @@ export async function copyHomeFiles(sourceHome: string, targetHome: string, name
   }
 }
 
-/** Returns null for a missing file. Follows no link, because runs may be able to write the operator's HOME. */
+/** Returns null for a missing file. Does not follow links, because a run may be able to write to the operator's HOME. */
 async function readSource(path: string): Promise<{ content: Buffer; mode: number } | null> {
   const createRefusal = (cause?: unknown): RunFailure =>
-    new RunFailure("refused", `${path} is listed in home_files but is not a plain file.`, { cause });
+    new RunFailure(
+      "refused",
+      `${path} cannot be copied into the session's HOME, because it is not a regular file. Replace it, or omit it from home_files in the profile's config.`,
+      { cause },
+    );
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
     (error: unknown) => {
       if (isMissing(error)) return null;
@@ -73,7 +77,7 @@ async function readSource(path: string): Promise<{ content: Buffer; mode: number
 }
 
 /** Creates a directory in a session's own HOME, and returns its path. Refuses links as `inSubdirectory` does. */
-export async function openSubdirectory(homeDir: string, name: string): Promise<string> {
+export async function createSubdirectory(homeDir: string, name: string): Promise<string> {
   await inSubdirectory(homeDir, name, async () => undefined);
   return join(homeDir, name);
 }

@@ -21,7 +21,7 @@ import { type CheckInput, createToolCaller } from "./tool-caller.ts";
 import { converse } from "./converse.ts";
 import { answerUnfinishedCalls } from "./unfinished-calls.ts";
 import { type LoopState, openLoopState } from "./loop-state.ts";
-import { gateTools, warnAboutUnmatched } from "./permissions.ts";
+import { gateTools, findUnmatchedPermissions } from "./permissions.ts";
 import { RunParked } from "./run-parked.ts";
 
 export interface ModelHost {
@@ -84,7 +84,7 @@ async function runLoop(
   const tools = [...createFileTools(workspace), createCommandTool(workspace.root), ...servers.tools];
   const gate = gateTools(tools, agent.permissions);
   const names = tools.map(({ name }) => name);
-  for (const warning of warnAboutUnmatched(agent.permissions, names)) await job.context.emit(warning);
+  for (const warning of findUnmatchedPermissions(agent.permissions, names)) await job.context.emit(warning);
   const session = await openSession(opened, job, state, gate.offered);
   await state.save([{ type: "system", subtype: "init", executor_session_id: session.session_id }]);
   // Add them before the loop starts, which would otherwise end without them.

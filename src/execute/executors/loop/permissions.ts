@@ -44,10 +44,8 @@ export function matchesAny(name: string, patterns: readonly string[]): boolean {
   );
 }
 
-/**
- * Warns about each wildcard or MCP tool in the permissions that matches no tool: it is misspelt, or its server failed.
- */
-export function warnAboutUnmatched(permissions: Agent["permissions"], tools: readonly string[]): RunEvent[] {
+/** Returns a warning for each wildcard or MCP tool in the permissions that matches no tool. */
+export function findUnmatchedPermissions(permissions: Agent["permissions"], tools: readonly string[]): RunEvent[] {
   return [...(permissions?.allowed_tools ?? []), ...(permissions?.denied_tools ?? [])]
     .map((pattern) => pattern.replace(/\(.*$/s, ""))
     .filter((pattern) => pattern.includes("*") || pattern.startsWith("mcp__"))
@@ -55,6 +53,9 @@ export function warnAboutUnmatched(permissions: Agent["permissions"], tools: rea
     .map((pattern) => ({
       type: "system",
       subtype: "unmatched_permission",
-      data: { pattern, message: `${pattern} in the agent's permissions matches no known tool.` },
+      data: {
+        pattern,
+        message: `${pattern} in the agent's permissions matches no tool. Check its spelling, and whether its MCP server started.`,
+      },
     }));
 }

@@ -47,7 +47,8 @@ const insertSession = `
   on conflict (session_id) do update set run_count = sessions.run_count + 1, last_used_at = excluded.last_used_at`;
 
 /**
- * Finds the run that the same key created before, or the conflict if the request differs. A key is removed with its run.
+ * Finds the run of an earlier request with this key, or returns a conflict if that request was different. A key whose run
+ * was deleted does not count.
  */
 export function* findByIdempotencyKey({
   subject,
@@ -104,7 +105,7 @@ export function getSourceSession({ mode, session_id, forked_from }: Run): string
   return { start: null, resume: session_id, fork: forked_from }[mode];
 }
 
-/** Whether the run needs exclusive use of a shared directory. Procedural runs take care of that themselves. */
+/** Whether the run needs exclusive use of an existing directory. Procedural runs never do: they share it. */
 export function worksInPlace({ project_dir }: Run, { type, workspace }: Agent): boolean {
   return type === "autonomous" && (workspace === "in_place" || (project_dir !== null && workspace !== "scratch"));
 }
@@ -128,8 +129,8 @@ function hashAgent(agent: Agent): Uint8Array {
 }
 
 /**
- * A session has one active run at a time. A further run is blocked until the active one has ended, and so is a fork, which
- * would copy a state that is still changing.
+ * Stores the session and returns what blocks the run, if anything. A session has one active run at a time. Another run, or
+ * a fork, which would copy a state that is still changing, is blocked until the active run has ended.
  */
 function* storeSession(run: Run, agent: Agent): Work<"session" | null> {
   if (run.session_id === null) return null;
