@@ -22,7 +22,7 @@ export function serveNested(
   execRun?: { run_id: string; key: string },
 ): NestedServer {
   const { deps, store } = coordinator;
-  const attemptTokens = execRun ? withExecRun(deps.attemptTokens, execRun) : deps.attemptTokens;
+  const attemptTokens = execRun ? addExecRun(deps.attemptTokens, execRun) : deps.attemptTokens;
   const app = createApp(
     {
       ...deps,
@@ -58,7 +58,7 @@ export function serveNested(
   };
 }
 
-function withExecRun({ sign, verify }: AttemptTokens, { run_id, key }: { run_id: string; key: string }): AttemptTokens {
+function addExecRun({ sign, verify }: AttemptTokens, { run_id, key }: { run_id: string; key: string }): AttemptTokens {
   return {
     sign: (id, attempt) => (key.startsWith(`drva_${id}.${attempt}.`) ? key : sign(id, attempt)),
     verify: (token) => (token === key ? { run_id, attempt: 1 } : verify(token)),

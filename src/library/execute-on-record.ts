@@ -7,7 +7,13 @@ import { findCheckout } from "../define/checkout.ts";
 import { findProject, type Project } from "../local.ts";
 import type { Command, CommandResult } from "../model/process.ts";
 import { checkCommand } from "../process/check-command.ts";
-import { type ExecuteOptions, toCommand, toStartOptions, withCaptureDefaults, withTimeout } from "./execute-options.ts";
+import {
+  type ExecuteOptions,
+  toCommand,
+  toStartOptions,
+  applyCaptureDefaults,
+  applyTimeout,
+} from "./execute-options.ts";
 
 /** Runs a command like `drover exec`, with the settings of drover.yaml where the caller passes none. */
 export async function executeOnRecord(
@@ -23,7 +29,7 @@ export async function executeOnRecord(
   );
   if (project.ignoredKeys.length > 0) await warnAboutUntrusted(input, project);
   const { config, locations } = project;
-  const command = toCommand(commandOrLine, withTimeout(options, config), config.execution.use_shell);
+  const command = toCommand(commandOrLine, applyTimeout(options, config), config.execution.use_shell);
   // Check before anything is written to the state directory, so that a bad request leaves nothing behind
   checkCommand(command);
   const { run_id, ...correlation } = readCorrelation({}, env);
@@ -41,7 +47,7 @@ export async function executeOnRecord(
       uncounted: { folders: [locations.stateDirectory] },
       ...toStartOptions(options),
     },
-    capture: withCaptureDefaults(options, config),
+    capture: applyCaptureDefaults(options, config),
     spillDirectory: null,
     parentRunId: run_id,
     correlation: { ...correlation, repo_sha },

@@ -47,11 +47,11 @@ export function toCommand(
 }
 
 /** Adds the default timeout of drover.yaml if the caller passes none. */
-export function withTimeout(options: ExecuteOptions, { execution }: Config): ExecuteOptions {
+export function applyTimeout(options: ExecuteOptions, { execution }: Config): ExecuteOptions {
   return { ...options, timeoutMs: options.timeoutMs ?? execution.default_timeout_seconds * 1000 };
 }
 
-export function withCaptureDefaults({ capture }: ExecuteOptions, { execution }: Config): CaptureOptions {
+export function applyCaptureDefaults({ capture }: ExecuteOptions, { execution }: Config): CaptureOptions {
   return { mode: "both", maxBytes: execution.max_output_kb * 1024, onLimit: execution.output_limit, ...capture };
 }
 

@@ -11,8 +11,8 @@ import {
   invalidOption,
   toCommand,
   toStartOptions,
-  withCaptureDefaults,
-  withTimeout,
+  applyCaptureDefaults,
+  applyTimeout,
 } from "./execute-options.ts";
 
 export interface ExecuteResult extends Omit<CommandResult, "stdout" | "stderr"> {
@@ -41,9 +41,9 @@ export async function execute(command: string | Command, options: ExecuteOptions
     const { result, runId } = await executeOnRecord(command, options);
     return toExecuteResult(result, runId);
   }
-  const capture = withCaptureDefaults(options, defaultConfig);
+  const capture = applyCaptureDefaults(options, defaultConfig);
   const result = await executeCommand(
-    toCommand(command, withTimeout(options, defaultConfig), defaultConfig.execution.use_shell),
+    toCommand(command, applyTimeout(options, defaultConfig), defaultConfig.execution.use_shell),
     { environment: defaultConfig.execution.environment, ...toStartOptions(options), capture },
     options.signal,
   );

@@ -22,7 +22,7 @@ export async function openConnection(options: CoordinatorAddress | LocalState): 
     positionals: [],
     rest: null,
     extraOptions: [],
-    env: stateDir === undefined ? env : withStateDirectory(env, resolve(cwd, stateDir)),
+    env: stateDir === undefined ? env : setStateDirectory(env, resolve(cwd, stateDir)),
     cwd,
   };
   const { client, project } = await connect(input);
@@ -49,7 +49,7 @@ async function connectTo(client: ApiClient): Promise<Drover> {
   return createDrover(client, async () => undefined);
 }
 
-function withStateDirectory({ DROVER_API_URL: _url, ...env }: Environment, stateDirectory: string): Environment {
+function setStateDirectory({ DROVER_API_URL: _url, ...env }: Environment, stateDirectory: string): Environment {
   return { ...env, DROVER_STATE_DIR: stateDirectory };
 }
 

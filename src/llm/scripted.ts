@@ -32,8 +32,8 @@ type Script = z.output<typeof scriptSchema>;
 
 /** Answers with the turns of a script, for experiments and tests. The last turn is repeated. */
 export const scripted: ProviderDefinition = {
-  variable: null,
-  default_model: "script",
+  keyVariable: null,
+  defaultModel: "script",
   async open({ script }) {
     return { generate: createScriptedGenerate(script === undefined ? builtInScript : await readScript(script)) };
   },
@@ -54,7 +54,7 @@ export function createScriptedGenerate({ turns }: Script): Generate {
     const { messages, compacted } = conversation;
     const answerCount = (compacted?.answers ?? 0) + messages.filter(({ role }) => role === "assistant").length;
     const turn = turns[Math.min(answerCount, turns.length - 1)]!;
-    if (turn.error) return { ok: false, error: withoutUndefined(turn.error) };
+    if (turn.error) return { ok: false, error: dropUndefined(turn.error) };
     if (!signal.aborted && turn.text !== undefined) onText?.(turn.text);
     if (signal.aborted) return { ok: false, error: cancelled };
     return buildAnswer(turn, answerCount, conversation);
@@ -127,6 +127,6 @@ const shape = {
   manual: "docs/models.md",
 } as const;
 
-function withoutUndefined<T extends { retry_after_ms?: number | undefined }>({ retry_after_ms, ...rest }: T) {
+function dropUndefined<T extends { retry_after_ms?: number | undefined }>({ retry_after_ms, ...rest }: T) {
   return retry_after_ms === undefined ? rest : { ...rest, retry_after_ms };
 }

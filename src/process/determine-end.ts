@@ -50,7 +50,7 @@ export function determineEnd(evidence: Evidence): ProcessEnd {
       status.end === null
         ? null
         : { userMs: status.end.userMs, systemMs: status.end.systemMs, maxRssKb: status.end.maxRssKb },
-    error: startFault ?? withUnkillable(findFault(exit, evidence, status), status.unkillable),
+    error: startFault ?? addUnkillable(findFault(exit, evidence, status), status.unkillable),
   };
 }
 
@@ -173,7 +173,7 @@ function findFault(
 }
 
 /** The message states that all processes were killed, so it must mention those that were not. */
-function withUnkillable(fault: CommandFault | null, count: number): CommandFault | null {
+function addUnkillable(fault: CommandFault | null, count: number): CommandFault | null {
   if (fault === null || count === 0) return fault;
   return {
     ...fault,

@@ -117,7 +117,7 @@ export async function measureInitialUsage(
 }
 
 /** Adds the current usage of the working directory to the options, if the command has a disk limit. */
-export async function withInitialUsage<T extends Pick<StartOptions, "uncounted">>(
+export async function addInitialUsage<T extends Pick<StartOptions, "uncounted">>(
   { limits, workingDirectory = process.cwd() }: Command,
   options: T,
   signal: AbortSignal,

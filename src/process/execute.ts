@@ -9,7 +9,7 @@ import type {
 } from "../model/process.ts";
 import { openCaptures } from "./capture.ts";
 import { checkCommand } from "./check-command.ts";
-import { withInitialUsage } from "./disk-usage-watch.ts";
+import { addInitialUsage } from "./disk-usage-watch.ts";
 import { createUnstartedEnd, start } from "./start.ts";
 
 export type ExecuteOptions = Omit<StartOptions, "output"> & { capture: CaptureOptions };
@@ -26,10 +26,10 @@ export function createExecute(startCommand: StartCommand): ExecuteCommand {
   return async (command, { capture, ...options }, signal = new AbortController().signal) => {
     // Check the command before creating files for its output.
     checkCommand(command);
-    const startOptions = await withInitialUsage(command, options, signal);
-    if ("fault" in startOptions) return withOutput(createUnstartedEnd(startOptions.fault), [], noOutput, noOutput);
+    const startOptions = await addInitialUsage(command, options, signal);
+    if ("fault" in startOptions) return addOutput(createUnstartedEnd(startOptions.fault), [], noOutput, noOutput);
     const captures = openCaptures(capture);
-    if (!captures.ok) return withOutput(createUnstartedEnd(captures.fault), [], noOutput, noOutput);
+    if (!captures.ok) return addOutput(createUnstartedEnd(captures.fault), [], noOutput, noOutput);
     const running = startCommand(command, { ...startOptions, output: toOutputMode(capture) }, signal);
     let fault: CommandFault | null = null;
     const onFault = (newFault: CommandFault): void => {
@@ -46,7 +46,7 @@ export function createExecute(startCommand: StartCommand): ExecuteCommand {
         captures.stdout.read(running.stdout, onFault),
         captures.stderr.read(running.stderr, onFault),
       ]);
-      return withOutput(fault === null ? result : { ...result, error: fault }, running.withheld, stdout, stderr);
+      return addOutput(fault === null ? result : { ...result, error: fault }, running.withheld, stdout, stderr);
     } catch (error) {
       // The caller's onOutput threw, so stop the command before passing the error on.
       await running.kill("user");
@@ -66,7 +66,7 @@ const noOutput: CommandResult["stdout"] = {
   truncated: false,
 };
 
-function withOutput(
+function addOutput(
   ended: ProcessEnd,
   withheld: readonly string[],
   stdout: CommandResult["stdout"],

@@ -57,7 +57,7 @@ export function limitExceeded(
 }
 
 /** Returns the message without the advice to run drover doctor, for use by doctor itself. */
-export function withoutAdvice({ message }: CommandFault): string {
+export function stripAdvice({ message }: CommandFault): string {
   const advice = Object.values(seeDoctor).find((text) => message.endsWith(text));
   return advice === undefined ? message : message.slice(0, -advice.length);
 }

@@ -130,8 +130,8 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     expect(listed.stdout.toString()).toBe("0 1 2 3\n");
     const named = await run(implementation, { options: [...options, "-d", "5"], within, command: descriptors });
     expect(named.stdout.toString()).toBe("0 1 2 3 5\n");
-    const missing = await run(implementation, { options, within, command: ["/nonexistent/program", "program"] });
-    expect(missing.lines.at(-1)).toBe(`E exec ${constants.errno.ENOENT}`);
+    const missingProgram = await run(implementation, { options, within, command: ["/nonexistent/program", "program"] });
+    expect(missingProgram.lines.at(-1)).toBe(`E exec ${constants.errno.ENOENT}`);
   });
 
   it("passes on the signal mask and the ignored signals unchanged", async () => {
@@ -263,8 +263,11 @@ describe.each([...stage.implementations, ...stage.foreign])("$name, none and usa
   });
 
   it("reports at level none why the command could not start", async () => {
-    const missing = await run(implementation, { options: ["-i", "none"], command: ["/nonexistent/program", "x"] });
-    expect(missing).toMatchObject({ code: 127, lines: [`E exec ${constants.errno.ENOENT}`] });
+    const missingProgram = await run(implementation, {
+      options: ["-i", "none"],
+      command: ["/nonexistent/program", "x"],
+    });
+    expect(missingProgram).toMatchObject({ code: 127, lines: [`E exec ${constants.errno.ENOENT}`] });
     const cgroup = await run(implementation, {
       options: ["-i", "none", "-c", "/nonexistent/file"],
       command: createShellCommand("exit 0"),

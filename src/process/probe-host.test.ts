@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { hostHas } from "../../test/fixtures/process/host.ts";
-import { withoutAdvice, isolationMissing, limitMissing } from "./faults.ts";
+import { stripAdvice, isolationMissing, limitMissing } from "./faults.ts";
 import { probeHost } from "./probe-host.ts";
 
 test("reports which capabilities work on this host, and a cause and a next step for the others", async () => {
@@ -24,7 +24,7 @@ test("reports which capabilities work on this host, and a cause and a next step 
 test("omits the advice to run doctor from the cause that doctor shows", () => {
   const faults = [isolationMissing("pid", "it is refused"), limitMissing("memoryBytes", "there is no cgroup")];
   expect(faults.map((fault) => fault.message.includes("drover doctor"))).toEqual([true, true]);
-  expect(faults.map(withoutAdvice)).toEqual([
+  expect(faults.map(stripAdvice)).toEqual([
     'Isolation "pid" is not available on this host: it is refused.',
     "The limit on memory cannot be applied on this host: there is no cgroup.",
   ]);

@@ -1,5 +1,5 @@
 import type { Isolation, Limits, StartCommand } from "../model/process.ts";
-import { withoutAdvice } from "./faults.ts";
+import { stripAdvice } from "./faults.ts";
 import type { DiskLimits } from "./disk-usage-watch.ts";
 import { findExecutable } from "./find-executable.ts";
 import { findNativeDirectory } from "./native-directory.ts";
@@ -78,7 +78,7 @@ interface Trial {
 async function tryLevel(start: StartCommand, isolation: Isolation | "auto", limits: Limits = {}): Promise<Trial> {
   const command = { executable: "/bin/sh", arguments: ["-c", ":"], limits, timeoutMs: 10_000 };
   const ended = await start(command, { isolation, output: "none" }, new AbortController().signal).result;
-  return { isolation: ended.isolation, error: ended.error === null ? null : withoutAdvice(ended.error) };
+  return { isolation: ended.isolation, error: ended.error === null ? null : stripAdvice(ended.error) };
 }
 
 async function tryLimit(start: StartCommand, name: string, value: number): Promise<Finding> {

@@ -28,7 +28,7 @@ test("readers of compressed and of plain streams see each event as it is stored,
   await run.finish();
   const texts = await Promise.all([plain.whenEnded, packed.whenEnded, fetched.whenEnded]);
   expect(texts[0]).toContain("event: end");
-  expect(texts.map(withoutHeartbeats)).toEqual(Array.from({ length: 3 }, () => withoutHeartbeats(texts[0])));
+  expect(texts.map(stripHeartbeats)).toEqual(Array.from({ length: 3 }, () => stripHeartbeats(texts[0])));
   expect(inflateSync(packed.raw()).toString()).toBe(texts[1]);
   expect(packed.raw().length).toBeLessThan(plain.raw().length / 10);
 });
@@ -89,7 +89,7 @@ async function claim(name: string): Promise<ClaimedRun> {
 const eventsUrl = ({ run_id }: ClaimedRun): string => `${coordinator.url}/runs/${run_id}/events`;
 const streamHeaders = () => ({ authorization: `Bearer ${coordinator.adminToken}`, accept: "text/event-stream" });
 const eventIds = (text: string): string[] => Array.from(text.matchAll(/^id: (\d+)$/gm), ([, id = ""]) => id);
-const withoutHeartbeats = (text = ""): string => text.replaceAll(": still here\n\n", "");
+const stripHeartbeats = (text = ""): string => text.replaceAll(": still here\n\n", "");
 
 /** Decodes with zlib itself, chunk by chunk. */
 async function open(run: ClaimedRun, headers: Record<string, string>) {

@@ -27,14 +27,14 @@ export async function findAgent(
   const { agent_name, demands, session_id } = request;
   const match = await agents.find(agent_name);
   if (match === null) return describeUnknownAgent(agent_name, await agents.names());
-  const withRunner = async (listed: ListedAgent): Promise<FoundAgent> => {
+  const addRunner = async (listed: ListedAgent): Promise<FoundAgent> => {
     const row = listed.runner_id === null ? null : await read.runner(listed.runner_id);
     return { ...listed, runner: row && { ...row, executor_type: row.executor.type } };
   };
-  if (!("candidates" in match)) return withRunner(match);
+  if (!("candidates" in match)) return addRunner(match);
   const session = session_id === undefined ? null : await read.session(session_id);
   const combined: Demands = { ...(session && getSessionDemands(session)), ...demands };
-  const candidates = await Promise.all(match.candidates.map(withRunner));
+  const candidates = await Promise.all(match.candidates.map(addRunner));
   const matching = candidates.filter(
     ({ runner }) => runner !== null && findUnmetDemands(combined, runner).length === 0,
   );

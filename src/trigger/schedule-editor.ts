@@ -15,7 +15,7 @@ import type { Vault } from "../model/vault.ts";
 import type { Submitter } from "../submit/submit.ts";
 import { refuse, buildSubmitFault, type SubmitFault } from "../submit/submit-fault.ts";
 import { type Prepare, prepareScheduledRun, toRunRequest } from "./decide-slots.ts";
-import { openTemplate, sealTemplate, withoutSealed, wouldExposeSecrets } from "./template-secrets.ts";
+import { openTemplate, sealTemplate, omitSealed, wouldExposeSecrets } from "./template-secrets.ts";
 
 export interface ScheduleEditorOptions {
   store: Pick<Store, "apply" | "read">;
@@ -104,7 +104,7 @@ export function createScheduleEditor({
 
   function show(schedule: StoredSchedule): Schedule {
     const { definition: stored, enabled, anchor, due_at, rev: _rev, ...rest } = schedule;
-    const definition = withoutSealed(stored);
+    const definition = omitSealed(stored);
     const { cron = null, every = null, prompt = null, attended = null } = definition;
     // The slot that is due comes first, even if it is late.
     const laterSlots =

@@ -31,11 +31,11 @@ export function sealTemplate<T extends RunTemplate>(
 export function openTemplate<T extends RunTemplate>(agent_name: string, template: T, vault: Vault | undefined): T {
   if (template.sealed === undefined || vault === undefined) return template;
   const { parameters, prompt } = vault.open(getTemplateOwner(agent_name), template.sealed);
-  return { ...withoutSealed(template), parameters, ...buildPromptFields(template, prompt) };
+  return { ...omitSealed(template), parameters, ...buildPromptFields(template, prompt) };
 }
 
 /** Removes the encrypted part, which is not shown to people. */
-export function withoutSealed<T extends RunTemplate>(template: T): T {
+export function omitSealed<T extends RunTemplate>(template: T): T {
   const { sealed: _, ...visible } = template;
   // `sealed` is optional, so the result is still a T.
   return visible as T;

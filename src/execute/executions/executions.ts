@@ -8,7 +8,7 @@ import type { NewId } from "../../model/ids.ts";
 import type { Command, Limits, RunningProcess, StartCommand, StartOptions } from "../../model/process.ts";
 import { checkCommand } from "../../process/check-command.ts";
 import { isWithin } from "../../process/protected-paths.ts";
-import { withInitialUsage } from "../../process/disk-usage-watch.ts";
+import { addInitialUsage } from "../../process/disk-usage-watch.ts";
 import { buildExecutionEnd, buildExecutionStart } from "./execution-record.ts";
 import { findNestedDirectories } from "../nested/nested-directories.ts";
 import type { Recorder } from "../journal/recorder.ts";
@@ -90,7 +90,7 @@ export function createExecutions(options: ExecutionsOptions): Executions {
       limits: isExecutorProcess ? executorProcessLimits : { ...options.commandLimits, ...requested.limits },
     };
     checkCommand(command);
-    const startOptions = await withInitialUsage(
+    const startOptions = await addInitialUsage(
       command,
       { ...options.startOptions, ...(isExecutorProcess ? executorProcessOptions : {}) },
       signal,

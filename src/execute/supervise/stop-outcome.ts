@@ -19,7 +19,7 @@ export function toStopOutcome(reason: StopReason, text?: string): Outcome {
     case "timeout":
       return failed(
         "timeout",
-        "The run reached its time limit, and everything it had started was stopped. Raise timeout_seconds, or find out why it hangs.",
+        "The run reached its time limit, and everything it had started was stopped. Raise timeout_seconds, or check whether it hangs.",
       );
     case "idle":
       return failed(

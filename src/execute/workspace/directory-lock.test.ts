@@ -88,10 +88,10 @@ const optionsFor = (host: string, overrides: Partial<LockOptions> = {}): LockOpt
   newId: () => `n${++ids}`.padStart(8, "0"),
   ...overrides,
 });
-const listClaims = () => readdirSync(join(tmp, "locks"));
+const listLockFiles = () => readdirSync(join(tmp, "locks"));
 
 /** Writes a lock file with an old mtime. */
-function writeClaim(name: string, text: string, secondsAgo: number): void {
+function writeLockFile(name: string, text: string, secondsAgo: number): void {
   mkdirSync(join(tmp, "locks"), { recursive: true });
   const path = join(tmp, "locks", name);
   writeFileSync(path, text);
@@ -107,19 +107,19 @@ test.each([
   ["an empty file", "0.json", ""],
   ["half a file", "0.json", '{"directory": "/p"'],
   ["another JSON file", "0.json", '{"directory": 1}'],
-  ["an unfinished temporary file", "0.json.aside", "{"],
+  ["an unfinished temporary file", "0.json.tmp", "{"],
 ])("ignores and removes %s that was left long ago", async (_title, name, text) => {
-  writeClaim(name, text, 120);
+  writeLockFile(name, text, 120);
   const lock = await lockWithin(100_000, optionsFor("here"));
   expect(lock).not.toBeNull();
   await lock?.release();
-  expect(listClaims()).toEqual([]);
+  expect(listLockFiles()).toEqual([]);
 });
 
 test("waits for an unreadable lock file while it is fresh", async () => {
-  writeClaim("0.json", "", 0);
+  writeLockFile("0.json", "", 0);
   expect(await lockWithin(300, optionsFor("here"))).toBeNull();
-  expect(listClaims()).toEqual(["0.json"]);
+  expect(listLockFiles()).toEqual(["0.json"]);
 });
 
 test("respects a lock file of another host only as long as it is refreshed", async () => {
@@ -127,7 +127,7 @@ test("respects a lock file of another host only as long as it is refreshed", asy
   expect(lasting).not.toBeNull();
   expect(await lockWithin(7000, optionsFor("here", { staleMs: 5000 }))).toBeNull();
   await lasting?.release();
-  writeClaim(
+  writeLockFile(
     "0.json",
     JSON.stringify({ directory: "/p", run_id: "r", owner: { pid: 1, start: "", host: "gone" } }),
     120,
@@ -135,11 +135,11 @@ test("respects a lock file of another host only as long as it is refreshed", asy
   const lock = await lockWithin(100_000, optionsFor("here"));
   expect(lock).not.toBeNull();
   await lock?.release();
-  expect(listClaims()).toEqual([]);
+  expect(listLockFiles()).toEqual([]);
 });
 
 test("respects an old lock file of this host while its owner is alive", async () => {
-  writeClaim(
+  writeLockFile(
     "0.json",
     JSON.stringify({ directory: "/p", run_id: "r", owner: { pid: 1, start: "", host: "here" } }),
     120,
@@ -148,10 +148,14 @@ test("respects an old lock file of this host while its owner is alive", async ()
 });
 
 test("removes its own lock file if it cannot check another file's owner", async () => {
-  writeClaim("0.json", JSON.stringify({ directory: "/p", run_id: "r", owner: { pid: 1, start: "", host: "here" } }), 0);
+  writeLockFile(
+    "0.json",
+    JSON.stringify({ directory: "/p", run_id: "r", owner: { pid: 1, start: "", host: "here" } }),
+    0,
+  );
   const isAlive = (): boolean => {
     throw new Error("no way to tell");
   };
   await expect(lockWithin(100_000, optionsFor("here", { isAlive }))).rejects.toThrow("no way to tell");
-  expect(listClaims()).toEqual(["0.json"]);
+  expect(listLockFiles()).toEqual(["0.json"]);
 });

@@ -10,7 +10,7 @@ const maxResultLength = 256 * 1024;
 export function toModelView({ run, questions }: RunSnapshot): Record<string, unknown> {
   const { run_id, agent_name, status, session_id, reason, error, progress, parked_why, parked_until } = run;
   const next = describeNextStep(run, questions);
-  return withoutNulls({
+  return omitNulls({
     run_id,
     agent: agent_name,
     status,
@@ -62,6 +62,6 @@ function describeNextStep(
   return `The run is not finished. Call wait_run with ${run_id} for its result, or stop_run to end it.`;
 }
 
-function withoutNulls(value: Record<string, unknown>): Record<string, unknown> {
+function omitNulls(value: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null && field !== undefined));
 }

@@ -66,7 +66,7 @@ export const signInRoutes = [
       // A browser on TLS must not send the cookie over plain HTTP. Loopback has no TLS.
       const secureAttribute = origin?.startsWith("https:") ? "; Secure" : "";
       if (result.ok)
-        return withCookie(`${deps.cookieName}=${text}; Max-Age=${sessionLifetimeMs / 1000}`, secureAttribute);
+        return createCookieReply(`${deps.cookieName}=${text}; Max-Age=${sessionLifetimeMs / 1000}`, secureAttribute);
       const problem =
         result.conflict === "not_found" ? "is unknown to this coordinator" : conflictTexts[result.conflict];
       throw new Refusal(409, "DROVER-WEB-001", `This sign-in link ${problem}.`, {
@@ -83,7 +83,7 @@ export const signInRoutes = [
         await deps.store.apply([{ op: "revoke_token", token_id, at: deps.now().toISOString() }]);
         await deps.recheckTokens();
       }
-      return withCookie(`${deps.cookieName}=; Max-Age=0`);
+      return createCookieReply(`${deps.cookieName}=; Max-Age=0`);
     },
   }),
 ];
@@ -96,7 +96,7 @@ const conflictTexts = {
 };
 
 /** Scripts and other sites cannot read the cookie. Without a Domain attribute, other hosts cannot either. */
-function withCookie(cookie: string, secureAttribute = ""): Reply<undefined> {
+function createCookieReply(cookie: string, secureAttribute = ""): Reply<undefined> {
   return new Reply(204, undefined, { "set-cookie": `${cookie}; Path=/; HttpOnly; SameSite=Strict${secureAttribute}` });
 }
 

@@ -3,7 +3,7 @@ import { maxPerOwner } from "../../model/hook-ops.ts";
 import { type Webhook, webhookSchema } from "../../model/webhook.ts";
 import { toCursor } from "../../show/cursor.ts";
 import { createSecret } from "../../trigger/secret-box.ts";
-import { openTemplate, sealTemplate, withoutSealed, wouldExposeSecrets } from "../../trigger/template-secrets.ts";
+import { openTemplate, sealTemplate, omitSealed, wouldExposeSecrets } from "../../trigger/template-secrets.ts";
 import { openWebhook, sealWebhook, toShownWebhook } from "../../trigger/webhook-secrets.ts";
 import type { ApiDeps } from "../deps.ts";
 import { omitUndefined } from "../omit-undefined.ts";
@@ -27,7 +27,7 @@ export const triggerRoutes = [
       const owner = getVisibleOwner(principal) ?? undefined;
       const { items, more } = await deps.store.read.hooks(omitUndefined({ limit, after, owner }));
       const last = more ? items.at(-1) : undefined;
-      return { items: items.map(withoutSealed), next_cursor: last === undefined ? null : toCursor("hooks", last.name) };
+      return { items: items.map(omitSealed), next_cursor: last === undefined ? null : toCursor("hooks", last.name) };
     },
   }),
   route("POST /hooks", {
@@ -40,12 +40,12 @@ export const triggerRoutes = [
       const sealedHook = await sealSecrets(deps, hook);
       const [put] = await deps.store.apply([{ op: "put_hook", hook: sealedHook, secret: sealed, create: true }]);
       if (!put.ok) throw notCreated("hook", hook.name, put.conflict);
-      return created({ ...withoutSealed(sealedHook), secret });
+      return created({ ...omitSealed(sealedHook), secret });
     },
   }),
   route("GET /hooks/{name}", {
     rule: { roles: people, object: "hook" },
-    handle: async ({ object }) => withoutSealed(object),
+    handle: async ({ object }) => omitSealed(object),
   }),
   route("PATCH /hooks/{name}", {
     rule: { roles: submitters, object: "hook" },
@@ -61,7 +61,7 @@ export const triggerRoutes = [
       if (wouldExposeSecrets(object, sealedHook, omitUndefined(changes))) throw secretsBelongTo(object.agent_name);
       const [put] = await deps.store.apply([{ op: "put_hook", hook: sealedHook, ...sealed, create: false }]);
       if (!put.ok) throw notFound("hook", "path.name");
-      return { ...withoutSealed(sealedHook), ...omitUndefined({ secret }) };
+      return { ...omitSealed(sealedHook), ...omitUndefined({ secret }) };
     },
   }),
   route("DELETE /hooks/{name}", {
@@ -178,7 +178,7 @@ function secretsBelongTo(agent_name: string): Refusal {
 
 /** Does not count the encrypted copy of the hook's secrets, which the owner does not see. */
 function measureBytes(hook: Hook): number {
-  return Buffer.byteLength(JSON.stringify(withoutSealed(hook)));
+  return Buffer.byteLength(JSON.stringify(omitSealed(hook)));
 }
 
 function tooLarge(): Refusal {
