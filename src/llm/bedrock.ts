@@ -14,10 +14,10 @@ interface BedrockPackage {
 
 export const bedrock: ProviderDefinition = {
   // Bedrock has two ways to log in: see `readCredentials`.
-  variable: null,
-  address_variable: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
+  keyVariable: null,
+  baseUrlVariable: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
   // The available models differ by region and contract.
-  default_model: null,
+  defaultModel: null,
   async open({ base_url }, { env, directory }) {
     const credentials = readCredentials(env);
     const { createAmazonBedrock } = await loadPackage<BedrockPackage>(sdk, { directory, env }, "The provider bedrock");
@@ -40,7 +40,9 @@ function readCredentials(env: Environment): Record<string, string | undefined> {
       code: "DROVER-LLM-002",
       field: missingVariable,
       message: `The provider bedrock needs AWS credentials, but ${missingVariable} is not set.`,
-      next: "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_BEARER_TOKEN_BEDROCK, where the runner starts.",
+      next:
+        "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_BEARER_TOKEN_BEDROCK, in the environment of the runner, " +
+        "or of the command that runs the agent; or choose another provider.",
     });
   return {
     accessKeyId: env["AWS_ACCESS_KEY_ID"],

@@ -154,6 +154,21 @@ describe("choosing a provider", () => {
   });
 
   it.each([
+    ["anthropic", {}, "ANTHROPIC_API_KEY", "in the environment of the runner, or of the command"],
+    ["openai", { OPENAI_API_KEY: "" }, "OPENAI_API_KEY", "in the environment of the runner, or of the command"],
+    ["google", {}, "GEMINI_API_KEY", "in the environment of the runner, or of the command"],
+    ["bedrock", {}, "AWS_ACCESS_KEY_ID", "in the environment of the runner, or of the command"],
+    ["bedrock", { AWS_ACCESS_KEY_ID: "id" }, "AWS_SECRET_ACCESS_KEY", "in the environment of the runner"],
+  ])("%s with %j says which key is missing and where to set it", async (name, env, variable, place) => {
+    await expect(openProvider(name, { ...options, settings: {}, env })).rejects.toMatchObject({
+      code: "DROVER-LLM-002",
+      field: variable,
+      message: expect.stringMatching(new RegExp(`^The provider ${name} needs .*, but ${variable} is not set\\.$`)),
+      next: expect.stringMatching(new RegExp(`^Set .*\\b${variable}\\b.* ${place}`)),
+    });
+  });
+
+  it.each([
     ["claude-code", "@anthropic-ai/claude-agent-sdk"],
     ["bedrock", "@ai-sdk/amazon-bedrock"],
   ])("reports how to install the package that %s needs", async (name, packageName) => {

@@ -101,57 +101,88 @@ it("resumes the session named in .session or on the command line, with its whole
   }
 });
 
-it("on claude-code: writes, reads two files at once, answers, and continues in another process with it all", async () => {
-  const { cwd, execute } = project();
-  // The Agent SDK, as if it were installed in the project.
-  symlinkSync(join(root, "test/clients/node_modules"), join(cwd, "node_modules"));
-  const call = (name: string, input: Record<string, string>) => ({
-    name: `mcp__drover__${name}`,
-    input,
-    exact: true as const,
-  });
-  const server = await startModelServer([
-    {
-      when: "TASK_FILE: t.md",
-      turns: [
-        { text: "I write.", tool: call("file_write", { path: "a.txt", content: "from a" }) },
-        { tools: [call("file_read", { path: "a.txt" }), call("file_read", { path: "t.md" })] },
-        { text: "Both are read." },
-      ],
-    },
-    { when: "TASK_FILE: u.md", turns: [{ text: "I remember." }] },
-  ]);
-  const env = { ANTHROPIC_API_KEY: "key", ANTHROPIC_BASE_URL: server.url };
-  try {
-    writeFileSync(join(cwd, "ws", "t.md"), "the task");
-    const ran = await execute(["--provider", "claude-code", "--json"], { env });
-    expect([ran.code, JSON.parse(ran.stdout)], ran.stderr).toMatchObject([0, { status: "completed" }]);
-    expect(readFileSync(join(cwd, "ws", "a.txt"), "utf8")).toBe("from a");
-    const { run_id } = JSON.parse(ran.stdout);
-    const state = { DROVER_STATE_DIR: join(cwd, "state") };
-    const eventsOutput = await drover(["runs", "events", run_id, "--json"], { cwd, env: state });
-    const types = [...eventsOutput.stdout.matchAll(/"type":"(execution_started|tool_use|tool_result)"/g)].map(
-      ([, type]) => type,
-    );
-    // One process for all answers; the model requests both reads before it gets the result of either.
-    const [use, result] = ["tool_use", "tool_result"];
-    expect(types).toEqual(["execution_started", use, result, use, use, result, result]);
+/** Each provider with the variables it needs, the path of its base URL, and the prefix of Drover's tool names. */
+const providers: [name: string, env: Record<string, string>, path: string, prefix: string][] = [
+  ["anthropic", { ANTHROPIC_API_KEY: "key" }, "", "file_"],
+  ["openai", { OPENAI_API_KEY: "key" }, "/v1", "file_"],
+  ["google", { GEMINI_API_KEY: "key" }, "/v1beta", "file_"],
+  ["ollama", {}, "/v1", "file_"],
+  ["openai-compatible", {}, "/v1", "file_"],
+  ["bedrock", { AWS_ACCESS_KEY_ID: "id", AWS_SECRET_ACCESS_KEY: "secret" }, "", "file_"],
+  ["claude-code", { ANTHROPIC_API_KEY: "key" }, "", "mcp__drover__file_"],
+  ["scripted", {}, "", "file."],
+];
 
-    const resumed = await execute(["--provider", "claude-code"], { env, input: '{"TASK_FILE": "u.md"}' });
-    expect([resumed.code, resumed.stdout], resumed.stderr).toEqual([0, "I remember.\n"]);
-    expect(server.requests).toHaveLength(4);
-    const modelInput = JSON.stringify(server.requests.at(-1)?.messages);
-    for (const text of ["TASK_FILE: t.md", "I write.", "from a", "the task", "Both are read.", "TASK_FILE: u.md"])
-      expect(modelInput).toContain(text);
-  } finally {
-    await server.stop();
-  }
+it.each(providers)(
+  "on %s: writes, reads two files at once, answers, and continues in another process with it all",
+  async (provider, env, path, prefix) => {
+    const { cwd, execute } = project();
+    // The packages that Drover does not install, as if they were installed in the project.
+    symlinkSync(join(root, "test/clients/node_modules"), join(cwd, "node_modules"));
+    const call = (name: string, input: Record<string, string>) => ({ name: `${prefix}${name}`, input });
+    const turns = [
+      { text: "I write.", tools: [call("write", { path: "a.txt", content: "from a" })] },
+      { tools: [call("read", { path: "a.txt" }), call("read", { path: "t.md" })] },
+      { text: "Both are read." },
+      { text: "I remember." },
+    ];
+    // The script for the provider scripted, which has no service.
+    writeFileSync(join(cwd, "turns.yaml"), JSON.stringify({ turns: [...turns, { text: "asked too often" }] }));
+    const served = turns.map(({ tools = [], ...turn }) => ({
+      ...turn,
+      tools: tools.map((tool) => ({ ...tool, exact: true as const })),
+    }));
+    const server = await startModelServer([
+      { when: "TASK_FILE: t.md", turns: served.slice(0, 3) },
+      { when: "TASK_FILE: u.md", turns: served.slice(3) },
+    ]);
+    mkdirSync(join(cwd, "profiles"));
+    const config = { provider, ...(provider === "scripted" ? {} : { base_url: server.url + path }) };
+    writeFileSync(join(cwd, "profiles", "model.json"), JSON.stringify({ type: "model", config }));
+    writeFileSync(join(cwd, "agents", "developer.md"), agentFile.replace("---\n", "---\nmodel: m\n"));
+    try {
+      writeFileSync(join(cwd, "ws", "t.md"), "the task");
+      const ran = await execute(["--provider", provider, "--json"], { env });
+      expect(ran.code, ran.stderr).toBe(0);
+      const { run_id, ...run } = JSON.parse(ran.stdout);
+      expect(run).toMatchObject({ status: "completed", result_text: "Both are read." });
+      expect(readFileSync(join(cwd, "ws", "a.txt"), "utf8")).toBe("from a");
+      const state = { DROVER_STATE_DIR: join(cwd, "state") };
+      const eventsOutput = await drover(["runs", "events", run_id, "--json"], { cwd, env: state });
+      const types = [...eventsOutput.stdout.matchAll(/"type":"(execution_started|tool_use|tool_result)"/g)].map(
+        ([, type]) => type,
+      );
+      // The model requests both reads before it gets the result of either.
+      const calls = "tool_use tool_result tool_use tool_use tool_result tool_result".split(" ");
+      // One process for all answers of claude-code; the other providers start none.
+      expect(types).toEqual(provider === "claude-code" ? ["execution_started", ...calls] : calls);
+
+      const resumed = await execute(["--provider", provider], { env, input: '{"TASK_FILE": "u.md"}' });
+      // The provider scripted gives its fourth answer only after the three earlier ones.
+      expect([resumed.code, resumed.stdout], resumed.stderr).toEqual([0, "I remember.\n"]);
+      if (provider === "scripted") return;
+      expect(server.requests).toHaveLength(4);
+      const modelInput = JSON.stringify(server.requests.at(-1)?.messages);
+      for (const text of ["TASK_FILE: t.md", "I write.", "from a", "the task", "Both are read.", "TASK_FILE: u.md"])
+        expect(modelInput).toContain(text);
+    } finally {
+      await server.stop();
+    }
+  },
+);
+
+it("refuses an empty WORKSPACE instead of working in the current directory", async () => {
+  const { cwd } = project();
+  const words = ["agent-executor", "agents/developer.md", "", "--provider", "scripted"];
+  const { code, stderr } = await drover(words, { cwd, input: '{"TASK_FILE": "t.md"}' });
+  expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("WORKSPACE is empty") });
+  expect(exists(join(cwd, ".session"))).toBe(false);
 });
 
 it("refuses what it cannot do, with a code and exit code 2, and leaves no run and no .session", async () => {
   const { cwd, execute } = project();
   const cases: [words: string[], input: string, stable: string, says: string][] = [
-    [["--provider", "openai"], "{}", "DROVER-LLM-002", "OPENAI_API_KEY"],
+    [["--provider", "openai"], "{}", "DROVER-LLM-002", "Set OPENAI_API_KEY in the environment of the runner, or of"],
     [["--provider", "scripted"], "[1]", "DROVER-PAR-006", "stdin is not a JSON object"],
     [["--provider", "scripted"], "{}", "DROVER-PAR-001", "TASK_FILE"],
     [
