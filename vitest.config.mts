@@ -4,7 +4,10 @@ import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./test/longest-first.mts";
 
-// Only loopback is spoken to: certificates would cost each process that a test starts more than Node's own start.
+// Certificates cost each Node process that a test starts more than the start itself, and nearly all processes talk only to
+// loopback. Only npm needs them, see test/npm-environment.ts.
+const certificates = process.env["NODE_EXTRA_CA_CERTS"];
+if (certificates !== undefined) process.env["DROVER_TEST_CERTIFICATES"] = certificates;
 delete process.env["NODE_EXTRA_CA_CERTS"];
 
 // What a test leaves in the folders of its user is not left in those of the person who runs it.

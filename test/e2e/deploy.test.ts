@@ -6,6 +6,7 @@ import { parse } from "yaml";
 import { coordinatorCommand } from "../../src/cli/coordinator.ts";
 import { parseOptions } from "../../src/cli/options.ts";
 import { runnerCommand } from "../../src/cli/runner.ts";
+import { getNpmEnvironment } from "../npm-environment.ts";
 import { createDirectory, root } from "./drover.ts";
 
 const deploy = join(root, "deploy");
@@ -170,7 +171,7 @@ describe("deploy/Dockerfile", () => {
     expect(steps).toHaveLength(2);
     for (const step of steps) {
       const script = step.replaceAll("/tmp", packed!).replaceAll("/opt/drover", installed!);
-      const { NODE_ENV: _, ...env } = process.env;
+      const { NODE_ENV: _, ...env } = getNpmEnvironment();
       const { status, stderr } = spawnSync("/bin/sh", ["-c", script], { cwd: source!, env, encoding: "utf8" });
       expect([step, status], stderr).toEqual([step, 0]);
     }

@@ -4,10 +4,11 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { readPage } from "../docs/page.ts";
 import { startModelServer } from "../model-server/server.ts";
+import { getNpmEnvironment } from "../npm-environment.ts";
 import { createDirectory, root } from "./drover.ts";
 import { expectedOutput, libraryScenario } from "./library-scenario.ts";
 
-function succeed(file: string, args: string[], cwd: string, env: Record<string, string> = {}): string {
+function succeed(file: string, args: string[], cwd: string, env: Record<string, string | undefined> = {}): string {
   const { status, stdout, stderr } = spawnSync(file, args, { cwd, env: { ...process.env, ...env }, encoding: "utf8" });
   expect({ status, ...(status === 0 ? {} : { stdout, stderr }) }).toEqual({ status: 0 });
   return stdout;
@@ -16,10 +17,10 @@ function succeed(file: string, args: string[], cwd: string, env: Record<string, 
 /** Installs the tarball in an empty directory, as its users do. */
 function install(): string {
   const cwd = createDirectory(undefined, "file");
-  succeed("npm", ["pack", "--pack-destination", cwd], root);
+  succeed("npm", ["pack", "--pack-destination", cwd], root, getNpmEnvironment());
   const tarball = readdirSync(cwd).find((name) => name.endsWith(".tgz"));
   writeFileSync(join(cwd, "package.json"), '{"type": "module"}');
-  succeed("npm", ["install", "--prefer-offline", "--no-audit", "--no-fund", `./${tarball}`], cwd);
+  succeed("npm", ["install", "--prefer-offline", "--no-audit", "--no-fund", `./${tarball}`], cwd, getNpmEnvironment());
   for (const name of ["@types", "@anthropic-ai"])
     if (!existsSync(join(cwd, "node_modules", name)))
       symlinkSync(
