@@ -223,7 +223,7 @@ async function openProfile(
         executor,
         runnerDirectory: loaded.directory,
         directories: {
-          projectDir: options.projectDir,
+          projectDirectory: options.projectDir,
           roots: profile.project_roots,
           home: options.env["HOME"] ?? homedir(),
           sessionHomes: profile.home === "session" ? homesDirectory(runsDirectory(options.stateDirectory)) : null,
@@ -231,7 +231,7 @@ async function openProfile(
           // Keep it short: the path of a socket in it has at most 107 bytes.
           tmpRoot: join(tmpDirectory(runsDirectory(options.stateDirectory)), runner.slice(-12)),
           stateDirectory: options.stateDirectory,
-          runs: runsDirectory(options.stateDirectory),
+          runsDirectory: runsDirectory(options.stateDirectory),
         },
         apiUrl: options.apiUrl ?? null,
         limits: {

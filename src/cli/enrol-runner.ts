@@ -12,10 +12,10 @@ const reservedBytes = 128;
  * space for the token is reserved first. The file appears under its name only when it is complete.
  */
 export async function enrolRunner(target: Target, enrolment: string, file: string): Promise<void> {
-  const draft = `${file}.${process.pid}`;
+  const partialFile = `${file}.${process.pid}`;
   const fd = withDiskErrors(file, () => {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-    return openSync(draft, "wx", 0o600);
+    return openSync(partialFile, "wx", 0o600);
   });
   try {
     withDiskErrors(file, () => {
@@ -26,11 +26,11 @@ export async function enrolRunner(target: Target, enrolment: string, file: strin
     withDiskErrors(file, () => {
       ftruncateSync(fd, writeSync(fd, `${token}\n`, 0));
       fsyncSync(fd);
-      renameSync(draft, file);
+      renameSync(partialFile, file);
     });
   } finally {
     closeSync(fd);
-    rmSync(draft, { force: true });
+    rmSync(partialFile, { force: true });
   }
 }
 

@@ -32,18 +32,18 @@ export function readSessionFile(workspace: string): string | null {
 
 /** Writes the file atomically, and never through a symbolic link. */
 export function writeSessionFile(workspace: string, session_id: string): void {
-  const draft = join(workspace, `.session.${randomUUID()}`);
+  const partialFile = join(workspace, `.session.${randomUUID()}`);
   try {
-    const fd = openSync(draft, "wx", 0o600);
+    const fd = openSync(partialFile, "wx", 0o600);
     try {
       writeSync(fd, `${session_id}\n`);
       fsyncSync(fd);
     } finally {
       closeSync(fd);
     }
-    renameSync(draft, sessionFile(workspace));
+    renameSync(partialFile, sessionFile(workspace));
   } finally {
-    rmSync(draft, { force: true });
+    rmSync(partialFile, { force: true });
   }
 }
 

@@ -126,7 +126,7 @@ test("passes an unknown parameter to the echo script, which refuses it", async (
   });
 });
 
-test("disk-usage counts files once and follows no links", async () => {
+test("disk-usage counts files once and does not follow links", async () => {
   mkdirSync(join(work, "-a", "b"), { recursive: true });
   writeFileSync(join(work, "-a", "big"), "x".repeat(1000));
   writeFileSync(join(work, "-a", "b", "small"), "x");

@@ -123,15 +123,19 @@ function parseEntries(text: string): TrustEntry[] | null {
 }
 
 function replaceFile(file: string, text: string): void {
-  const draft = `${file}.${process.pid}`;
-  const fd = openSync(draft, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW, 0o600);
+  const partialFile = `${file}.${process.pid}`;
+  const fd = openSync(
+    partialFile,
+    constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW,
+    0o600,
+  );
   try {
     writeSync(fd, text);
     fsyncSync(fd);
   } finally {
     closeSync(fd);
   }
-  renameSync(draft, file);
+  renameSync(partialFile, file);
   const parent = openSync(dirname(file), "r");
   try {
     fsyncSync(parent);

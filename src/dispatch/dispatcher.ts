@@ -13,7 +13,8 @@ import { report } from "./report.ts";
 import { hashRunnerKey, createRunnerId } from "./runner-id.ts";
 import { loadSession, saveSession } from "./session-state.ts";
 import { repeatEvery, type RepeatedTask } from "./repeat-every.ts";
-import { findDeletedSessions, upload } from "./upload.ts";
+import { findDeletedSessions } from "./find-deleted-sessions.ts";
+import { upload } from "./upload.ts";
 import { createWaiters } from "./waiters.ts";
 
 export interface DispatcherOptions {

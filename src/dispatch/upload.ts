@@ -1,7 +1,6 @@
 import { PortError } from "../model/port-error.ts";
-import type { RunnerPort, UploadResponse, UploadRequest } from "../model/runner-port.ts";
+import type { UploadResponse, UploadRequest } from "../model/runner-port.ts";
 import type { Store } from "../model/store.ts";
-import { toPortError } from "./poll.ts";
 
 export interface UploadDeps {
   store: Pick<Store, "apply" | "blobs" | "read">;
@@ -35,17 +34,4 @@ export async function upload(
 
 function describeTooLarge(size: number, maxFileBytes: number): string {
   return `The file has ${size} bytes; this coordinator accepts at most ${maxFileBytes}. Write smaller files, or exclude this one.`;
-}
-
-/** Returns the sessions that no longer exist. Throws if the runner is not registered. */
-export async function findDeletedSessions(
-  { runner_id, epoch, session_ids }: Parameters<RunnerPort["sessions"]>[0],
-  owner: string | undefined,
-  { read }: Pick<Store, "read">,
-): Promise<{ gone: string[] }> {
-  const runner = await read.runner(runner_id);
-  if (runner === null || runner.status === "lost" || (owner !== undefined && runner.owner !== owner))
-    throw toPortError("unknown_runner");
-  if (runner.epoch !== epoch) throw toPortError("old_epoch");
-  return { gone: await read.deleted_sessions(session_ids) };
 }

@@ -9,7 +9,7 @@ import type { Store } from "../model/store.ts";
 import { checkCommand } from "../process/check-command.ts";
 import { execute } from "../process/execute.ts";
 import { toFailureReason } from "./executions/failure-reason.ts";
-import { buildExecutionEnd, buildExecutionStart, buildInheritedIds } from "./executions/execution-record.ts";
+import { buildExecutionEnd, buildExecutionStart, buildDroverVariables } from "./executions/execution-record.ts";
 import { findNestedDirectories } from "./nested/nested-directories.ts";
 import { openNestedLog } from "./nested/nested-log.ts";
 import type { NestedSink } from "./nested/nested-sink.ts";
@@ -90,7 +90,7 @@ export async function execOnRecord(request: ExecRequest, deps: ExecDeps, signal:
       show: [...(request.options.show ?? []), ...findNestedDirectories(nestedVariables)],
       ...(record?.log ? { writable: [...(request.options.writable ?? []), record.log] } : {}),
       ids: {
-        ...buildInheritedIds(deps.nested?.runId ?? runId, request.correlation, request.repoRoot),
+        ...buildDroverVariables(deps.nested?.runId ?? runId, request.correlation, request.repoRoot),
         ...nestedVariables,
         DROVER_EXECUTION_ID: runId,
       },

@@ -21,12 +21,12 @@ export interface ProviderHost {
 }
 
 export interface ProviderDefinition {
-  /** The variable with its key; null if it needs none. */
-  variable: string | null;
-  /** The variable with its address, used if the settings have no address. */
-  address_variable?: string;
-  default_model: string | null;
-  /** Whether the provider works here without further setup. Defaults to whether its variable is set. */
+  /** The environment variable with the provider's key; null if it needs none. */
+  keyVariable: string | null;
+  /** The environment variable with the base URL, used if the settings have none. */
+  baseUrlVariable?: string;
+  defaultModel: string | null;
+  /** Whether the provider works here without further setup. Defaults to whether `keyVariable` is set. */
   isReady?(host: Pick<ProviderHost, "env" | "directory">): Promise<boolean>;
   /** Call this only when the provider is used, because it loads the service's package. */
   open(settings: ProviderSettings, host: ProviderHost): Promise<Model>;

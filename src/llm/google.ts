@@ -4,8 +4,8 @@ import type { ProviderDefinition } from "./definition.ts";
 const variable = "GEMINI_API_KEY";
 
 export const google: ProviderDefinition = {
-  variable,
-  default_model: "gemini-2.5-flash",
+  keyVariable: variable,
+  defaultModel: "gemini-2.5-flash",
   async open({ base_url }, { env }) {
     const { createGoogleGenerativeAI } = await import("@ai-sdk/google");
     const service = createGoogleGenerativeAI({

@@ -7,8 +7,8 @@ import type { Environment } from "../model/environment.ts";
 const probeTimeoutMs = 1000;
 
 export const ollama: ProviderDefinition = {
-  variable: null,
-  default_model: "llama3.2",
+  keyVariable: null,
+  defaultModel: "llama3.2",
   async isReady({ env }) {
     try {
       const signal = AbortSignal.timeout(probeTimeoutMs);

@@ -7,8 +7,8 @@ const variable = "OPENAI_COMPATIBLE_API_KEY";
 
 export const openaiCompatible: ProviderDefinition = {
   // Many compatible services need no key.
-  variable: null,
-  default_model: null,
+  keyVariable: null,
+  defaultModel: null,
   async open({ base_url }, { env }) {
     if (base_url === undefined)
       throw new RequestError({

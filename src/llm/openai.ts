@@ -4,9 +4,9 @@ import type { ProviderDefinition } from "./definition.ts";
 const variable = "OPENAI_API_KEY";
 
 export const openai: ProviderDefinition = {
-  variable,
-  address_variable: "OPENAI_BASE_URL",
-  default_model: "gpt-5",
+  keyVariable: variable,
+  baseUrlVariable: "OPENAI_BASE_URL",
+  defaultModel: "gpt-5",
   async open({ base_url }, { env }) {
     const { createOpenAI } = await import("@ai-sdk/openai");
     const service = createOpenAI({

@@ -54,7 +54,7 @@ export async function chooseProvider(
 }
 
 async function isReady(definition: ProviderDefinition, host: Pick<ProviderHost, "env" | "directory">) {
-  const { variable } = definition;
+  const { keyVariable: variable } = definition;
   return definition.isReady ? definition.isReady(host) : variable !== null && Boolean(host.env[variable]);
 }
 
@@ -77,7 +77,7 @@ export interface OpenOptions extends ProviderHost {
 
 export async function openProvider(name: string, options: OpenOptions): Promise<Provider> {
   const definition = await findProvider(name);
-  const { variable } = definition;
+  const { keyVariable: variable } = definition;
   if (variable !== null && !options.env[variable])
     throw new RequestError({
       code: "DROVER-LLM-002",
@@ -85,13 +85,13 @@ export async function openProvider(name: string, options: OpenOptions): Promise<
       message: `The provider ${name} needs a key, but ${variable} is not set.`,
       next: `Set ${variable} in the environment of the runner, or of the command that runs the agent; or choose another provider.`,
     });
-  const settings = { ...options.settings, ...readAddress(definition, options) };
+  const settings = { ...options.settings, ...readBaseUrl(definition, options) };
   return createProvider(name, await definition.open(settings, options), options.store, options.newId);
 }
 
 /** The settings take precedence over the variable. */
-function readAddress({ address_variable }: ProviderDefinition, { settings, env }: OpenOptions): { base_url?: string } {
-  const field = settings.base_url === undefined && address_variable !== undefined ? address_variable : "base_url";
+function readBaseUrl({ baseUrlVariable }: ProviderDefinition, { settings, env }: OpenOptions): { base_url?: string } {
+  const field = settings.base_url === undefined && baseUrlVariable !== undefined ? baseUrlVariable : "base_url";
   const base_url = field === "base_url" ? settings.base_url : env[field] || undefined;
   if (base_url === undefined) return {};
   if (/^https?:\/\/[^/]/.test(base_url) && URL.canParse(base_url)) return { base_url };

@@ -127,7 +127,7 @@ export interface SaveOptions {
   last?: boolean;
 }
 
-/** A file that a run produced. Opening it follows no links. */
+/** A file that a run produced. Opening it does not follow links. */
 export interface FoundFile {
   /** Relative to the work directory, with slashes. */
   path: string;

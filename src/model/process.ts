@@ -57,7 +57,7 @@ export interface StartOptions {
   environment?: EnvironmentOptions;
   /** The source environment for `merge` and `inherit`. Defaults to `process.env`. */
   parentEnvironment?: Environment;
-  /** DROVER_* ids, set in every child, even with `replace`. */
+  /** DROVER_* variables, set in every child, even with `replace`. */
   ids?: Readonly<Record<string, string>>;
   /**
    * Bytes are written to the child. `pipe` makes `RunningProcess.stdin` a stream. `inherit` passes Drover's own stdin, so

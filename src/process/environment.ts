@@ -7,7 +7,7 @@ export interface EnvironmentRequest {
   parent: Readonly<Record<string, string | undefined>>;
   /** The command's own variables, which are always passed. */
   variables?: Readonly<Record<string, string>> | undefined;
-  /** DROVER_* ids, which are always passed. They override all other variables. */
+  /** DROVER_* variables, which are always passed. They override all other variables. */
   ids?: Readonly<Record<string, string>> | undefined;
 }
 

@@ -52,15 +52,15 @@ export interface RestoreOptions {
  * Writes a backup that is either complete and durable under its name or absent, and never overwrites a file. `fill` writes
  * into a file that only its owner can read.
  */
-export async function writeBackup<T>(file: string, fill: (part: string) => Promise<T>): Promise<T> {
+export async function writeBackup<T>(file: string, fill: (partialFile: string) => Promise<T>): Promise<T> {
   if (existsSync(file)) throw createExistsError(file);
-  const part = getPartialName(file);
+  const partialFile = getPartialName(file);
   // Create the file here: SQLite would create it with whatever mode the umask allows.
-  createExclusive(part, file);
+  createExclusive(partialFile, file);
   try {
-    const result = await fill(part);
-    await flush(part);
-    linkIntoPlace(part, file);
+    const result = await fill(partialFile);
+    await flush(partialFile);
+    linkIntoPlace(partialFile, file);
     await flush(dirname(file));
     return result;
   } catch (error) {
@@ -100,17 +100,17 @@ function createExclusive(path: string, file: string): void {
 }
 
 /** A rename would overwrite a file created in the meantime; a hard link fails if the name exists. */
-function linkIntoPlace(part: string, file: string): void {
+function linkIntoPlace(partialFile: string, file: string): void {
   try {
-    linkSync(part, file);
-    rmSync(part);
+    linkSync(partialFile, file);
+    rmSync(partialFile);
   } catch (error) {
     if (isErrno(error, "EEXIST")) throw createExistsError(file);
     if (!noHardLinkCodes.some((code) => isErrno(error, code))) throw error;
     // This file system has no hard links: reserve the name with an empty file, then replace it in one step.
     createExclusive(file, file);
     try {
-      renameSync(part, file);
+      renameSync(partialFile, file);
     } catch (renameError) {
       rmSync(file);
       throw renameError;

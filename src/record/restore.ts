@@ -48,26 +48,26 @@ export async function restoreStore(
   const extras = readExtras(file);
   const hasKey = existsSync(auditKeyFile(directory));
   if (hasKey && !matchesBackupKey(directory, extras)) throw createExistsError(directory, auditKeyFile(directory));
-  const part = `${databaseFile(directory)}.part`;
+  const partialFile = `${databaseFile(directory)}.part`;
   const createdPaths: string[] = [];
   try {
     createRecordDirectory(directory);
-    createdPaths.push(part, `${auditKeyFile(directory)}.part`);
+    createdPaths.push(partialFile, `${auditKeyFile(directory)}.part`);
     removeFiles(createdPaths);
-    copyFileSync(file, part);
-    chmodSync(part, 0o600);
-    const revoked_tokens = await unpack(part, createdPaths, extras, options);
-    const audit = await verifyPart(part, extras);
+    copyFileSync(file, partialFile);
+    chmodSync(partialFile, 0o600);
+    const revoked_tokens = await unpack(partialFile, createdPaths, extras, options);
+    const audit = await verifyPartialFile(partialFile, extras);
     // Damage that the chain itself records is part of its history, not damage to the copy.
     if (!audit.ok && !audit.first_bad?.wasReported)
       throw createRestoreError(file, `its audit chain is broken (${audit.first_bad?.what ?? "unknown"})`);
     createdPaths.push(auditHeadFile(directory));
     writeHeadAndKey(directory, extras, hasKey);
     if (!hasKey) createdPaths.push(auditKeyFile(directory));
-    switchToWal(part);
-    sync(part);
+    switchToWal(partialFile);
+    sync(partialFile);
     options.beforePublish?.();
-    renameSync(part, databaseFile(directory));
+    renameSync(partialFile, databaseFile(directory));
     sync(directory);
     return { made_at: extras.made_at, audit, revoked_tokens };
   } catch (error) {
@@ -87,8 +87,8 @@ function matchesBackupKey(directory: string, { audit_key }: BackupExtras): boole
   return key !== null && audit_key !== null && Buffer.compare(key, audit_key) === 0;
 }
 
-async function verifyPart(part: string, { audit_key, audit_head }: BackupExtras): Promise<VerifyResult> {
-  const engine = await openSqliteEngine(part, "read", 0);
+async function verifyPartialFile(partialFile: string, { audit_key, audit_head }: BackupExtras): Promise<VerifyResult> {
+  const engine = await openSqliteEngine(partialFile, "read", 0);
   try {
     // Without a key nothing was ever sealed, so any key will do.
     const mac = createVerifyingMac(audit_key ?? new Uint8Array());
@@ -106,25 +106,25 @@ function writeHeadAndKey(directory: string, { audit_key, audit_head }: BackupExt
 
 /** Links the key into place: nobody sees a partial key, and an existing key is never replaced. */
 function writeKey(file: string, key: string): void {
-  const draft = `${file}.part`;
-  rmSync(draft, { force: true });
-  writeFileSync(draft, `${key}\n`, { mode: 0o600, flag: "wx" });
-  sync(draft);
+  const partialFile = `${file}.part`;
+  rmSync(partialFile, { force: true });
+  writeFileSync(partialFile, `${key}\n`, { mode: 0o600, flag: "wx" });
+  sync(partialFile);
   try {
-    linkSync(draft, file);
+    linkSync(partialFile, file);
   } finally {
-    rmSync(draft);
+    rmSync(partialFile);
   }
 }
 
 /** Moves files and extras out of the database and migrates it if it is older. Leaves a single file. */
 async function unpack(
-  part: string,
+  partialFile: string,
   createdPaths: string[],
   { version, made_at }: BackupExtras,
   { directory, now, keepTokens = false }: { directory: string } & RestoreOptions,
 ): Promise<number | null> {
-  const copy = connect(part, "write");
+  const copy = connect(partialFile, "write");
   try {
     dropExtras(copy);
     restoreBlobs(directory, copy, createdPaths);
@@ -138,8 +138,8 @@ async function unpack(
 }
 
 /** Switches to WAL like every record. The last close removes the extra files. */
-function switchToWal(part: string): void {
-  const copy = connect(part, "write");
+function switchToWal(partialFile: string): void {
+  const copy = connect(partialFile, "write");
   try {
     copy.exec("pragma journal_mode = wal");
   } finally {

@@ -1,12 +1,12 @@
 import type { ServerResponse } from "node:http";
 import { alreadySent, type RenderedResponse } from "./rendered-response.ts";
 
-/** Sends keepalives while a response takes long, so that the client can tell a slow coordinator from a dead one. */
+/** Sends keepalives while a response takes a long time, so that the client can tell a slow coordinator from a dead one. */
 export interface Keepalives {
   /** After this long without a byte, a client may consider the response lost. */
   readonly silenceMs: number;
   /**
-   * For a JSON response with status 200. If `work` takes long, the response starts with line feeds, which JSON ignores. After
+   * For a JSON response with status 200. If `work` takes a long time, the response starts with line feeds, which JSON ignores. After
    * the first one an error can no longer be reported: this rejects, and the caller must close the connection. A response
    * that is ready before the first keepalive is returned unchanged.
    */

@@ -124,7 +124,7 @@ function createHttpServer(
     if (app.serveDirectly?.(incoming, outgoing) !== true) void handle(incoming, outgoing);
   };
   const server = createServer(
-    // No overall timeout, because uploads can take long. The reader of a body limits its duration.
+    // No overall timeout, because uploads can take a long time. The reader of a body limits its duration.
     { requestTimeout: 0, headersTimeout: 30_000, keepAliveTimeout: 65_000, maxHeaderSize: 32 * 1024 },
     onRequest,
   );

@@ -83,7 +83,7 @@ function readText(file: string): string {
 export function replaceTokenFile(directory: string, text: string, name: TokenFileName = "token"): string {
   const file = tokenFile(directory, name);
   try {
-    renameSync(writeDraft(file, text), file);
+    renameSync(writePartialFile(file, text), file);
     return file;
   } catch (error) {
     throw tokenFileError(file, "cannot be written", "Write the new token to the file by hand, with mode 0600.", error);
@@ -94,11 +94,11 @@ export function replaceTokenFile(directory: string, text: string, name: TokenFil
 function createTokenFile(file: string): string {
   const text = newTokenText("drv_");
   try {
-    const draft = writeDraft(file, text);
+    const partialFile = writePartialFile(file, text);
     try {
-      linkSync(draft, file);
+      linkSync(partialFile, file);
     } finally {
-      unlinkSync(draft);
+      unlinkSync(partialFile);
     }
     return text;
   } catch (error) {
@@ -113,16 +113,16 @@ function createTokenFile(file: string): string {
   }
 }
 
-function writeDraft(file: string, text: string): string {
-  const draft = `${file}.${process.pid}.${text.slice(-6)}`;
-  const fd = openSync(draft, "wx", 0o600);
+function writePartialFile(file: string, text: string): string {
+  const partialFile = `${file}.${process.pid}.${text.slice(-6)}`;
+  const fd = openSync(partialFile, "wx", 0o600);
   try {
     writeSync(fd, `${text}\n`);
     fsyncSync(fd);
   } finally {
     closeSync(fd);
   }
-  return draft;
+  return partialFile;
 }
 
 function tokenFileError(file: string, problem: string, next: string, cause?: unknown): HostError {

@@ -78,16 +78,16 @@ function parseLines(text: string): string[] {
 
 /** Replaces the file atomically. Only its owner can read it, because people type secrets. */
 function replaceFile(file: string, text: string): void {
-  const draft = `${file}.${process.pid}`;
+  const partialFile = `${file}.${process.pid}`;
   try {
-    const fd = openSync(draft, "w", 0o600);
+    const fd = openSync(partialFile, "w", 0o600);
     try {
       writeSync(fd, text);
     } finally {
       closeSync(fd);
     }
-    renameSync(draft, file);
+    renameSync(partialFile, file);
   } finally {
-    rmSync(draft, { force: true });
+    rmSync(partialFile, { force: true });
   }
 }

@@ -10,7 +10,7 @@ import { emptyPrivateDirectory } from "../workspace/private-directory.ts";
 
 interface SettleOptions {
   supervise: Pick<SuperviseOptions, "redactor" | "owner" | "now"> & {
-    directories: Pick<RunnerDirectories, "tmpRoot" | "runs" | "stateDirectory">;
+    directories: Pick<RunnerDirectories, "tmpRoot" | "runsDirectory" | "stateDirectory">;
   };
   killOrphans: (executionIds: string[]) => Promise<unknown>;
   onNotice: (message: string, cause?: unknown) => void;
@@ -32,13 +32,15 @@ export async function settleInterrupted(
   // Only this runner uses the directory, and it has no runs yet.
   await emptyPrivateDirectory(directories.stateDirectory, directories.tmpRoot, onNotice);
   if (unfinished.length > 0)
-    await sweepSockets(directories.runs).catch((error: unknown) => onNotice("old sockets could not be removed", error));
+    await sweepSockets(directories.runsDirectory).catch((error: unknown) =>
+      onNotice("old sockets could not be removed", error),
+    );
   for (const { journal, executions } of unfinished) {
     const endedAt = now().toISOString();
     const record = (event: RunEvent): void => void journal.append(redactor.value(event));
     const { run_id, attempt } = journal;
     const nested = await recoverNested(
-      { runsDirectory: directories.runs, run_id, attempt, owner, now, record, recorded: executions },
+      { runsDirectory: directories.runsDirectory, run_id, attempt, owner, now, record, recorded: executions },
       runnerDied,
     );
     for (const id of openExecutions(executions))

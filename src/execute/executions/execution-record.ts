@@ -85,14 +85,14 @@ export function buildExecutionEnd(execution_id: string, ended: ProcessEnd, outpu
 }
 
 /** Environment variables for every process of a run. A nested Drover reads from them which run it belongs to. */
-export function buildInheritedIds(
+export function buildDroverVariables(
   run_id: string,
   correlation: Correlation,
   repoRoot: string | undefined,
 ): Record<string, string> {
-  const ids: Record<string, string> = { DROVER_RUN_ID: run_id };
+  const variables: Record<string, string> = { DROVER_RUN_ID: run_id };
   for (const [key, value] of Object.entries(correlation))
-    if (value !== null) ids[`DROVER_${key.toUpperCase()}`] = value;
-  if (correlation.repo_sha !== null && repoRoot !== undefined) ids["DROVER_REPO_ROOT"] = repoRoot;
-  return ids;
+    if (value !== null) variables[`DROVER_${key.toUpperCase()}`] = value;
+  if (correlation.repo_sha !== null && repoRoot !== undefined) variables["DROVER_REPO_ROOT"] = repoRoot;
+  return variables;
 }

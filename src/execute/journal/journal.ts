@@ -186,7 +186,7 @@ export function openJournal(options: JournalOptions): Journal {
       const line = JSON.stringify({ attempt, last_n: lastN, at: options.now().toISOString(), outcome });
       outcomeBytes = line.length;
       if (file && writeError === null) tryWrite(() => file.append(line));
-      // An acknowledged run no longer needs its log, so sync only if the acknowledgement takes long.
+      // An acknowledged run no longer needs its log, so sync only if the acknowledgement takes a long time.
       if (writeError === null)
         syncTimer = setTimeout(
           () => void file!.sync().catch((error: unknown) => (writeError ??= error as HostError)),

@@ -75,7 +75,7 @@ test("keeps the text of a run that the final check finds over its limit", async 
   mkdirSync(watchedDirectory);
   const watchResult = await watchDisk({
     limits: { files: 3 },
-    written: { owned: [watchedDirectory], shared: [] },
+    writtenDirectories: { owned: [watchedDirectory], shared: [] },
     excluded: [],
     signal: new AbortController().signal,
     onExceeded: () => undefined,

@@ -6,7 +6,7 @@ import {
   type DiskUsageWatch,
   watchDiskUsage,
 } from "../../process/disk-usage-watch.ts";
-import type { RunDirectories } from "../workspace/open-directories.ts";
+import type { WrittenDirectories } from "../workspace/open-directories.ts";
 import { toFailureReason } from "../executions/failure-reason.ts";
 
 type Outcome = Exclude<AnyOutcome, { status: "parked" }>;
@@ -20,7 +20,7 @@ export interface DiskWatch {
 
 export interface DiskWatchOptions {
   limits: DiskLimits;
-  written: RunDirectories;
+  writtenDirectories: WrittenDirectories;
   /** Drover's own directories, which may lie inside a watched one. */
   excluded: readonly string[];
   signal: AbortSignal;
@@ -31,10 +31,10 @@ export interface DiskWatchOptions {
 export async function watchDisk(
   options: DiskWatchOptions,
 ): Promise<{ ok: true; watch: DiskWatch } | { ok: false; fault: CommandFault }> {
-  const { limits, written, excluded, signal } = options;
+  const { limits, writtenDirectories, excluded, signal } = options;
   if (Object.keys(limits).length === 0) return { ok: true, watch: unlimited };
   const result = await measureInitialUsage(
-    { roots: written.shared, excluded: [...excluded, ...written.owned] },
+    { roots: writtenDirectories.shared, excluded: [...excluded, ...writtenDirectories.owned] },
     limits,
     signal,
   );
@@ -44,13 +44,13 @@ export async function watchDisk(
 const unlimited: DiskWatch = { stop: () => undefined, applyLimit: (outcome) => Promise.resolve(outcome) };
 
 function startWatch(
-  { limits, written, excluded, signal, onExceeded }: DiskWatchOptions,
+  { limits, writtenDirectories, excluded, signal, onExceeded }: DiskWatchOptions,
   initialUsage: DiskUsage,
 ): DiskWatch {
   let limitFault: CommandFault | null = null;
   const watch: DiskUsageWatch = watchDiskUsage({
     limits,
-    roots: [...written.owned, ...written.shared],
+    roots: [...writtenDirectories.owned, ...writtenDirectories.shared],
     excluded,
     initialUsage,
     subject: "run",

@@ -8,7 +8,7 @@ import type { Questions } from "./questions.ts";
 import type { ErrorOutcomes } from "./error-outcome.ts";
 import { openDirectories } from "../workspace/open-directories.ts";
 import { buildEnvironmentEvent } from "../executions/environment-event.ts";
-import { buildInheritedIds } from "../executions/execution-record.ts";
+import { buildDroverVariables } from "../executions/execution-record.ts";
 import { createExecutions, type Executions } from "../executions/executions.ts";
 import type { PartialText } from "../journal/partial-text.ts";
 import { openNestedLog } from "../nested/nested-log.ts";
@@ -64,7 +64,7 @@ export async function executeRun(claim: Claim, parts: RunParts): Promise<Outcome
     return createFailedOutcome("session_not_found", notPortable(invocation));
   const opened = await openDirectories(invocation, {
     ...(state === null ? {} : { saved: { ...state, loadFiles: keeper.loadFiles } }),
-    name,
+    tmpName: name,
     directories: options.directories,
     lockOptions: {
       locksDirectory: options.lockDirectory,
@@ -115,7 +115,7 @@ async function executeInDirectories(
   const { run_id, attempt } = claim;
   const nested = openNestedLog({
     ...options,
-    runsDirectory: options.directories.runs,
+    runsDirectory: options.directories.runsDirectory,
     run_id,
     attempt,
     record: log.record,
@@ -124,7 +124,7 @@ async function executeInDirectories(
     ...options,
     writable: [nested.path],
     droverVariables: {
-      ...buildInheritedIds(run_id, correlation, repoRoot),
+      ...buildDroverVariables(run_id, correlation, repoRoot),
       DROVER_ATTEMPT: String(attempt),
       DROVER_NESTED_LOG: nested.path,
       ...(options.apiUrl === null ? {} : { DROVER_API_URL: options.apiUrl, DROVER_API_KEY: claim.attempt_token }),
@@ -141,7 +141,7 @@ async function executeInDirectories(
   try {
     const watchResult = await watchDisk({
       limits: limits.perRun,
-      written: opened.written,
+      writtenDirectories: opened.writtenDirectories,
       excluded: [options.directories.stateDirectory],
       signal,
       onExceeded: () => stop.abort("disk_limit"),

@@ -10,7 +10,7 @@ import { makePrivateDirectory, removeNonDirectories } from "./private-directory.
 import { removeTree } from "./remove-tree.ts";
 import { restoreFiles } from "./session-files.ts";
 import {
-  type SessionDirectory,
+  type SessionDirectoryResult,
   openSessionDirectory,
   type SessionDirectoryOptions,
   openSharedDirectory,
@@ -21,7 +21,7 @@ import { removeSessionDirectory } from "./session-sweep.ts";
 /** The directories that a runner gives to its runs. */
 export interface RunnerDirectories {
   /** The runner's project_dir. */
-  projectDir: string;
+  projectDirectory: string;
   /** Other directories in which the operator lets runs work. */
   roots: readonly string[];
   home: string;
@@ -33,14 +33,14 @@ export interface RunnerDirectories {
   owner: () => SessionOwner;
   /** The parent of each run's temporary directory. Used by this runner alone. */
   tmpRoot: string;
-  /** Drover's state directory. Runs use only the directories above in it. */
+  /** Drover's state directory. Of its contents, runs use only the directories above. */
   stateDirectory: string;
-  /** The part of the state directory that runs work in. */
-  runs: string;
+  /** The parent of the directories above that are inside the state directory. */
+  runsDirectory: string;
 }
 
 /** The directories that a run writes to. */
-export interface RunDirectories {
+export interface WrittenDirectories {
   /** Created by Drover for the run or its session. */
   owned: readonly string[];
   /** Existing directories in which the run works. */
@@ -51,7 +51,7 @@ export type OpenDirectoriesResult =
   | {
       ok: true;
       dirs: RunContext["dirs"];
-      written: RunDirectories;
+      writtenDirectories: WrittenDirectories;
       /**
        * Lets other runs use the work directory. With `removeSession`, also removes the session's directories, because no
        * later run can continue it.
@@ -65,7 +65,8 @@ export type OpenDirectoriesResult =
   | { ok: false; reason: null };
 
 export interface OpenOptions {
-  name: string;
+  /** The name of the run's temporary directory. */
+  tmpName: string;
   directories: RunnerDirectories;
   lockOptions: LockOptions;
   signal: AbortSignal;
@@ -84,7 +85,7 @@ export async function openDirectories(invocation: Invocation, options: OpenOptio
   if (!home.ok) return home;
   const work = await openWorkDirectory(invocation, options);
   if (!work.ok) return work;
-  const tmpPath = join(directories.tmpRoot, options.name);
+  const tmpPath = join(directories.tmpRoot, options.tmpName);
   const tmp = createLazyDirectory(directories.stateDirectory, tmpPath);
   const isScratch = getWorkspaceKind(invocation) === "scratch";
   return {
@@ -96,7 +97,7 @@ export async function openDirectories(invocation: Invocation, options: OpenOptio
         return tmp.path();
       },
     },
-    written: {
+    writtenDirectories: {
       owned: [tmpPath, ...(directories.sessionHomes === null ? [] : [home.path]), ...(isScratch ? [work.path] : [])],
       shared: isScratch ? [] : [work.path],
     },
@@ -111,10 +112,12 @@ export async function openDirectories(invocation: Invocation, options: OpenOptio
   };
 }
 
-type AllowedDirectory = { ok: true; path: string } | { ok: false; reason: FailureReason; message: string };
-type WorkDirectory = { ok: true; path: string; lock?: DirectoryLock } | Exclude<OpenDirectoriesResult, { ok: true }>;
+type AllowedDirectoryResult = { ok: true; path: string } | { ok: false; reason: FailureReason; message: string };
+type WorkDirectoryResult =
+  | { ok: true; path: string; lock?: DirectoryLock }
+  | Exclude<OpenDirectoriesResult, { ok: true }>;
 
-async function openWorkDirectory(invocation: Invocation, options: OpenOptions): Promise<WorkDirectory> {
+async function openWorkDirectory(invocation: Invocation, options: OpenOptions): Promise<WorkDirectoryResult> {
   const { directories } = options;
   const kind = getWorkspaceKind(invocation);
   if (kind === "scratch") {
@@ -123,20 +126,20 @@ async function openWorkDirectory(invocation: Invocation, options: OpenOptions): 
       owner: directories.owner(),
       label: "work directory",
       signal: options.signal,
-      ...toRestoreOption(options.saved, restoreFiles),
+      ...buildRestoreOption(options.saved, restoreFiles),
     });
     return opened.ok ? { ok: true, path: await resolveSessionPath(opened.path) } : opened;
   }
   const { project_dir } = invocation;
-  const work: AllowedDirectory =
+  const work: AllowedDirectoryResult =
     project_dir === null
-      ? { ok: true, path: (await findRealPath(directories.projectDir)) ?? directories.projectDir }
+      ? { ok: true, path: (await findRealPath(directories.projectDirectory)) ?? directories.projectDirectory }
       : await checkAllowed(project_dir, directories);
   if (!work.ok || kind === "plain") return work;
   const { path } = work;
   const lock = await lockDirectory(path, invocation.run_id, options.lockOptions, options.signal, options.onWaiting);
   if (!lock) return { ok: false, reason: null };
-  // The run that held the directory may have replaced it by a symlink to a directory that is not allowed.
+  // The run that held the directory may have replaced it with a symlink to a directory that is not allowed.
   if ((await findRealPath(path)) === path) return { ok: true, path, lock };
   await lock.release();
   const message = `The directory ${path} was replaced or removed while the run waited for it. Restore the directory, then retry the run.`;
@@ -149,26 +152,29 @@ async function resolveSessionPath(path: string): Promise<string> {
   return join(await realpath(dirname(root)), basename(root), basename(path));
 }
 
-/** Restores the saved files if the directory is missing or older than they are. */
-function toRestoreOption(
+/** Builds the option to restore the saved files if the directory is missing or older than they are. */
+function buildRestoreOption(
   saved: OpenOptions["saved"],
-  into: (directory: HeldDirectory, files: AsyncIterable<SessionFile>) => Promise<void>,
+  restoreContents: (directory: HeldDirectory, files: AsyncIterable<SessionFile>) => Promise<void>,
 ): Pick<SessionDirectoryOptions, "restore"> {
   if (!saved?.portable) return {};
-  return { restore: { always: !saved.here, into: (directory) => into(directory, saved.loadFiles()) } };
+  return {
+    restore: { always: !saved.here, restoreContents: (directory) => restoreContents(directory, saved.loadFiles()) },
+  };
 }
 
 async function openHome(
   invocation: Invocation,
   { directories, signal, saved }: OpenOptions,
-): Promise<SessionDirectory> {
+): Promise<SessionDirectoryResult> {
   if (directories.sessionHomes === null) return { ok: true, path: directories.home };
   const home = {
     root: directories.sessionHomes,
     owner: directories.owner(),
     label: "HOME",
     signal,
-    ...toRestoreOption(saved, async () => {}),
+    // A HOME has no saved files, so it starts empty.
+    ...buildRestoreOption(saved, async () => {}),
   };
   return getWorkspaceKind(invocation) === "plain"
     ? openSharedDirectory(invocation, home)
@@ -194,20 +200,23 @@ function createLazyDirectory(base: string, path: string): { path(): string; remo
 }
 
 /** Compares real paths, so that a symlink cannot point outside. */
-async function checkAllowed(projectPath: string, { projectDir, roots }: RunnerDirectories): Promise<AllowedDirectory> {
-  const refused = (message: string): AllowedDirectory => ({ ok: false, reason: "refused", message });
+async function checkAllowed(
+  projectPath: string,
+  { projectDirectory, roots }: RunnerDirectories,
+): Promise<AllowedDirectoryResult> {
+  const refuse = (message: string): AllowedDirectoryResult => ({ ok: false, reason: "refused", message });
   if (!isAbsolute(projectPath))
-    return refused(`project_dir must be an absolute path, not ${JSON.stringify(projectPath)}.`);
+    return refuse(`project_dir must be an absolute path, not ${JSON.stringify(projectPath)}.`);
   const realProject = await findRealPath(projectPath);
-  if (realProject === null) return refused(`project_dir ${projectPath} does not exist on this runner.`);
+  if (realProject === null) return refuse(`project_dir ${projectPath} does not exist on this runner.`);
   if ((await findRealPath(realProject)) !== realProject)
-    return refused(`The real path of project_dir ${projectPath} is not valid UTF-8. Rename its directories.`);
-  if (!(await stat(realProject)).isDirectory()) return refused(`project_dir ${projectPath} is not a directory.`);
-  for (const root of [projectDir, ...roots]) {
+    return refuse(`The real path of project_dir ${projectPath} is not valid UTF-8. Rename its directories.`);
+  if (!(await stat(realProject)).isDirectory()) return refuse(`project_dir ${projectPath} is not a directory.`);
+  for (const root of [projectDirectory, ...roots]) {
     const realRoot = await findRealPath(root);
     if (realRoot !== null && isWithin(realProject, realRoot)) return { ok: true, path: realProject };
   }
-  return refused(
+  return refuse(
     `project_dir ${projectPath} is outside the directories that this runner allows. Add it to project_roots in the runner's profile.`,
   );
 }

@@ -40,7 +40,7 @@ test("removes directories nested deeper than the longest path", async () => {
   expect(existsSync(tree)).toBe(false);
 });
 
-test("removes read-only directories, and follows no symlink", async () => {
+test("removes read-only directories and does not follow symlinks", async () => {
   const outside = join(directory, "outside");
   mkdirSync(outside);
   writeFileSync(join(outside, "kept"), "");

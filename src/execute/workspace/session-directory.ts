@@ -13,7 +13,7 @@ import { copyDirectory } from "./copy-directory.ts";
 import { markSession, type SessionOwner } from "./session-marks.ts";
 import { isSessionName } from "./session-name.ts";
 
-export type SessionDirectory =
+export type SessionDirectoryResult =
   | { ok: true; path: string }
   | { ok: false; reason: FailureReason; message: string }
   /** The run was stopped while it copied or waited for a copy. */
@@ -25,15 +25,15 @@ export interface SessionDirectoryOptions {
   /** The name of the directory in messages. */
   label: string;
   signal: AbortSignal;
-  /** Restores the saved files if the directory is missing, or `always`. */
-  restore?: { always: boolean; into(directory: HeldDirectory): Promise<void> };
+  /** Set to restore the saved files if the directory is missing, or `always`. */
+  restore?: { always: boolean; restoreContents(directory: HeldDirectory): Promise<void> };
 }
 
 /** Opens a session's directory under `root`: a new one for a start, the same for a resume, a copy for a fork. */
 export async function openSessionDirectory(
   { mode: requestedMode, continues, session_id, forked_from }: Invocation,
   { root, owner, label, signal, restore }: SessionDirectoryOptions,
-): Promise<SessionDirectory> {
+): Promise<SessionDirectoryResult> {
   if (!isSessionName(session_id)) return invalidSessionId(session_id);
   const base = dirname(root);
   removeNonDirectories(base, root);
@@ -44,7 +44,7 @@ export async function openSessionDirectory(
   if (restore && (restore.always || !isPrivateDirectory(base, sourcePath))) {
     await markSession(root, session_id, owner);
     await removeTree(base, path);
-    await whileHeld(holdPrivateDirectory(base, path), (directory) => restore.into(directory));
+    await whileHeld(holdPrivateDirectory(base, path), (directory) => restore.restoreContents(directory));
     return { ok: true, path };
   }
   if (mode === "resume") {
@@ -101,7 +101,7 @@ async function waitForCopies(path: string, signal: AbortSignal): Promise<boolean
 export async function openSharedDirectory(
   { session_id }: Invocation,
   { root, owner }: Pick<SessionDirectoryOptions, "root" | "owner">,
-): Promise<SessionDirectory> {
+): Promise<SessionDirectoryResult> {
   if (!isSessionName(session_id)) return invalidSessionId(session_id);
   const path = join(root, session_id);
   await markSession(root, session_id, owner);
@@ -109,11 +109,11 @@ export async function openSharedDirectory(
   return { ok: true, path };
 }
 
-function invalidSessionId(id: string): SessionDirectory {
+function invalidSessionId(id: string): SessionDirectoryResult {
   return { ok: false, reason: "refused", message: `${JSON.stringify(id)} is not a valid session id.` };
 }
 
-function missingDirectory(label: string, session_id: string): SessionDirectory {
+function missingDirectory(label: string, session_id: string): SessionDirectoryResult {
   return {
     ok: false,
     reason: "session_not_found",

@@ -11,9 +11,9 @@ import type { Environment } from "../../model/environment.ts";
 
 /** Runs Claude through Claude Code's Agent SDK, with Claude Code's login and Drover's tools. */
 export const claudeCode: ProviderDefinition = {
-  variable: null,
-  address_variable: "ANTHROPIC_BASE_URL",
-  default_model: "sonnet",
+  keyVariable: null,
+  baseUrlVariable: "ANTHROPIC_BASE_URL",
+  defaultModel: "sonnet",
   isReady: async (host) => findPackage(agentSdk, host) !== null && (await hasLogin(host.env)),
   async open({ base_url }, { env, start, workDirectory, directory }) {
     const sdk = await loadPackage<AgentSdk>(agentSdk, { directory, env }, "The provider claude-code");

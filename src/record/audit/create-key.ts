@@ -7,9 +7,9 @@ import { createMissingKeyError, readKey } from "./key.ts";
 
 /** Creates the key of this directory once. If several processes race here, one wins and the others use its key. */
 export function createKey(directory: string): Uint8Array {
-  const draft = `${auditKeyFile(directory)}.${process.pid}.${randomBytes(4).toString("hex")}`;
+  const partialFile = `${auditKeyFile(directory)}.${process.pid}.${randomBytes(4).toString("hex")}`;
   try {
-    const fd = openSync(draft, "wx", 0o600);
+    const fd = openSync(partialFile, "wx", 0o600);
     try {
       writeSync(fd, `${randomBytes(32).toString("hex")}\n`);
       fsyncSync(fd);
@@ -17,7 +17,7 @@ export function createKey(directory: string): Uint8Array {
       closeSync(fd);
     }
     createHead(directory);
-    linkKey(draft, auditKeyFile(directory));
+    linkKey(partialFile, auditKeyFile(directory));
     syncDirectory(directory);
   } catch (error) {
     throw toHostError(error, auditKeyFile(directory));
@@ -28,13 +28,13 @@ export function createKey(directory: string): Uint8Array {
 }
 
 /** Links the file into place, which fails if the name is taken. Nobody ever sees a partial key. */
-function linkKey(draft: string, file: string): void {
+function linkKey(partialFile: string, file: string): void {
   try {
-    linkSync(draft, file);
+    linkSync(partialFile, file);
   } catch (error) {
     if (!(error instanceof Error && Reflect.get(error, "code") === "EEXIST")) throw error;
   } finally {
-    unlinkSync(draft);
+    unlinkSync(partialFile);
   }
 }
 

@@ -72,11 +72,11 @@ export function restoreBlobs(directory: string, copy: Connection, createdPaths: 
 function restoreBlob(directory: string, sha256: string, copy: Connection, createdPaths: string[]): void {
   if (!isSha256(sha256)) throw createChangedBlobError(sha256);
   const target = blobFile(directory, sha256);
-  const part = `${target}.part`;
+  const partialFile = `${target}.part`;
   mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
-  createdPaths.push(part, target);
+  createdPaths.push(partialFile, target);
   const hash = createHash("sha256");
-  const fd = openSync(part, "w", 0o600);
+  const fd = openSync(partialFile, "w", 0o600);
   try {
     for (const { bytes } of copy.sql(selectPieces).iterate(sha256)) {
       if (!(bytes instanceof Uint8Array)) throw new BugError("a blob column is not a blob");
@@ -87,8 +87,8 @@ function restoreBlob(directory: string, sha256: string, copy: Connection, create
     closeSync(fd);
   }
   if (hash.digest("hex") !== sha256) throw createChangedBlobError(sha256);
-  sync(part);
-  renameSync(part, target);
+  sync(partialFile);
+  renameSync(partialFile, target);
   sync(dirname(target));
 }
 

@@ -27,10 +27,10 @@ export async function putBlob(
 ): ReturnType<Blobs["put"]> {
   if (!isSha256(expected.sha256)) return "mismatch";
   const target = blobFile(directory, expected.sha256);
-  const part = join(blobsDirectory(directory), `.part-${randomBytes(8).toString("hex")}`);
+  const partialFile = join(blobsDirectory(directory), `.part-${randomBytes(8).toString("hex")}`);
   try {
     mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
-    const handle = await open(part, "wx", 0o600);
+    const handle = await open(partialFile, "wx", 0o600);
     try {
       if (!(await writeContent(handle, content, expected, signal))) return "mismatch";
       await handle.sync();
@@ -38,13 +38,13 @@ export async function putBlob(
       await handle.close();
     }
     // Rename and sync synchronously, so that pruning in this process cannot run in between.
-    renameSync(part, target);
+    renameSync(partialFile, target);
     sync(dirname(target));
     return "stored";
   } catch (error) {
-    throw toHostError(error, part);
+    throw toHostError(error, partialFile);
   } finally {
-    rmSync(part, { force: true });
+    rmSync(partialFile, { force: true });
   }
 }
 

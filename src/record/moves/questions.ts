@@ -20,7 +20,7 @@ const selectQuestion = `select * from questions where run_no = ? and request_id 
 const selectOpen = `select * from questions where run_no = ? and decision is null order by question_no`;
 const selectDecided = `
   select * from questions where run_no = ? and attempt < ? and decision in ('allow', 'deny', 'stop') order by attempt`;
-const selectOfAttempt = `select decision, answered_by from questions where run_no = ? and attempt = ?`;
+const selectQuestionsOfAttempt = `select decision, answered_by from questions where run_no = ? and attempt = ?`;
 const closeQuestion = `
   update questions set decision = ?, answered_by = ?, answered_at = ?, message = ?, edited_input = ?, remember = ?
   where question_no = ?`;
@@ -90,7 +90,7 @@ export function* readOpenQuestions(run: StoredRun): Work<Row[]> {
 
 /** Summarizes the questions of the run's last attempt. */
 export function* summarizeDecisions(run: StoredRun): Work<{ open: boolean; decided: boolean; stopped: string | null }> {
-  const rows = yield all(selectOfAttempt, run.run_no, run.attempt);
+  const rows = yield all(selectQuestionsOfAttempt, run.run_no, run.attempt);
   const stopped = rows.find(({ decision }) => decision === "stop");
   return {
     open: rows.some(({ decision }) => decision === null),
@@ -101,7 +101,7 @@ export function* summarizeDecisions(run: StoredRun): Work<{ open: boolean; decid
 
 /** Whether a question of the last attempt expired, which ends the attempt. */
 export function* hasExpiredQuestion(run: StoredRun): Work<boolean> {
-  return (yield all(selectOfAttempt, run.run_no, run.attempt)).some(({ decision }) => decision === "expired");
+  return (yield all(selectQuestionsOfAttempt, run.run_no, run.attempt)).some(({ decision }) => decision === "expired");
 }
 
 export function formatStopMessage(by: string): string {

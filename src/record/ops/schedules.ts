@@ -16,9 +16,9 @@ const insertSchedule = `
 const updateSchedule = `
   update schedules set agent_name = ?2, name = ?3, body = ?4, enabled = ?5, anchor = ?6, due_at = ?7, rev = rev + 1, updated_at = ?8
   where schedule_id = ?1`;
-const selectOfAgent = `
+const selectSchedulesOfAgent = `
   select schedule_id from schedules where agent_name = ? and source = ?`;
-const selectOfSource = `
+const selectSchedulesOfSource = `
   select schedule_id from schedules where source = ?`;
 const deleteRow = `
   delete from schedules where schedule_id = ? returning schedule_id`;
@@ -100,7 +100,7 @@ function keepTiming(before: NewSchedule, after: NewSchedule): NewSchedule {
 
 function* findScheduleIds({ agents, source }: SyncSchedules): Work<string[]> {
   const rows: Row[] = [];
-  if (agents === null) rows.push(...(yield all(selectOfSource, source)));
-  else for (const name of agents) rows.push(...(yield all(selectOfAgent, toColumn(name), source)));
+  if (agents === null) rows.push(...(yield all(selectSchedulesOfSource, source)));
+  else for (const name of agents) rows.push(...(yield all(selectSchedulesOfAgent, toColumn(name), source)));
   return rows.map((row) => fromColumn(String(row["schedule_id"])));
 }

@@ -39,7 +39,7 @@ const revokeDerived = `
   update tokens set revoked_at = case when revoked_at < ?1 then revoked_at else ?1 end
   where token_id > ?2 || '.' and token_id < ?2 || '/'`;
 const selectById = `select * from tokens where token_id = ?`;
-const selectOfSubject = `select * from tokens where subject = ? order by token_id`;
+const selectTokensOfSubject = `select * from tokens where subject = ? order by token_id`;
 const markUsed = `update tokens set used_at = ? where hash = ?`;
 export const selectToken = `select * from tokens where hash = ?`;
 
@@ -62,7 +62,7 @@ export function* revokeToken(op: RevokeToken): Work<TokenResult> {
 export function* revokeSubject({ now }: Transaction, op: RevokeSubject): Work<TokenResult> {
   const storeTime = now.toISOString();
   const at = storeTime < op.at ? storeTime : op.at;
-  const tokens = (yield all(selectOfSubject, toColumn(op.subject))).map(toToken);
+  const tokens = (yield all(selectTokensOfSubject, toColumn(op.subject))).map(toToken);
   const toRevoke = tokens.filter((token) => op.roles.includes(token.role) && getTokenRejection(token, at) === null);
   for (const { token_id } of toRevoke) yield* revokeWithDerived(token_id, at);
   return { ok: true, op: "revoke_subject", token_ids: toRevoke.map(({ token_id }) => token_id) };

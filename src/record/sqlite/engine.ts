@@ -38,7 +38,7 @@ async function readWithRetries<T>(connection: Connection, waitMs: number, read: 
   }
 }
 
-/** Uses its own connection, because it may take long while others read and write. */
+/** Uses its own connection, because it may take a long time while others read and write. */
 async function readSnapshot<T>(file: string, waitMs: number, work: () => Work<T>): Promise<T> {
   const connection = await openConnection(file, "read", waitMs);
   try {

@@ -22,7 +22,7 @@ export const systemRoutes = [
     recordTimeoutMs: 4000,
     async handle({ deps, body, localOrigin }) {
       const proof = await deps.prove(body, localOrigin);
-      if (proof === null) throw foreignOrigin(body.origin);
+      if (proof === null) throw refuseForeignOrigin(body.origin);
       return { proof };
     },
   }),
@@ -65,7 +65,7 @@ export const systemRoutes = [
   }),
 ];
 
-function foreignOrigin(origin: string): Refusal {
+function refuseForeignOrigin(origin: string): Refusal {
   return new Refusal(403, "DROVER-API-012", `${origin} is not an address of this coordinator.`, {
     faults: [{ path: "body.origin", message: "neither the address of this connection nor one of public_urls" }],
     next: "If the coordinator is behind a proxy or a forwarded port, add the address to public_urls.",

@@ -54,9 +54,9 @@ export type CutConversation = { ok: true; session: string; file: ConversationFil
 export interface ClientDirectory {
   /** Returns the names in a directory; none if it does not exist. */
   listNames(directory: string): Promise<string[]>;
-  /** Returns null if the path is not a plain file. */
+  /** Returns null if the path is not a regular file. */
   stat(path: string): Promise<{ size: number; changedAt: number } | null>;
-  /** Reads at most `maxBytes` from the start; returns null if the path is not a plain file. */
+  /** Reads at most `maxBytes` from the start; returns null if the path is not a regular file. */
   read(path: string, maxBytes: number): Promise<Buffer | null>;
   /** Writes the file atomically and creates its parent directories. */
   write(path: string, bytes: Uint8Array): Promise<void>;

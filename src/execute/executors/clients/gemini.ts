@@ -12,7 +12,7 @@ import { toGeminiPolicy } from "./gemini-policy.ts";
 import { openClientDirectory } from "./client-directory.ts";
 import { copyHomeFiles, hasOwnHome, readHomeFiles, getOperatorHome } from "./home-files.ts";
 import { permissionFlags } from "./permission-modes.ts";
-import { readPlainFile } from "./read-plain-file.ts";
+import { readRegularFile } from "./read-regular-file.ts";
 import { programs } from "./programs.ts";
 import { prependSystemPrompt } from "./prepend-system-prompt.ts";
 
@@ -105,7 +105,7 @@ const maxSettingsBytes = 1024 * 1024;
 async function readSettings(homeDir: string): Promise<Readonly<Record<string, unknown>>> {
   const name = ".gemini/settings.json";
   try {
-    return toFields(JSON.parse((await readPlainFile(homeDir, name, maxSettingsBytes)) ?? "{}"));
+    return toFields(JSON.parse((await readRegularFile(homeDir, name, maxSettingsBytes)) ?? "{}"));
   } catch (error) {
     if (error instanceof SyntaxError)
       throw new RunFailure(

@@ -219,7 +219,7 @@ async function openAgentProvider(
       { ...host.namedProviders, agent: agent.provider, profile: readText("provider") },
       providerHost,
     );
-    const { default_model: defaultModel } = await findProvider(name);
+    const { defaultModel } = await findProvider(name);
     return { provider: await openProvider(name, { ...host, ...providerHost, store, settings }), defaultModel };
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;

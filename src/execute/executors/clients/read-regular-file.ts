@@ -4,10 +4,10 @@ import { inDirectory, toPathParts } from "../../scaffold/directory-walker.ts";
 import { RunFailure } from "../../scaffold/run-failure.ts";
 
 /**
- * Reads a file below `root` that agents may have replaced: follows no link, never blocks on a pipe or a socket, and
+ * Reads a file below `root` that agents may have replaced: does not follow links, never blocks on a pipe or a socket, and
  * reads at most `maxBytes`. Returns null if the file does not exist.
  */
-export async function readPlainFile(root: string, name: string, maxBytes: number): Promise<string | null> {
+export async function readRegularFile(root: string, name: string, maxBytes: number): Promise<string | null> {
   const parts = toPathParts(name);
   const path = join(root, name);
   try {
@@ -25,6 +25,6 @@ export async function readPlainFile(root: string, name: string, maxBytes: number
   } catch (error) {
     if (errorCode(error) === "ENOENT") return null;
     if (!vanishedCodes.has(errorCode(error))) throw error;
-    throw new RunFailure("refused", `${path} is not a plain file. Start a new session.`, { cause: error });
+    throw new RunFailure("refused", `${path} is not a regular file. Start a new session.`, { cause: error });
   }
 }

@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createTurn } from "./fixtures/turns.ts";
 import { gemini } from "./gemini.ts";
-import { readPlainFile } from "./read-plain-file.ts";
+import { readRegularFile } from "./read-regular-file.ts";
 
 let directory: string;
 let path: string;
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "drover-plain-file-"));
+  directory = mkdtempSync(join(tmpdir(), "drover-regular-file-"));
   for (const name of ["operator-home", "work", "tmp"]) mkdirSync(join(directory, name));
   mkdirSync(join(directory, "session-home", ".gemini"), { recursive: true });
   path = join(directory, "session-home", ".gemini", "settings.json");
@@ -44,7 +44,7 @@ test.each(Object.keys(replacements))(
 );
 
 test("reads a whole file and returns null for a missing one", async () => {
-  expect(await readPlainFile(directory, "session-home/.gemini/settings.json", 10)).toBeNull();
+  expect(await readRegularFile(directory, "session-home/.gemini/settings.json", 10)).toBeNull();
   writeFileSync(path, "0123456789");
-  expect(await readPlainFile(directory, "session-home/.gemini/settings.json", 10)).toBe("0123456789");
+  expect(await readRegularFile(directory, "session-home/.gemini/settings.json", 10)).toBe("0123456789");
 });
