@@ -167,7 +167,10 @@ test("continues a session of scripted on another runner with its files and its w
     { role: "assistant", parts: [{ text: "I write." }, { name: "file.write" }] },
     { role: "tool", results: [{ output: expect.stringContaining('"created":true') }] },
     { role: "assistant", parts: [{ name: "file.read" }, { name: "file.read" }] },
-    { role: "tool", results: Array(2).fill({ output: expect.stringContaining("hello [redacted") }) },
+    {
+      role: "tool",
+      results: Array.from({ length: 2 }, () => ({ output: expect.stringContaining("hello [redacted") })),
+    },
     { role: "assistant", parts: [{ text: "done" }] },
     { role: "user", text: "and now?" },
     { role: "assistant", parts: [{ text: "continued" }] },

@@ -31,7 +31,7 @@ const agent = {
 };
 
 const privateKey = ["-----BEGIN PRIVATE KEY-----", "MC4CAQAwBQYDK2VwBCIEIK", "-----END PRIVATE KEY-----"].join("\n");
-const jwt = `eyJ${"hbGciOiJI"}UzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.${"c2lnbmF0dXJl"}`;
+const jwt = ["eyJhbGciOiJIUzI1NiJ9", "eyJzdWIiOiIxMjM0NTY3ODkwIn0", "c2lnbmF0dXJl"].join(".");
 /** Parameters of an agent without a schema, and the part that must not be stored. */
 const undeclaredSecrets: [what: string, parameters: Record<string, unknown>, word: string][] = [
   ["a token in a sentence", { note: `use ${githubToken}, please` }, githubToken],

@@ -53,8 +53,7 @@ test.each(["stdio", "http"] as const)("the real Claude lists and calls our file 
     expect(stdout).toContain("I used them.");
     // As tools, or as names of deferred tools.
     const offered = JSON.stringify(model.requests[0]?.body);
-    const face = await openMcpFace(transport, workspace, root);
-    const listed = await face.listTools().finally(face.close);
+    const listed = await listTools(transport, workspace);
     expect(new Set(offered.match(/mcp__files__\w+/g))).toEqual(
       new Set(listed.map(({ name }) => `mcp__files__${name}`)),
     );
@@ -71,6 +70,15 @@ test.each(["stdio", "http"] as const)("the real Claude lists and calls our file 
     await model.stop();
   }
 });
+
+async function listTools(transport: "stdio" | "http", workspace: string) {
+  const face = await openMcpFace(transport, workspace, root);
+  try {
+    return await face.listTools();
+  } finally {
+    await face.close();
+  }
+}
 
 function overStdio(workspace: string) {
   const server = { command: process.execPath, args: [bin, "file-tools", workspace, "--mcp"] };
@@ -97,8 +105,7 @@ async function overHttp(workspace: string) {
 test.each(["stdio", "http"] as const)("the official MCP client lists the six tools over %s", async (transport) => {
   const workspace = createDirectory();
   const tools = createFileTools(await openWorkspace(workspace));
-  const face = await openMcpFace(transport, workspace, root);
-  const listed = await face.listTools().finally(face.close);
+  const listed = await listTools(transport, workspace);
   expect(listed.map(({ name }) => name)).toEqual(
     ["read", "write", "patch", "delete", "list", "search"].map((name) => `file_${name}`),
   );
