@@ -35,7 +35,7 @@ import {
 } from "./model/state-layout.ts";
 import type { Environment } from "./model/environment.ts";
 import { sweepCgroups } from "./process/cgroup.ts";
-import { protectFromAll } from "./process/protected-paths.ts";
+import { withProtection } from "./process/protected-paths.ts";
 import { killOrphans } from "./process/orphans.ts";
 import { start } from "./process/start.ts";
 import { getCurrentOwner, isOwnerAlive } from "./record/audit/owner.ts";
@@ -112,7 +112,7 @@ const defaultTimes: Times = {
 
 export async function startRunner(runnerOptions: RunnerOptions): Promise<Runner> {
   const protection = listProtectedPaths(runnerOptions.stateDirectory, runnerOptions.env);
-  const options = { ...runnerOptions, start: protectFromAll(runnerOptions.start ?? start, protection) };
+  const options = { ...runnerOptions, start: withProtection(runnerOptions.start ?? start, protection) };
   const stopController = new AbortController();
   const schemas = createLazySchemas();
   sweepCgroups();

@@ -18,7 +18,7 @@ export function write(fd: 1 | 2, data: string | Uint8Array): void {
       offset += writeSync(fd, bytes, offset);
     } catch (error) {
       if (isClosedPipe(error)) throw error;
-      if (!isCode(error, "EAGAIN")) throw cannotWrite(fd, error);
+      if (!hasErrorCode(error, "EAGAIN")) throw cannotWrite(fd, error);
       pauseThread(2);
     }
   }
@@ -45,7 +45,7 @@ export function tryWrite(fd: 1 | 2, line: string): void {
 }
 
 export function isClosedPipe(error: unknown): boolean {
-  return isCode(error, "EPIPE");
+  return hasErrorCode(error, "EPIPE");
 }
 
 /** Whether a terminal is attached. Only terminals get colours and aligned tables. */
@@ -62,7 +62,7 @@ function cannotWrite(fd: 1 | 2, cause: unknown): HostError {
   });
 }
 
-function isCode(error: unknown, code: string): boolean {
+function hasErrorCode(error: unknown, code: string): boolean {
   return error instanceof Error && "code" in error && error.code === code;
 }
 

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileS
 import { join } from "node:path";
 import type { Limits } from "../model/process.ts";
 import { findCgroupParents, type CgroupParents } from "./cgroup-parents.ts";
-import { isCode } from "./process-group.ts";
+import { hasErrorCode } from "./process-group.ts";
 
 export type CgroupLimit = "memoryBytes" | "processes";
 
@@ -151,7 +151,7 @@ function tryRemove(directory: string): boolean {
     rmdirSync(directory);
     return true;
   } catch (error) {
-    return isCode(error, "ENOENT");
+    return hasErrorCode(error, "ENOENT");
   }
 }
 

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { isCode } from "./process-group.ts";
+import { hasErrorCode } from "./process-group.ts";
 
 export interface Orphan {
   pid: number;
@@ -61,7 +61,7 @@ function kill(pid: number): boolean {
     process.kill(pid, "SIGKILL");
     return true;
   } catch (error) {
-    if (isCode(error, "ESRCH") || isCode(error, "EPERM")) return false;
+    if (hasErrorCode(error, "ESRCH") || hasErrorCode(error, "EPERM")) return false;
     throw error;
   }
 }

@@ -6,7 +6,7 @@ export function signalGroup(leader: number, signal: NodeJS.Signals): void {
     process.kill(-leader, signal);
   } catch (error) {
     // ESRCH: all processes are gone. EPERM (macOS): only zombies are left.
-    if (!isCode(error, "ESRCH") && !isCode(error, "EPERM")) throw error;
+    if (!hasErrorCode(error, "ESRCH") && !hasErrorCode(error, "EPERM")) throw error;
   }
 }
 
@@ -54,6 +54,6 @@ function isLivingMember(pid: string, leader: number): boolean {
   }
 }
 
-export function isCode(error: unknown, code: string): boolean {
+export function hasErrorCode(error: unknown, code: string): boolean {
   return error instanceof Error && "code" in error && error.code === code;
 }

@@ -1,13 +1,13 @@
 import { realpathSync, statSync } from "node:fs";
 import type { StartCommand, StartOptions } from "../model/process.ts";
-import { isCode } from "./process-group.ts";
+import { hasErrorCode } from "./process-group.ts";
 import { type Mount, readMounts } from "./mounts.ts";
 
 /** The directories to protect from a command. */
 export type Protection = Pick<StartOptions, "hide" | "show" | "readOnly">;
 
 /** Wraps `start` so that the same directories are protected from every command. */
-export function protectFromAll(start: StartCommand, protection: Protection): StartCommand {
+export function withProtection(start: StartCommand, protection: Protection): StartCommand {
   return (command, options, signal) => {
     const show = [...(options.show ?? []), ...(protection.show ?? [])];
     return start(command, { ...options, ...protection, show }, signal);
@@ -58,7 +58,7 @@ function resolveRealPath(path: string): string | null {
   try {
     return realpathSync.native(path);
   } catch (error) {
-    if (isCode(error, "ENOENT") || isCode(error, "ENOTDIR")) return null;
+    if (hasErrorCode(error, "ENOENT") || hasErrorCode(error, "ENOTDIR")) return null;
     return path; // The launcher reports if it cannot cover this path.
   }
 }
@@ -71,12 +71,12 @@ function findOtherPaths(path: string, mounts: readonly Mount[]): string[] {
       !mounts.some((other) => isWithin(path, other.point) && other.point.length > point.length),
   );
   if (mount === undefined) return [];
-  const inFileSystem = joinPath(mount.root, relativeTo(mount.point, path));
+  const pathInFileSystem = joinPath(mount.root, relativeTo(mount.point, path));
   return mounts
     .filter((other) => other !== mount && other.device === mount.device)
     .flatMap(({ root, point }) => {
-      if (isWithin(inFileSystem, root)) return joinPath(point, relativeTo(root, inFileSystem));
-      return isWithin(root, inFileSystem) ? point : [];
+      if (isWithin(pathInFileSystem, root)) return joinPath(point, relativeTo(root, pathInFileSystem));
+      return isWithin(root, pathInFileSystem) ? point : [];
     })
     .filter(isDirectory);
 }

@@ -22,9 +22,9 @@ export interface HttpPort extends RunnerPort {
 }
 
 /**
- * The runner port over HTTP with kept-alive connections. Every failure becomes a PortError. If the coordinator is away,
- * idle connections are closed: behind a load balancer, the next request then opens a connection that may reach another
- * coordinator.
+ * The runner port over HTTP with kept-alive connections. Every failure becomes a PortError. If the coordinator is
+ * unreachable, idle connections are closed: behind a load balancer, the next request then opens a connection that may
+ * reach another coordinator.
  */
 export function createHttpPort(options: HttpPortOptions): HttpPort {
   const { pollHoldMs = 50_000, timeoutMs = 10_000, silenceMs = 60_000 } = options;

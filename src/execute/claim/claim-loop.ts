@@ -11,7 +11,7 @@ export interface ClaimLoop {
    * The newest claim of this registration that returned runs, so it is closed for good. Never the open claim: the
    * coordinator may assign runs to that one while a report that names it is on its way.
    */
-  readonly asOfClaim: string | null;
+  readonly lastClosedClaimId: string | null;
   /** Call this when a run has released its slot. */
   onSlotFreed(): void;
   /** Takes no more claims but still receives orders. */
@@ -53,17 +53,20 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
   const slotWakeup = createWakeup();
   let claimId = "";
   let claimsEpoch: number | null = null;
-  let asOfClaim: string | null = null;
+  let lastClosedClaimId: string | null = null;
   let ackOrder = 0;
   let isDraining = false;
   let openPoll: { want: number; cancel: AbortController } | null = null;
 
-  /** Closes the claims of the previous registration. With `asOfClaim` null, reports refer to the start of the new epoch. */
+  /**
+   * Closes the claims of the previous registration. With `lastClosedClaimId` null, reports refer to the start of the
+   * new epoch.
+   */
   function startEpoch(epoch: number): void {
     if (epoch === claimsEpoch) return;
     claimsEpoch = epoch;
     claimId = options.newId();
-    asOfClaim = null;
+    lastClosedClaimId = null;
   }
 
   async function pollOnce(): Promise<void> {
@@ -88,7 +91,7 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
       else if (response.claims.length > 0) options.onDeclined();
       // An empty claim stays open: reusing its id spares the coordinator a write.
       if (response.claims.length > 0 && !isStale) {
-        asOfClaim = claimId;
+        lastClosedClaimId = claimId;
         claimId = options.newId();
       }
       for (const order of response.orders) {
@@ -132,8 +135,8 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
   });
 
   return {
-    get asOfClaim() {
-      return asOfClaim;
+    get lastClosedClaimId() {
+      return lastClosedClaimId;
     },
     onSlotFreed() {
       slotWakeup.notify();

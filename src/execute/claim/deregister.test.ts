@@ -53,7 +53,7 @@ for (const end of ["stop", "drain"] as const) {
     expect([...coordinator.runners.values()]).toMatchObject([{ gone: true }]);
   });
 
-  test(`a ${end} finishes while the coordinator is away, and reports only that it is away`, async () => {
+  test(`a ${end} finishes while the coordinator is unreachable, and reports only that it is unreachable`, async () => {
     for (const away of ["down", "silent"] as const) {
       const coordinator = createMemoryCoordinator({ holdMs: 50 });
       const { open, notices } = await setUp(coordinator);
@@ -67,7 +67,7 @@ for (const end of ["stop", "drain"] as const) {
     }
   });
 
-  test(`a ${end} finishes while the runner is registering again with a coordinator that is away`, async () => {
+  test(`a ${end} finishes while the runner is registering again with a coordinator that is unreachable`, async () => {
     const coordinator = createMemoryCoordinator({ holdMs: 50 });
     const { open, notices } = await setUp(coordinator);
     const runner = await open();

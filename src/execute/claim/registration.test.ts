@@ -305,7 +305,7 @@ test("a drain stops runs that do not finish in time, and gives them back without
   expect(coordinator.runs.get(id)!).toMatchObject({ status: "pending", failures: 0, outcome: null });
 });
 
-test("keeps the outcome for its next start if it is stopped while the coordinator is away", async () => {
+test("keeps the outcome for its next start if it is stopped while the coordinator is unreachable", async () => {
   const coordinator = createMemoryCoordinator();
   const { open, logs } = await setUp(coordinator, { times: { shutdownMs: 200 } });
   const runner = await open();

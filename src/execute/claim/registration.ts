@@ -59,7 +59,7 @@ export interface RunningRegistration {
 /** How soon a runner checks again after it took no run for lack of descriptors or of an answered report. */
 const shortagePauseMs = 1000;
 
-/** Registers, and retries while the coordinator is away. Rejects if another live runner has this identity. */
+/** Registers, and retries while the coordinator is unreachable. Rejects if another live runner has this identity. */
 export async function startRegistration(
   options: RegistrationOptions,
   signal: AbortSignal,
@@ -90,7 +90,7 @@ export async function startRegistration(
     {
       port,
       identity,
-      asOfClaim: () => loop.asOfClaim,
+      lastClosedClaimId: () => loop.lastClosedClaimId,
       heartbeatMs: times.heartbeatMs,
       maxReportBytes: options.maxReportBytes,
       maxUnshippedBytes: options.maxUnshippedBytes,

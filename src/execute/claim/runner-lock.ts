@@ -68,7 +68,7 @@ function tryLink(from: string, to: string): boolean {
     linkSync(from, to);
     return true;
   } catch (error) {
-    if (isCode(error, "EEXIST")) return false;
+    if (hasErrorCode(error, "EEXIST")) return false;
     throw error;
   }
 }
@@ -94,7 +94,7 @@ function removeStaleLock(path: string, currentText: string): void {
   try {
     renameSync(path, temporary);
   } catch (error) {
-    if (isCode(error, "ENOENT")) return;
+    if (hasErrorCode(error, "ENOENT")) return;
     throw error;
   }
   // Another process took the lock in between: restore its lock.
@@ -118,11 +118,11 @@ function readOrNull(path: string): string | null {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    if (isCode(error, "ENOENT")) return null;
+    if (hasErrorCode(error, "ENOENT")) return null;
     throw error;
   }
 }
 
-function isCode(error: unknown, code: string): boolean {
+function hasErrorCode(error: unknown, code: string): boolean {
   return error instanceof Error && "code" in error && error.code === code;
 }

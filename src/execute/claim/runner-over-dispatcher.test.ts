@@ -98,7 +98,7 @@ test("stops a run on request and at its own time limit", async () => {
   expect(await waitForEnd(late)).toMatchObject({ status: "failed", reason: "timeout" });
 });
 
-test("loses no run and no line when the coordinator is away for longer than a lease", async () => {
+test("loses no run and no line when the coordinator is unreachable for longer than a lease", async () => {
   const { submit, waitForEnd, restart, expectComplete, events } = await setUp({ leaseMs: 4000 });
   const ids = await Promise.all(Array.from({ length: 4 }, () => submit({ agent_name: "slow" })));
   for (const id of ids)

@@ -105,7 +105,7 @@ test("records no file if the coordinator refuses one upload", async () => {
   expect(fileEvents(coordinator, run_id)).toEqual([]);
 });
 
-test("fails the upload if the coordinator is away for too long", async () => {
+test("fails the upload if the coordinator is unreachable for too long", async () => {
   const uploads = { retryMs: 5, retryForMs: 100, retryForMsAfterStop: 100, stallMs: 1000 };
   const { coordinator, waitForEnd } = await setUp(runScript("echo 1 > a"), { supervise: { uploads } });
   coordinator.faults.onUpload = () => {

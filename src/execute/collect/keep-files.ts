@@ -26,7 +26,7 @@ export interface KeepFilesOptions {
 export interface UploadTimes {
   /** The first pause between two tries. */
   retryMs: number;
-  /** How long an upload is retried while the coordinator is away. */
+  /** How long an upload is retried while the coordinator is unreachable. */
   retryForMs: number;
   /** How long an upload is retried if the run is being stopped. */
   retryForMsAfterStop: number;

@@ -38,7 +38,7 @@ function setUp(
     identity: createIdentity(() =>
       Promise.resolve({ runner_id: "r", epoch: 1, lease_ms: 1000, store_id: "s", max_file_bytes: 1 }),
     ),
-    asOfClaim: () => null,
+    lastClosedClaimId: () => null,
     heartbeatMs,
     maxReportBytes: 1000,
     maxUnshippedBytes: 500,
@@ -157,7 +157,7 @@ test("limits the size of a report, and sends large results one by one", async ()
   }
 });
 
-test("makes a writer wait for a slow coordinator, but not for one that is away", async () => {
+test("makes a writer wait for a slow coordinator, but not for one that is unreachable", async () => {
   let isUnreachable = false;
   const gate: { open?: () => void } = {};
   const { shipper, createJournal, requests } = setUp(async (request) => {

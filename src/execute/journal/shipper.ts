@@ -29,8 +29,8 @@ export interface Shipper {
   flush(): void;
   sendPartial(run_id: string, attempt: number, delta: Delta): void;
   /**
-   * Applies backpressure: waits while the coordinator answers but is too slow. While the coordinator is away, events go
-   * to disk.
+   * Applies backpressure: waits while the coordinator answers but is too slow. While the coordinator is unreachable,
+   * events go to disk.
    */
   waitForJournalSpace(journal: Journal): Promise<void>;
   /** Resolves when every shipment is finished or lost, or after `withinMs`. */
@@ -50,7 +50,7 @@ export interface ShipperOptions {
   port: RunnerPort;
   identity: Identity;
   /** See ClaimLoop. */
-  asOfClaim: () => string | null;
+  lastClosedClaimId: () => string | null;
   heartbeatMs: number;
   maxReportBytes: number;
   maxUnshippedBytes: number;
@@ -125,7 +125,7 @@ export function startShipper(options: ShipperOptions, initialShipments: readonly
     const request = buildReport({
       runner_id,
       epoch,
-      as_of_claim: options.asOfClaim(),
+      as_of_claim: options.lastClosedClaimId(),
       current,
       suspect,
       partials: suspect === null ? partials : [],

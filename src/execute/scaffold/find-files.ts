@@ -7,7 +7,7 @@ import { openDirectoryWalker } from "./directory-walker.ts";
 export interface FindOptions {
   /** A real path. */
   root: string;
-  /** Only files changed at or after this time, on the kernel's clock for files, are found. */
+  /** Finds only files whose ctime, in nanoseconds, is at or after this. */
   since: bigint;
   /** Names in the root that are skipped. */
   inputs: ReadonlySet<string>;
@@ -79,8 +79,11 @@ export async function findFiles(options: FindOptions): Promise<FoundFiles> {
     result.skipped.push({ path: toPrintableName(joinPath(parts)), reason });
   }
 
-  /** Skips a file that is removed or replaced while it is being checked. */
-  async function skipIfGone(parts: readonly Buffer[], work: () => Promise<void>): Promise<void> {
+  /**
+   * Ignores an entry that is removed or replaced during `work`, and records one that cannot be read. Errors at the root
+   * are thrown.
+   */
+  async function ignoreIfGone(parts: readonly Buffer[], work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {
@@ -100,7 +103,7 @@ export async function findFiles(options: FindOptions): Promise<FoundFiles> {
         .slice(0, remaining)
         .filter(isCandidate)
         .map((name) => [...parentParts, name]);
-      await Promise.all(paths.map((parts) => skipIfGone(parts, () => checkEntry(directory, parts, isInstalled))));
+      await Promise.all(paths.map((parts) => ignoreIfGone(parts, () => checkEntry(directory, parts, isInstalled))));
       remaining -= names.length;
       if (result.isTruncated || signal.aborted) return;
     }
@@ -111,7 +114,7 @@ export async function findFiles(options: FindOptions): Promise<FoundFiles> {
     for (const queue of [directories, packages])
       for (const parts of queue) {
         if (result.isTruncated || signal.aborted) return result;
-        await skipIfGone(parts, () => readDirectory(parts, queue === packages));
+        await ignoreIfGone(parts, () => readDirectory(parts, queue === packages));
       }
   } finally {
     await walker.close();

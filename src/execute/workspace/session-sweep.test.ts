@@ -28,7 +28,7 @@ test("removes the directories of deleted sessions, except those in use", async (
   await poll(() => listNames("work")).toEqual([keptRun]);
 });
 
-test("removes nothing while the coordinator is away", async () => {
+test("removes nothing while the coordinator is unreachable", async () => {
   const { directory, coordinator, submit, waitForEnd } = await setUp({ times: { sweepMs: 10 } });
   const run_id = submit("echo ok");
   await waitForEnd(run_id);

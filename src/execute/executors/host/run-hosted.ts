@@ -169,11 +169,11 @@ function createHandlers(context: RunContext, peer: () => Peer): Handlers {
     endInput: (id: number) => new Promise<void>((resolve) => findProcess(id).stdin!.end(resolve)),
     keepFiles: (files: { path: string; size: number }[]): Promise<KeepFilesResult> =>
       context.keepFiles(
-        files.map(({ path, size }, file) => ({
+        files.map(({ path, size }, index) => ({
           path,
           size,
           async open() {
-            const id = await peer().call<number>("openFile", file);
+            const id = await peer().call<number>("openFile", index);
             return {
               stat: () => peer().call<{ size: number }>("statFile", id),
               async read({ buffer, position }) {
