@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openStore } from "../record/open.ts";
 import { findInterruptedExecutions } from "../record/audit/interrupted-executions.ts";
-import { openHost, serve, standingClock, sampleAgent, type Host } from "../../test/fixtures/dispatch/host.ts";
+import { openHost, serve, createManualClock, sampleAgent, type Host } from "../../test/fixtures/dispatch/host.ts";
 
 const neverAborted = new AbortController().signal;
 const done = { status: "completed", exit_code: 0, text: "ok" } as const;
@@ -12,7 +12,7 @@ const line = (n: number) => ({
 });
 
 let host: Host;
-const clock = standingClock();
+const clock = createManualClock();
 beforeEach(async () => {
   host = await openHost({ clock, otherProcessCheckMs: 20 });
 });

@@ -145,7 +145,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
       else waiters.wakeFor(demands);
     },
     async start() {
-      store.notifyOfOtherProcesses();
+      store.notifyOfForeignCommits();
       await rescue();
       timers.push(
         repeatEvery(options.rescueEveryMs, rescue, onError),
@@ -268,7 +268,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   }
 
   async function checkOtherProcesses(): Promise<void> {
-    store.notifyOfOtherProcesses();
+    store.notifyOfForeignCommits();
     if (needsCheck) checkForWork();
   }
 

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { type Host, openHost, serve, standingClock } from "../../test/fixtures/dispatch/host.ts";
+import { type Host, openHost, serve, createManualClock } from "../../test/fixtures/dispatch/host.ts";
 import { HostError } from "../model/errors.ts";
 
 const neverAborted = new AbortController().signal;
 let host: Host;
 beforeEach(async () => {
-  host = await openHost({ clock: standingClock() });
+  host = await openHost({ clock: createManualClock() });
 });
 afterEach(async () => {
   await host.close();

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { openHost, standingClock, type Host } from "../../test/fixtures/dispatch/host.ts";
+import { openHost, createManualClock, type Host } from "../../test/fixtures/dispatch/host.ts";
 import type { PollRequest, RegistrationResult } from "../model/runner-port.ts";
 import { createPoll, type PollDeps } from "./poll.ts";
 import { createWaiters, maxWaitersPerRunner, type Waiters } from "./waiters.ts";
 
 const neverAborted = new AbortController().signal;
 const leaseMs = 10_000;
-const clock = standingClock();
+const clock = createManualClock();
 let host: Host;
 let waiters: Waiters;
 let runner: RegistrationResult;

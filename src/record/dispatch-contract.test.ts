@@ -13,12 +13,12 @@ import { storeScheduleContract } from "../../test/contract/store-schedules.ts";
 import { storeSessionContract } from "../../test/contract/store-sessions.ts";
 import { storeSpendingContract } from "../../test/contract/store-spending.ts";
 import { storeStatsContract } from "../../test/contract/store-stats.ts";
-import { standingClock } from "../../test/fixtures/dispatch/host.ts";
+import { createManualClock } from "../../test/fixtures/dispatch/host.ts";
 import { openStore } from "./open.ts";
 
 async function open(): Promise<OpenedForDispatch> {
   const directory = mkdtempSync(join(tmpdir(), "drover-record-"));
-  const { now, advance } = standingClock();
+  const { now, advance } = createManualClock();
   const store = await openStore({ directory, now, createIfMissing: true });
   return {
     store,

@@ -55,7 +55,7 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
   const engine = await openSqliteEngine(file, mode, waitMs);
   const { connection } = engine;
   try {
-    const { listen, publish, notifyOfOtherProcesses }: ChangeNotifier = createChangeNotifier(connection);
+    const { listen, publish, notifyOfForeignCommits }: ChangeNotifier = createChangeNotifier(connection);
     const key = mode === "read" ? null : (readKey(directory) ?? (await createFirstKey(directory, engine)));
     const computeMac = key === null ? null : createMac(key);
     const files = trackDatabaseFiles(file);
@@ -84,7 +84,7 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
       blobs,
       storageError: () => explainError(files.checkWritable()),
       changes: listen,
-      notifyOfOtherProcesses,
+      notifyOfForeignCommits,
       // Only commands share a SQLite record with the coordinator, and they listen to nothing.
       broadcast: () => undefined,
       onBroadcast: () => () => undefined,

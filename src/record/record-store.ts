@@ -14,7 +14,7 @@ export interface RecordStore extends Store {
   /** The error that writes would fail with, for example because the database file was deleted. null if writes work. */
   storageError(): Promise<unknown>;
   /** Checks whether another process has written, and if so notifies the listeners of `changes`. */
-  notifyOfOtherProcesses(): void;
+  notifyOfForeignCommits(): void;
   /** Sends a message to the other processes that have this record open. It is not stored: only current listeners get it. */
   broadcast(text: string): void;
   /** Listens to messages of other processes until the returned function is called. */

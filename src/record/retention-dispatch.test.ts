@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { openHost, standingClock } from "../../test/fixtures/dispatch/host.ts";
+import { openHost, createManualClock } from "../../test/fixtures/dispatch/host.ts";
 import { pruneDispatch } from "./retention-dispatch.ts";
 
-it("removes old runs that have ended with the data that only they used, so that their keys can be used again", async () => {
-  const clock = standingClock(Date.now());
+it("removes old ended runs and the data that only they used, so that their idempotency keys can be reused", async () => {
+  const clock = createManualClock(Date.now());
   const host = await openHost({ clock });
   try {
     const old = await host.ask({ idempotency_key: "k" });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { openHost, sampleAgent, standingClock, type Host } from "../../test/fixtures/dispatch/host.ts";
+import { openHost, sampleAgent, createManualClock, type Host } from "../../test/fixtures/dispatch/host.ts";
 
 let host: Host;
 beforeEach(async () => {
@@ -262,7 +262,7 @@ it.each([
   ["30m", 1800],
   ["24h", 86_400],
 ])("refuses to continue a session that was not used for %s, and says what to do", async (given, seconds) => {
-  const clock = standingClock();
+  const clock = createManualClock();
   const ownHost = await openHost({ clock });
   try {
     const timeout = /^\d+$/.test(given) ? Number(given) : given;

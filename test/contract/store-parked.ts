@@ -4,7 +4,7 @@ import { allow, approval, createQuestionHelpers, chat, request } from "../fixtur
 import { createAgent } from "../fixtures/dispatch/drive.ts";
 import type { EachWithStore } from "./each-with-store.ts";
 
-/** What every store must do about runs that wait for an answer without a runner. */
+/** What every store must do with parked runs, which wait without a runner. */
 export function describeParked(opened: EachWithStore): void {
   const { store, d, now, advance } = opened;
   const { rescue, answer, inbox, types, createWaitingRun, createParkedRun } = createQuestionHelpers(opened);
@@ -27,7 +27,7 @@ export function describeParked(opened: EachWithStore): void {
       return run_id;
     };
 
-    it("is continued by another runner of its place, and by none elsewhere", async () => {
+    it("is continued by another runner of the same state directory, but not by a runner of another one", async () => {
       const run_id = await createRunParkedByCommand();
       const other = await d.register("other", { ...place, place_id: "there" });
       const upRunner = await d.register("up", place);
@@ -38,7 +38,7 @@ export function describeParked(opened: EachWithStore): void {
       ]);
     });
 
-    it("waits for a runner of its place that registers after the answer", async () => {
+    it("waits for a runner of the same state directory that registers after the answer", async () => {
       const run_id = await createRunParkedByCommand();
       expect(await answer(run_id)).toMatchObject({ ok: true });
       const laterRunner = await d.register("late", { ...place, place_id: "there" });
@@ -54,7 +54,7 @@ export function describeParked(opened: EachWithStore): void {
       ]);
     });
 
-    it("stays with a runner that its caller chose, even while that is offline", async () => {
+    it("stays with the runner that its caller chose, even while that runner is offline", async () => {
       const chosen = await d.register("chosen", place);
       const run_id = await d.submit({ attended: true, session_id: "s", demands: { runner_id: "chosen" } }, chat);
       await d.claim(chosen);
@@ -70,7 +70,7 @@ export function describeParked(opened: EachWithStore): void {
   });
 
   describe("a parked run", () => {
-    it("uses no slot, and continues with the answer: at no cost, over slot and cap, on its own runner first", async () => {
+    it("uses no slot, and after the answer continues on its own runner first, even beyond its slots and the agent's limit, without counting a failure", async () => {
       const one = createAgent("one", { type: "autonomous", command: null, max_concurrent: 1 });
       const runner = await d.register("r", { slots: 1 });
       const run_id = await createParkedRun(runner, one);
@@ -123,20 +123,20 @@ export function describeParked(opened: EachWithStore): void {
       expect((await d.poll(other, 0)).claims).toMatchObject([{ run_id, invocation: { continues: true } }]);
     });
 
-    it("is not given to a runner that is draining, lacks resources or may start nothing", async () => {
+    it("is not given to a runner that is draining, short of resources or paused", async () => {
       const runner = await d.register("r");
       await answer(await createParkedRun(runner));
       const claim = { op: "claim_runs", ...runner, want: 0, ack_order: 0, lease_ms: 10_000 } as const;
-      const [claimOfLowMemory, heldClaim] = await store.apply([
+      const [claimWithShortage, pausedClaim] = await store.apply([
         { ...claim, claim_id: "short", shortage: "no descriptors" },
-        { ...claim, claim_id: "held", pause_reason: "no disk" },
+        { ...claim, claim_id: "paused", pause_reason: "no disk" },
       ]);
-      expect([claimOfLowMemory, heldClaim]).toMatchObject([{ claims: [] }, { claims: [] }]);
+      expect([claimWithShortage, pausedClaim]).toMatchObject([{ claims: [] }, { claims: [] }]);
       await store.apply([{ op: "drain_runner", runner_id: "r", draining: true }]);
       expect((await d.poll(runner, 0)).claims).toEqual([]);
     });
 
-    it("continues at once if the answer came before it was parked, and ends if that was a stop", async () => {
+    it("continues at once if it was answered before it was parked, and fails at once if the answer was a stop", async () => {
       const runner = await d.register("r", { slots: 9 });
       const [answered, stopped] = [await createWaitingRun(runner), await createWaitingRun(runner, chat, "t")];
       await answer(answered);
@@ -159,24 +159,24 @@ export function describeParked(opened: EachWithStore): void {
 
     it("holds up later runs of its session, but not its directory", async () => {
       const runner = await d.register("r", { slots: 9 });
-      const place = { attended: true, project_dir: "/here" };
-      const run_id = await d.submit({ ...place, session_id: "s" }, chat);
+      const shared = { attended: true, project_dir: "/here" };
+      const run_id = await d.submit({ ...shared, session_id: "s" }, chat);
       await d.claim(runner);
-      const resumedRun = await d.submit({ ...place, session_id: "t" }, chat);
-      const laterRun = await d.submit({ ...place, session_id: "s", mode: "resume" }, chat);
+      const otherSessionRun = await d.submit({ ...shared, session_id: "t" }, chat);
+      const laterRun = await d.submit({ ...shared, session_id: "s", mode: "resume" }, chat);
       expect(await d.claim(runner, 9)).toEqual([]);
       await d.append(runner, run_id, 1, 1, request());
       await d.finish(runner, run_id, 1, { last_n: 1, parked: approval });
-      expect(await d.claim(runner, 9)).toEqual([resumedRun]);
+      expect(await d.claim(runner, 9)).toEqual([otherSessionRun]);
       await answer(run_id);
       expect(await d.claim(runner, 9)).toEqual([]);
-      await d.finish(runner, resumedRun, 1);
+      await d.finish(runner, otherSessionRun, 1);
       expect(await d.claim(runner, 9)).toEqual([run_id]);
       await d.finish(runner, run_id, 2);
       expect(await d.claim(runner, 9)).toEqual([laterRun]);
     });
 
-    it("continues when its time is over or a person resumes it, but not without its answer", async () => {
+    it("continues at `parked_until` or when a person resumes it, but not before its open question is answered", async () => {
       const runner = await d.register("r", { slots: 9 });
       const until = new Date(now().getTime() + 60_000).toISOString();
       const runs = [];
@@ -201,7 +201,7 @@ export function describeParked(opened: EachWithStore): void {
       expect(await rescue()).toMatchObject([{ requeued: expect.arrayContaining([timed]) }]);
     });
 
-    it("resumes no more at a time than requested", async () => {
+    it("is resumed in batches no larger than requested", async () => {
       const runner = await d.register("r", { slots: 9 });
       const until = new Date(now().getTime() + 1000).toISOString();
       for (const session_id of ["a", "b", "c"]) await d.submit({ session_id }, chat);

@@ -137,7 +137,7 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       expect(await store.read.session("p")).toMatchObject({ project_dir: "/p" });
     });
 
-    it("continues a session on any runner of its place and profile, in its original directory", async () => {
+    it("continues a session on any runner of the same state directory and profile, in its original directory", async () => {
       const place_id = "the place";
       const inPlace = createAgent("chat", { type: "autonomous", command: null, workspace: "in_place" });
       await d.submit({ session_id: "s" }, inPlace);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { drive, output } from "../../../test/fixtures/dispatch/drive.ts";
-import { standingClock } from "../../../test/fixtures/dispatch/host.ts";
+import { createManualClock } from "../../../test/fixtures/dispatch/host.ts";
 import { dumpTables } from "../../../test/fixtures/record/dump.ts";
 import { contents, fillEveryTable } from "../../../test/fixtures/record/every-table.ts";
 import { fillRecord } from "../../../test/fixtures/record/fill.ts";
@@ -27,7 +27,7 @@ import { tables } from "./tables.ts";
 let root: string;
 let directory: string;
 let database: FreshDatabase;
-const { now, advance } = standingClock();
+const { now, advance } = createManualClock();
 const open = (stateDirectory = directory) => openStore({ directory: stateDirectory, now, createIfMissing: true });
 const readKeyOrEmpty = (stateDirectory: string): Uint8Array => readKey(stateDirectory) ?? new Uint8Array();
 

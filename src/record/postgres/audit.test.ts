@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { drive } from "../../../test/fixtures/dispatch/drive.ts";
-import { standingClock } from "../../../test/fixtures/dispatch/host.ts";
+import { createManualClock } from "../../../test/fixtures/dispatch/host.ts";
 import { executionStarted, recordRuns, sampleId } from "../../../test/fixtures/record/sample.ts";
 import { type FreshDatabase, freshDatabase } from "../../../test/postgres/fresh-database.ts";
 import { createMac } from "../../model/hmac.ts";
@@ -14,7 +14,7 @@ import { type Connection, connect } from "./connection.ts";
 import { openPostgresStore } from "./open.ts";
 
 const secret = Buffer.alloc(32, 9);
-const { now, advance } = standingClock();
+const { now, advance } = createManualClock();
 let database: FreshDatabase;
 let store: RecordStore;
 let client: Connection;

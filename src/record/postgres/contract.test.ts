@@ -11,7 +11,7 @@ import { storeSessionContract } from "../../../test/contract/store-sessions.ts";
 import { storeSpendingContract } from "../../../test/contract/store-spending.ts";
 import { storeStatsContract } from "../../../test/contract/store-stats.ts";
 import { storeContract } from "../../../test/contract/store.ts";
-import { standingClock } from "../../../test/fixtures/dispatch/host.ts";
+import { createManualClock } from "../../../test/fixtures/dispatch/host.ts";
 import { emptyRecord } from "../../../test/postgres/empty-record.ts";
 import { openPostgresStore } from "./open.ts";
 
@@ -33,7 +33,7 @@ storeContract("PostgreSQL", async () => {
 
 async function openForDispatch(): Promise<OpenedForDispatch> {
   const database = await emptyRecord(secret);
-  const { now, advance } = standingClock();
+  const { now, advance } = createManualClock();
   const store = await openPostgresStore({ url: database.url, secret, now });
   return {
     store,

@@ -68,7 +68,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
     changes: changes.listen,
     // A database server looks after its own files.
     storageError: async () => null,
-    notifyOfOtherProcesses() {
+    notifyOfForeignCommits() {
       if (performance.now() - checkedAt < checkEveryMs) return;
       checkedAt = performance.now();
       engine.read(readCommitCount).then(changes.compare, onError);

@@ -6,7 +6,7 @@ export interface ChangeNotifier {
   listen(listener: (change: Change) => void): () => void;
   publish(changes: ChangeSet): void;
   /** Notifies the listeners if another process has committed since the last call. */
-  notifyOfOtherProcesses(): void;
+  notifyOfForeignCommits(): void;
 }
 
 /**
@@ -24,7 +24,7 @@ export function createChangeNotifier(connection: Connection): ChangeNotifier {
     publish(changes) {
       for (const listener of listeners) listener({ ...changes, fromOtherProcess: false });
     },
-    notifyOfOtherProcesses() {
+    notifyOfForeignCommits() {
       const version = Number(connection.sql("pragma data_version").get()?.["data_version"]);
       const hasChanged = lastVersion !== null && version !== lastVersion;
       lastVersion = version;
