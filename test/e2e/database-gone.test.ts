@@ -7,7 +7,7 @@ import { drover, createDirectory } from "./drover.ts";
 const createProject = () => {
   const cwd = createDirectory();
   const state = join(cwd, "state");
-  const run = (words: string[], at = state) => drover(words, { cwd, env: { DROVER_STATE_DIR: at } });
+  const run = (args: string[], at = state) => drover(args, { cwd, env: { DROVER_STATE_DIR: at } });
   return { cwd, state, run };
 };
 

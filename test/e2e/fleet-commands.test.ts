@@ -20,8 +20,8 @@ afterEach(() => database.drop());
 const secret = "5e".repeat(32);
 const state = (name = "state"): string => join(cwd, name);
 const getFleetEnv = (): Record<string, string> => ({ DATABASE_URL: database.url, DROVER_SECRET: secret });
-const run = (words: string[], env: Record<string, string> = {}): Promise<CommandResult> =>
-  drover(words, { cwd, env: { DROVER_STATE_DIR: state(), ...env } });
+const run = (args: string[], env: Record<string, string> = {}): Promise<CommandResult> =>
+  drover(args, { cwd, env: { DROVER_STATE_DIR: state(), ...env } });
 const migratedEnv = (): Record<string, string> => ({
   DATABASE_URL: database.url,
   DROVER_SECRET_FILE: auditKeyFile(recordDirectory(state())),
@@ -43,11 +43,11 @@ async function query(text: string): Promise<unknown[]> {
 }
 
 test("refuses to run or resume for a fleet without a coordinator", async () => {
-  for (const words of [
+  for (const args of [
     ["run", "echo", "--message", "hello"],
     ["sessions", "resume", "019a3f0e", "--prompt", "on"],
   ]) {
-    const refused = await run(words, getFleetEnv());
+    const refused = await run(args, getFleetEnv());
     expect(refused).toMatchObject({ code: 125, stdout: "" });
     expect(refused.stderr).toContain("[DROVER-API-023]");
     expect(refused.stderr).toContain("DROVER_API_URL");
@@ -73,13 +73,13 @@ test("reads history from the database, while exec keeps its own record and says 
   expect((await run(["runs", "show", localState])).code).toBe(0);
 
   expect(await run(["runs", "list", "--json"], migratedEnv())).toMatchObject({ code: 0, stdout: runsBefore.stdout });
-  for (const words of [
+  for (const args of [
     ["runs", "show", latest?.run_id ?? "", "--json"],
     ["runs", "events", latest?.run_id ?? ""],
     ["runs", "files", latest?.run_id ?? ""],
     ["sessions", "list", "--json"],
   ])
-    expect({ words, ...(await run(words, migratedEnv())) }).toEqual({ words, ...(await run(words)) });
+    expect({ args, ...(await run(args, migratedEnv())) }).toEqual({ args, ...(await run(args)) });
   expect((await run(["runs", "show", localState], migratedEnv())).code).toBe(2);
 });
 

@@ -18,7 +18,7 @@ function createProject() {
   const top = createDirectory();
   const [home, cwd] = [join(top, "home"), join(top, "project")];
   for (const one of [home, cwd]) mkdirSync(one);
-  const run = (words: string[], trust = "") => drover(words, { cwd, env: { HOME: home, DROVER_TRUST: trust } });
+  const run = (args: string[], trust = "") => drover(args, { cwd, env: { HOME: home, DROVER_TRUST: trust } });
   return { top, home, cwd, proof: join(top, "stolen"), run };
 }
 
@@ -30,8 +30,8 @@ it.each(["exec", "run"])("a command cannot make %s use definitions that it has j
     join(cwd, "agents", "outer.json"),
     JSON.stringify({ name: "outer", type: "procedural", command: `sh ${join(cwd, "forge.sh")}` }),
   );
-  const words = kind === "exec" ? ["exec", "sh forge.sh"] : ["run", "outer", "--agents", join(cwd, "agents")];
-  expect((await run(words, cwd)).code).not.toBe(0);
+  const args = kind === "exec" ? ["exec", "sh forge.sh"] : ["run", "outer", "--agents", join(cwd, "agents")];
+  expect((await run(args, cwd)).code).not.toBe(0);
   expect(existsSync(proof)).toBe(false);
 });
 

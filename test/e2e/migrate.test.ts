@@ -23,8 +23,8 @@ async function newDatabase(): Promise<string> {
 }
 
 const state = (name = "state"): string => join(cwd, name);
-const run = (words: string[], env: Record<string, string> = {}): Promise<CommandResult> =>
-  drover(words, { cwd, env: { DROVER_STATE_DIR: state(), ...env } });
+const run = (args: string[], env: Record<string, string> = {}): Promise<CommandResult> =>
+  drover(args, { cwd, env: { DROVER_STATE_DIR: state(), ...env } });
 const databaseEnv = (url: string): Record<string, string> => ({
   DATABASE_URL: url,
   DROVER_SECRET_FILE: auditKeyFile(recordDirectory(state())),
@@ -82,8 +82,8 @@ test("refuses to migrate while something is in the way, says what to do, and cha
     stderr: expect.stringContaining("There is no database at"),
   });
   await execSome(1);
-  for (const words of [[], ["--to", "mysql://x/y"], ["--to", "nonsense"]])
-    expect(await run(["migrate", ...words])).toMatchObject({ code: 2, stderr: expect.stringContaining("--to") });
+  for (const args of [[], ["--to", "mysql://x/y"], ["--to", "nonsense"]])
+    expect(await run(["migrate", ...args])).toMatchObject({ code: 2, stderr: expect.stringContaining("--to") });
 
   const key = readFileSync(auditKeyFile(recordDirectory(state())), "utf8").trim();
   const withWrongSecret = await run(["migrate", "--to", url], { DROVER_SECRET: "0".repeat(64) });

@@ -14,11 +14,11 @@ import { basename, dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { auditHeadFile, auditKeyFile, databaseFile, recordDirectory } from "../../src/model/state-layout.ts";
 import type { CommandResult } from "./drover.ts";
-import { createProject, countAuditRows } from "./own-project.ts";
+import { createProject, countAuditRows } from "./project.ts";
 
 describe("a record that vanished or was replaced", () => {
   const createOtherRecord = async (
-    run: (...words: string[]) => Promise<CommandResult>,
+    run: (...args: string[]) => Promise<CommandResult>,
     state: string,
   ): Promise<string> => {
     const kept = `${state}-kept`;
@@ -28,7 +28,7 @@ describe("a record that vanished or was replaced", () => {
     renameSync(kept, state);
     return recordDirectory(`${state}-other`);
   };
-  it.each<[string, (record: string, run: (...words: string[]) => Promise<CommandResult>, state: string) => unknown]>([
+  it.each<[string, (record: string, run: (...args: string[]) => Promise<CommandResult>, state: string) => unknown]>([
     ["the state directory is removed", (_record, _run, state) => rmSync(state, { recursive: true })],
     ["the record directory is removed", (record) => rmSync(record, { recursive: true })],
     [
@@ -87,9 +87,9 @@ describe("a record that vanished or was replaced", () => {
       },
     ],
   ])("%s: verify, the next exec and every later verify report it", async (_what, damage) => {
-    const { run, state } = createProject();
+    const { run, findStateDirectory } = createProject();
     for (const name of ["one", "two"]) await run("exec", `echo ${name}`);
-    const directory = await state();
+    const directory = await findStateDirectory();
     await damage(recordDirectory(directory), run, directory);
     const firstVerify = await run("audit", "verify");
     const next = await run("exec", "echo next");
@@ -100,18 +100,18 @@ describe("a record that vanished or was replaced", () => {
   });
 
   it("a list of runs reports it", async () => {
-    const { run, state } = createProject();
+    const { run, findStateDirectory } = createProject();
     await run("exec", "true");
-    rmSync(await state(), { recursive: true });
+    rmSync(await findStateDirectory(), { recursive: true });
     expect((await run("runs", "list")).stderr).toContain("is missing; it had 2 audit rows");
   });
 
   it("restoring a backup makes the record intact again", async () => {
-    const { cwd, run, state } = createProject();
+    const { cwd, run, findStateDirectory } = createProject();
     await run("exec", "true");
     await run("backup", join(cwd, "copy"));
     await run("exec", "true");
-    rmSync(await state(), { recursive: true });
+    rmSync(await findStateDirectory(), { recursive: true });
     expect((await run("restore", join(cwd, "copy"))).code).toBe(0);
     expect(countAuditRows(await run("audit", "verify"))).toBe(2);
     expect((await run("exec", "true")).stderr).toBe("");
@@ -140,9 +140,9 @@ describe("a head that is not a plain file", () => {
     ["a head and more", (file) => writeFileSync(file, `${"0".repeat(16)}:${"0".repeat(64)}\n${"x".repeat(100)}`)],
   ];
   it.each(kinds)("audit.head is %s: verify and exec neither wait for it nor accept it", async (_what, make) => {
-    const { run, state } = createProject();
+    const { run, findStateDirectory } = createProject();
     await run("exec", "true");
-    const file = auditHeadFile(recordDirectory(await state()));
+    const file = auditHeadFile(recordDirectory(await findStateDirectory()));
     rmSync(file);
     make(file);
     expect(await run("audit", "verify")).toMatchObject({
@@ -174,9 +174,9 @@ describe("a head that is not a plain file", () => {
 });
 
 it("a copied state directory does not vouch for the original", async () => {
-  const { run, state } = createProject();
+  const { run, findStateDirectory } = createProject();
   await run("exec", "true");
-  const directory = await state();
+  const directory = await findStateDirectory();
   copyFileSync(databaseFile(recordDirectory(directory)), join(directory, "copy"));
   await run("exec", "true");
   copyFileSync(join(directory, "copy"), databaseFile(recordDirectory(directory)));

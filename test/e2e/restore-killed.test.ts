@@ -7,8 +7,8 @@ import { drover, createDirectory } from "./drover.ts";
 
 test("a restore killed at any moment can be repeated", async () => {
   const cwd = createDirectory();
-  const runAt = (state: string, words: string[], onSpawn?: (pid: number) => void) =>
-    drover(words, { cwd, env: { DROVER_STATE_DIR: join(cwd, state) }, ...(onSpawn ? { onSpawn } : {}) });
+  const runAt = (state: string, args: string[], onSpawn?: (pid: number) => void) =>
+    drover(args, { cwd, env: { DROVER_STATE_DIR: join(cwd, state) }, ...(onSpawn ? { onSpawn } : {}) });
   expect((await runAt("state", ["exec", "echo hello"])).code).toBe(0);
   expect((await runAt("state", ["backup", "copy"])).code).toBe(0);
   const { stdout: whole } = await runAt("state", ["audit", "verify"]);

@@ -17,8 +17,8 @@ async function project() {
   writeFileSync(join(cwd, "agents", "report.yaml"), `name: report\ncommand: "true"\n${nightly}`);
   mkdirSync(join(cwd, "profiles"));
   writeFileSync(join(cwd, "profiles", "shell.json"), JSON.stringify({ type: "procedural", config: {} }));
-  const words = ["up", "-x", "profiles/shell.json", "--port", "0"];
-  await startDrover(words, { cwd, env, ready: /drover run|http:\/\/127/ });
+  const args = ["up", "-x", "profiles/shell.json", "--port", "0"];
+  await startDrover(args, { cwd, env, ready: /drover run|http:\/\/127/ });
   const ask = (...given: string[]) => drover(given, { cwd, env });
   return {
     ask,
@@ -70,8 +70,8 @@ it("adds, lists, shows, runs, disables and removes schedules, and shows a failed
 
 it("refuses an invalid schedule, with the reason and what to do", async () => {
   const { ask } = await project();
-  const add = (...words: string[]) => ask("schedules", "add", "fails", "s", ...words);
-  for (const [words, said] of [
+  const add = (...args: string[]) => ask("schedules", "add", "fails", "s", ...args);
+  for (const [args, said] of [
     [["--cron", "0 0 3 * * *"], "has 6 fields, not five"],
     [["--cron", "0 0 30 2 *"], "never occurs"],
     [["--cron", "0 3 * * *", "--timezone", "Berlin"], "Did you mean Europe/Berlin?"],
@@ -79,7 +79,7 @@ it("refuses an invalid schedule, with the reason and what to do", async () => {
     [["--every", "1h", "--overlap", "sometimes"], "--overlap sometimes is not one of skip"],
     [[], "Pass either --cron"],
   ] as const) {
-    const refused = await add(...words);
+    const refused = await add(...args);
     expect(refused.code, refused.stderr).not.toBe(0);
     expect(refused.stderr).toContain(said);
   }
@@ -87,8 +87,8 @@ it("refuses an invalid schedule, with the reason and what to do", async () => {
 });
 
 it("previews slots without a coordinator", async () => {
-  const words = ["schedules", "next", "--cron", "30 2 * * *", "--timezone", "Europe/Berlin", "--json"];
-  const { code, stdout } = await drover(words, { cwd: createDirectory() });
+  const args = ["schedules", "next", "--cron", "30 2 * * *", "--timezone", "Europe/Berlin", "--json"];
+  const { code, stdout } = await drover(args, { cwd: createDirectory() });
   expect(code).toBe(0);
   expect((JSON.parse(stdout) as { next: string[] }).next).toHaveLength(5);
 });

@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { announcementFile, databaseFile, recordDirectory } from "../../src/model/state-layout.ts";
 import { drover, createDirectory, isRoot, nobodyUid } from "./drover.ts";
-import { createProject, countAuditRows } from "./own-project.ts";
+import { createProject, countAuditRows } from "./project.ts";
 import { startCommand } from "./coordinator-process.ts";
 
 describe("the record survives what a command does to its project", () => {
@@ -27,26 +27,26 @@ describe("the record survives what a command does to its project", () => {
     ["it is moved away, and another is put there", ['mv "$PWD" "$PWD-moved" && git init -q "$PWD"']],
     ["a git stash of everything", ["touch x; git stash -a || true"]],
     ["find -delete", ["find . -mindepth 1 -delete"]],
-  ])("%s", async (_what, words) => {
+  ])("%s", async (_what, args) => {
     const { cwd, run } = createProject();
     await run("exec", "echo first");
     expect(readdirSync(cwd)).toEqual([".git"]);
-    expect((await run("exec", ...words)).stderr).not.toContain("drover:");
+    expect((await run("exec", ...args)).stderr).not.toContain("drover:");
     mkdirSync(join(cwd, ".git"), { recursive: true });
     expect(countAuditRows(await run("audit", "verify"))).toBe(4);
   });
 });
 
 it("each clone and worktree has its own state, and a link shares the state of its target", async () => {
-  const { top, cwd, at, run, home } = createProject();
-  const git = (...words: string[]) =>
-    execFileSync("git", ["-C", cwd, "-c", "user.name=a", "-c", "user.email=a@b", ...words], { stdio: "ignore" });
+  const { top, cwd, runIn, run, home } = createProject();
+  const git = (...args: string[]) =>
+    execFileSync("git", ["-C", cwd, "-c", "user.name=a", "-c", "user.email=a@b", ...args], { stdio: "ignore" });
   git("commit", "-q", "--allow-empty", "-m", "first");
   git("worktree", "add", "-q", join(top, "tree"));
   execFileSync("git", ["clone", "-q", cwd, join(top, "clone")], { stdio: "ignore" });
   symlinkSync(cwd, join(top, "link"));
   for (const name of ["app", "clone", "tree", "link"])
-    expect((await at(join(top, name), "exec", `echo ${name}`)).code).toBe(0);
+    expect((await runIn(join(top, name), "exec", `echo ${name}`)).code).toBe(0);
   expect(
     readdirSync(join(home, ".local/state/drover/projects"))
       .map((name) => name.slice(0, -13))
@@ -81,9 +81,9 @@ describe("a .drover/ that came with a repository", () => {
     mkdirSync(project, { recursive: true });
     writeFileSync(announcementFile(project), JSON.stringify({ url, pid: process.pid, token_file: "token" }));
     writeFileSync(join(project, "token"), `drv_${"a".repeat(32)}\n`, { mode: 0o600 });
-    for (const words of commands) {
-      const { stderr } = await run(...words);
-      expect(stderr, words.join(" ")).toContain(`${join(cwd, ".drover")} is not used`);
+    for (const args of commands) {
+      const { stderr } = await run(...args);
+      expect(stderr, args.join(" ")).toContain(`${join(cwd, ".drover")} is not used`);
       expect(stderr).toContain(`drover state move --from ${join(cwd, ".drover")}`);
     }
     expect(requests).toEqual([]);
@@ -121,10 +121,10 @@ describe("a state of an earlier version", () => {
   }
 
   it("named by DROVER_STATE_DIR is never modified, and every command says how to move it", async () => {
-    const { cwd, home, state } = await createEarlierState((at) => join(at, "state"));
-    const run = (...words: string[]) => drover(words, { cwd, env: { HOME: home, DROVER_STATE_DIR: state } });
-    for (const words of [["exec", "true"], ["runs", "list"], ["up"], ["audit", "verify"], ["backup", "x"], ["runner"]])
-      expect(await run(...words)).toMatchObject({
+    const { cwd, home, state } = await createEarlierState((cwd) => join(cwd, "state"));
+    const run = (...args: string[]) => drover(args, { cwd, env: { HOME: home, DROVER_STATE_DIR: state } });
+    for (const args of [["exec", "true"], ["runs", "list"], ["up"], ["audit", "verify"], ["backup", "x"], ["runner"]])
+      expect(await run(...args)).toMatchObject({
         code: 125,
         stderr: expect.stringMatching(`DROVER-STA-013[^]*drover state move --from ${state}`),
       });
@@ -139,7 +139,7 @@ describe("a state of an earlier version", () => {
   });
 
   it("in .drover/ is moved to the user's state directory when it is named", async () => {
-    const { cwd, run, state } = await createEarlierState((at) => join(at, ".drover"));
+    const { cwd, run, state } = await createEarlierState((cwd) => join(cwd, ".drover"));
     expect((await run("state", "move", "--from", ".drover")).code).toBe(0);
     expect(existsSync(state)).toBe(false);
     expect((await run("runs", "list")).stdout).toContain("echo before");
@@ -164,7 +164,7 @@ describe("a state of an earlier version", () => {
 });
 
 it("commands find the coordinator of their project from any of its directories", async () => {
-  const { cwd, home, at } = createProject();
+  const { cwd, home, runIn } = createProject();
   mkdirSync(join(cwd, "deep", "er"), { recursive: true });
   const output = await startCommand(["up", "--port", "0", "--examples"], {
     cwd,
@@ -172,9 +172,9 @@ it("commands find the coordinator of their project from any of its directories",
     ready: /Drover is up at/,
   });
   const url = /up at (\S+)/.exec(output)?.[1] ?? "";
-  const runOutput = await at(join(cwd, "deep", "er"), "run", "echo", "--message", "found", "--json");
+  const runOutput = await runIn(join(cwd, "deep", "er"), "run", "echo", "--message", "found", "--json");
   expect(runOutput, runOutput.stderr).toMatchObject({ code: 0, stdout: expect.stringContaining("found") });
-  expect((await at(cwd, "up", "--port", "0")).stderr).toContain(url);
+  expect((await runIn(cwd, "up", "--port", "0")).stderr).toContain(url);
 });
 
 describe("a user", () => {

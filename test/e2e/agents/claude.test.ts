@@ -65,7 +65,7 @@ test("a file that claude writes in its default mode is kept, and the log shows t
 test("resume and fork keep the history, even across a restart of the runner and with a per-session HOME", async () => {
   const harness = await startAgentHarness({ script, clients: ["claude"], profile: { home: "session" } });
   const first = await harness.run("claude", "create file hello.txt with hi");
-  const inFirstSession = await getExecutorSession(harness, first.session_id!);
+  const firstExecutorSession = await getExecutorSession(harness, first.session_id!);
   await harness.restartRunner();
   const { session_id } = first;
   const second = await harness.run("claude", "what did I ask for first?", { mode: "resume", session_id });
@@ -78,7 +78,7 @@ test("resume and fork keep the history, even across a restart of the runner and 
   const modelTexts = conversation(harness.model.requests.at(-1)!.messages);
   expect(modelTexts).toContain("create file hello.txt with hi");
   expect(modelTexts).toContain("A file.");
-  expect(await getExecutorSession(harness, forked.session_id!)).not.toBe(inFirstSession);
+  expect(await getExecutorSession(harness, forked.session_id!)).not.toBe(firstExecutorSession);
 
   const thirdRun = await harness.run("claude", "what did I ask for first?", { mode: "resume", session_id });
   expect(thirdRun.status).toBe("completed");
@@ -88,14 +88,17 @@ test("resume and fork keep the history, even across a restart of the runner and 
 });
 
 async function getExecutorSession(
-  kit: Awaited<ReturnType<typeof startAgentHarness>>,
+  harness: Awaited<ReturnType<typeof startAgentHarness>>,
   session_id: string,
 ): Promise<string | null> {
-  const { json } = await kit.coordinator.call<{ executor_session_id: string | null }>("GET", `/sessions/${session_id}`);
+  const { json } = await harness.coordinator.call<{ executor_session_id: string | null }>(
+    "GET",
+    `/sessions/${session_id}`,
+  );
   return json.executor_session_id;
 }
 
-test("a denied tool with no further action is a failure", async () => {
+test("a run fails if claude gives up after a denied tool call", async () => {
   const harness = await getSharedHarness();
   const run = await harness.run("claude", "fetch the page");
   expect(run).toMatchObject({ status: "failed", reason: "permission_denied", result_text: "I could not fetch it." });
@@ -104,7 +107,7 @@ test("a denied tool with no further action is a failure", async () => {
   );
 });
 
-test("a refused key and too many turns fail with their reasons", async () => {
+test("a run with a rejected key or too many turns fails with that reason", async () => {
   const harness = await getSharedHarness();
   expect(await harness.run("claude", "refuse the key")).toMatchObject({ status: "failed", reason: "provider_auth" });
   const put = await harness.coordinator.call("PUT", "/agents/short", {
@@ -143,9 +146,9 @@ async function waitForEnd(
   { coordinator }: Awaited<ReturnType<typeof startAgentHarness>>,
   run_id: string,
 ): Promise<Run> {
-  const show = async () => (await coordinator.call<Run>("GET", `/runs/${run_id}`)).json;
-  await expect.poll(async () => (await show()).finished_at).not.toBeNull();
-  return show();
+  const getRun = async () => (await coordinator.call<Run>("GET", `/runs/${run_id}`)).json;
+  await expect.poll(async () => (await getRun()).finished_at).not.toBeNull();
+  return getRun();
 }
 
 /** The names of processes with this run's id in their environment. */

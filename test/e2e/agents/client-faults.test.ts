@@ -84,10 +84,10 @@ const endlessScript: Script = [
 const fullAccess = { type: "autonomous", permissions: { mode: "bypassPermissions" } };
 
 /** Starts a run with full permissions and waits until it is in the middle of an endless command. */
-async function startWorking(kit: AgentHarness, client: ClientName): Promise<Run> {
+async function startWorking(harness: AgentHarness, client: ClientName): Promise<Run> {
   const agent = { ...fullAccess, executor: client, demands: { executor_type: client } };
-  expect(await kit.coordinator.call("PUT", `/agents/free-${client}`, agent)).toMatchObject({ status: 200 });
-  const run = await submit(kit.coordinator, { agent_name: `free-${client}`, prompt: "work for long" });
+  expect(await harness.coordinator.call("PUT", `/agents/free-${client}`, agent)).toMatchObject({ status: 200 });
+  const run = await submit(harness.coordinator, { agent_name: `free-${client}`, prompt: "work for long" });
   await expect.poll(() => processesOf(run.run_id).filter(({ name }) => name === "sleep").length).toBe(3);
   return run;
 }

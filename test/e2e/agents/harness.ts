@@ -52,7 +52,7 @@ afterEach(() => endAll("test"));
 afterAll(() => endAll("file"));
 
 /**
- * Shares one kit among the tests of a file, created on first use. The request list is cleared for each test; agents,
+ * Shares one harness among the tests of a file, created on first use. The request list is cleared for each test; agents,
  * runs and sessions of earlier tests remain.
  */
 export function shareAgentHarness(options: AgentHarnessOptions): () => Promise<AgentHarness> {

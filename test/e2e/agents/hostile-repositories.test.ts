@@ -57,7 +57,7 @@ async function setUp() {
     mkdirSync(join(repository, "sub"));
     return repository;
   };
-  return { kit: harness, trap, repositoryOf: plantRepository, marks: () => readdirSync(marks) };
+  return { harness, trap, plantRepository, marks: () => readdirSync(marks) };
 }
 
 function request({ coordinator }: AgentHarness, agent_name: string, client: ClientName, project_dir: string) {
@@ -68,7 +68,7 @@ const kinds = Object.keys(traps) as Kind[]; // The object's own keys.
 
 test("nothing in a repository runs, contacts another host, or reaches the model", async () => {
   expect(kinds.flatMap((kind) => Object.keys(traps[kind])).length).toBeGreaterThanOrEqual(30);
-  const { kit: harness, trap, repositoryOf: plantRepository, marks } = await setUp();
+  const { harness, trap, plantRepository, marks } = await setUp();
   const config = join(harness.home, ".codex", "config.toml");
   const configBefore = readFileSync(config, "utf8");
   const submitted = await Promise.all([
@@ -95,7 +95,7 @@ test("nothing in a repository runs, contacts another host, or reaches the model"
 });
 
 test("the same traps catch an agent that trusts the repository", async () => {
-  const { kit: harness, repositoryOf: plantRepository, marks } = await setUp();
+  const { harness, plantRepository, marks } = await setUp();
   await Promise.all(
     clientNames.map(async (client) => {
       const agent = { type: "autonomous", executor: client, demands: { executor_type: client } };

@@ -70,5 +70,5 @@ const disguises: readonly ((seed: string) => string)[] = [
   (seed) => `opus=${seed}`,
 ];
 
-/** 300 hostile values. */
+/** Every seed in every disguise. */
 export const hostileValues: readonly string[] = seeds.flatMap((seed) => disguises.map((disguise) => disguise(seed)));

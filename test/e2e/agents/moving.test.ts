@@ -3,7 +3,7 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } fr
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { packConversation } from "../../../src/execute/executors/clients/conversation-format.ts";
-import { readFilesBelow, type Machine, openFleet, secret } from "./moving-fleet.ts";
+import { readFilesBelow, type Machine, openFleet, secret } from "./session-fleet.ts";
 
 test.each([
   ["claude", "user"],
@@ -16,22 +16,22 @@ test.each([
 ] as const)(
   "a session of %s with home %s continues on a machine with another HOME, and back again",
   async (client, home) => {
-    const { machine, run, lastRequestTexts, host } = await openFleet(client);
-    const first = await machine({ profile: { home } });
+    const { startMachine, run, lastRequestTexts, host } = await openFleet(client);
+    const first = await startMachine({ profile: { home } });
     const firstRun = await run("say one");
     expect(firstRun).toMatchObject({ status: "completed", result_text: "answer to: say one" });
     const session_id = firstRun.session_id!;
     expect(await host.store.read.session(session_id)).toMatchObject({ portable: true });
 
     await first.stop();
-    const second = await machine({ profile: { home } });
+    const second = await startMachine({ profile: { home } });
     const resumed = await run("say two", { mode: "resume", session_id });
     expect(resumed).toMatchObject({ status: "completed", result_text: "answer to: say two" });
     const firstTurn = ["user: say one", "assistant: answer to: say one"];
     expect(lastRequestTexts()).toEqual([...firstTurn, "user: say two"]);
 
     await second.stop();
-    await machine({ profile: { home }, folder: first.directory });
+    await startMachine({ profile: { home }, directory: first.directory });
     await run("say three", { mode: "resume", session_id });
     expect(lastRequestTexts()).toEqual([
       ...firstTurn,
@@ -46,8 +46,8 @@ const transcripts = (machine: Machine) =>
   Object.keys(readFilesBelow(join(machine.home, ".claude", "projects"))).filter((path) => path.endsWith(".jsonl"));
 
 test("a moved session brings its files without secrets and leaves the operator's files unchanged", async () => {
-  const { machine, run, lastRequestTexts, host } = await openFleet("claude");
-  const first = await machine();
+  const { startMachine, run, lastRequestTexts, host } = await openFleet("claude");
+  const first = await startMachine();
   const firstRun = await run("write notes/a.txt");
   expect(firstRun).toMatchObject({ status: "completed" });
   const session_id = firstRun.session_id!;
@@ -58,7 +58,7 @@ test("a moved session brings its files without secrets and leaves the operator's
   for (const { bytes } of stored.all()) expect(Buffer.from(bytes as Uint8Array).includes(secret)).toBe(false);
 
   await first.stop();
-  const second = await machine();
+  const second = await startMachine();
   mkdirSync(join(second.home, ".claude", "projects", "-their-own"), { recursive: true });
   const operatorFiles = {
     "notes.txt": "mine",
@@ -79,21 +79,21 @@ test("a moved session brings its files without secrets and leaves the operator's
 });
 
 test("a session in a project stays on its machine, and other runners say why they cannot continue it", async () => {
-  const { machine, run, host } = await openFleet("claude", { workspace: "in_place" });
-  const first = await machine();
+  const { startMachine, run, host } = await openFleet("claude", { workspace: "in_place" });
+  const first = await startMachine();
   const firstRun = await run("say one");
   const session_id = firstRun.session_id!;
   expect(await host.store.read.session(session_id)).toMatchObject({ portable: false });
   expect(await run("say two", { mode: "resume", session_id })).toMatchObject({ status: "completed" });
   await first.stop();
-  await machine();
+  await startMachine();
   const run_id = await host.submit({ agent_name: "claude", prompt: "say three", mode: "resume", session_id });
   expect(JSON.stringify(await host.store.read.why(run_id))).toContain("works in a project there");
 });
 
 test("a conversation of 12 MB moves", async () => {
-  const { machine, run, lastRequestTexts } = await openFleet("claude");
-  const first = await machine();
+  const { startMachine, run, lastRequestTexts } = await openFleet("claude");
+  const first = await startMachine();
   const session_id = (await run("say one")).session_id!;
   const [name] = transcripts(first);
   const path = join(first.home, ".claude", "projects", name!);
@@ -101,7 +101,7 @@ test("a conversation of 12 MB moves", async () => {
     appendFileSync(path, `${JSON.stringify({ type: "padding", text: randomBytes(786_432).toString("base64") })}\n`);
   await run("say two", { mode: "resume", session_id });
   await first.stop();
-  const second = await machine();
+  const second = await startMachine();
   await run("say three", { mode: "resume", session_id });
   expect(lastRequestTexts()).toHaveLength(5);
   const [moved] = transcripts(second);
@@ -109,15 +109,15 @@ test("a conversation of 12 MB moves", async () => {
 });
 
 test("the conversation of a stopped run moves", async () => {
-  const { machine, run, lastRequestTexts, host, model } = await openFleet("claude");
-  const first = await machine();
+  const { startMachine, run, lastRequestTexts, host, model } = await openFleet("claude");
+  const first = await startMachine();
   const run_id = await host.submit({ agent_name: "claude", prompt: "hang" });
   await expect.poll(() => model.requests.length).toBeGreaterThan(0);
   await host.store.apply([{ op: "stop_runs", run_ids: [run_id], reason: "user", by: "ann" }]);
   await expect.poll(async () => (await host.run(run_id)).status).toBe("cancelled");
   const { session_id } = await host.run(run_id);
   await first.stop();
-  await machine();
+  await startMachine();
   await run("say two", { mode: "resume", session_id: session_id! });
   expect(lastRequestTexts().join()).toMatch(/hang.*say two$/s);
 });
@@ -125,14 +125,14 @@ test("the conversation of a stopped run moves", async () => {
 test.each(["../../../../evil.jsonl", "/evil.jsonl", "evil.jsonl", ""])(
   "a saved conversation with a file called %j is refused, and nothing is written",
   async (name) => {
-    const { machine, run, host } = await openFleet("claude");
-    const first = await machine();
+    const { startMachine, run, host } = await openFleet("claude");
+    const first = await startMachine();
     const { session_id, run_id } = await run("say one");
     await first.stop();
     const files = [{ name, bytes: Buffer.from("{}\n") }];
     const bytes = packConversation({ client: "claude", run_id, done: null, files });
     host.store.connection.sql("update session_states set bytes = ?").run(bytes);
-    const second = await machine();
+    const second = await startMachine();
     const resumed = await run("say two", { mode: "resume", session_id: session_id! });
     expect(resumed).toMatchObject({ status: "failed", reason: "session_not_found" });
     expect(resumed.error).toContain(JSON.stringify(name));
@@ -151,8 +151,8 @@ const conversations = (client: "claude" | "codex", { home }: Machine) =>
 test.each(["claude", "codex"] as const)(
   "a fork of %s at turn 1 of 3 knows only that turn, moves, and leaves the original unchanged",
   async (client) => {
-    const { machine, run, lastRequestTexts } = await openFleet(client);
-    const first = await machine();
+    const { startMachine, run, lastRequestTexts } = await openFleet(client);
+    const first = await startMachine();
     const { session_id } = await run("say one");
     for (const prompt of ["say two", "say three"]) await run(prompt, { mode: "resume", session_id: session_id! });
     const of = { mode: "fork" as const, session_id: session_id! };
@@ -173,7 +173,7 @@ test.each(["claude", "codex"] as const)(
     expect(conversations(client, first)).toMatchObject(original);
 
     await first.stop();
-    await machine();
+    await startMachine();
     await run("say more", { mode: "resume", session_id: fork.session_id! });
     expect(lastRequestTexts()).toEqual([
       ...turnOne,

@@ -9,12 +9,12 @@ export function createProject(name = "app") {
   const [home, cwd] = [join(top, "home"), join(top, name)];
   mkdirSync(home);
   execFileSync("git", ["init", "-q", cwd]);
-  const at = (where: string, ...words: string[]): Promise<CommandResult> =>
-    drover(words, { cwd: where, env: { HOME: home, DROVER_TRUST: "" } });
-  const run = (...words: string[]): Promise<CommandResult> => at(cwd, ...words);
-  const state = async (): Promise<string> =>
+  const runIn = (where: string, ...args: string[]): Promise<CommandResult> =>
+    drover(args, { cwd: where, env: { HOME: home, DROVER_TRUST: "" } });
+  const run = (...args: string[]): Promise<CommandResult> => runIn(cwd, ...args);
+  const findStateDirectory = async (): Promise<string> =>
     JSON.parse((await run("state", "--json")).stdout).state_directory as string;
-  return { top, home, cwd, at, run, state };
+  return { top, home, cwd, runIn, run, findStateDirectory };
 }
 
 /** Returns the number of audit rows, or NaN if the record is not intact. */

@@ -36,12 +36,12 @@ export interface Machine {
 }
 
 /** A coordinator, a scripted model, and the runners that a test starts, each with its own HOME and state. */
-export interface MovingFleet {
+export interface SessionFleet {
   host: Awaited<ReturnType<typeof openHost>>;
   model: ModelServer;
-  /** `folder` reuses the directory of an earlier machine whose runner was stopped. */
-  machine(more?: { profile?: Record<string, unknown>; folder?: string }): Promise<Machine>;
-  run(prompt: string, more?: Partial<RunRequest>): Promise<Run>;
+  /** `directory` reuses the directory of an earlier machine whose runner was stopped. */
+  startMachine(options?: { profile?: Record<string, unknown>; directory?: string }): Promise<Machine>;
+  run(prompt: string, changes?: Partial<RunRequest>): Promise<Run>;
   /** The messages of the last request to the model, without what the client adds around them. */
   lastRequestTexts(): string[];
 }
@@ -51,7 +51,7 @@ export const secret = "canary-51e07cbb29";
 export async function openFleet(
   client: ClientName | "claude-sdk",
   agent: Record<string, unknown> = {},
-): Promise<MovingFleet> {
+): Promise<SessionFleet> {
   const host = await openHost({ rescueEveryMs: 50 });
   await host.dispatcher.start();
   cleanups.push(host.dispose, host.close);
@@ -71,46 +71,48 @@ export async function openFleet(
   return {
     host,
     model,
-    async machine({ profile = {}, folder = createMachineDirectory() } = {}) {
-      const home = join(folder, "home");
-      for (const path of [home, join(folder, "state"), join(folder, "profiles")]) mkdirSync(path, { recursive: true });
-      const prepared = prepareClient(client === "claude-sdk" ? "claude" : client, { home, url: model.url });
+    async startMachine({ profile = {}, directory = createMachineDirectory() } = {}) {
+      const home = join(directory, "home");
+      for (const path of [home, join(directory, "state"), join(directory, "profiles")])
+        mkdirSync(path, { recursive: true });
+      const program = client === "claude-sdk" ? "claude" : client;
+      const prepared = prepareClient(program, { home, url: model.url });
       // The runner loads the Agent SDK from here.
-      if (client === "claude-sdk" && !existsSync(join(folder, "node_modules")))
-        symlinkSync(join(import.meta.dirname, "../../clients/node_modules"), join(folder, "node_modules"));
+      if (client === "claude-sdk" && !existsSync(join(directory, "node_modules")))
+        symlinkSync(join(import.meta.dirname, "../../clients/node_modules"), join(directory, "node_modules"));
       const env = {
         PATH: process.env["PATH"] ?? "",
-        DROVER_TRUST: folder,
+        DROVER_TRUST: directory,
         ...prepared.env,
-        [`${client.toUpperCase()}_BIN`]: prepared.bin,
+        [`${program.toUpperCase()}_BIN`]: prepared.bin,
         TEST_API_KEY: secret,
       };
-      writeFileSync(join(folder, "profiles", `${client}.json`), JSON.stringify({ type: client, ...profile }));
+      writeFileSync(join(directory, "profiles", `${client}.json`), JSON.stringify({ type: client, ...profile }));
       const opened = await openProfiles({
         names: [client],
-        directories: [join(folder, "profiles")],
+        directories: [join(directory, "profiles")],
         env,
         onNotice: (message) => expect.fail(message),
       });
       const runner = await startRunner({
         port: host.port,
         profiles: opened.profiles,
-        stateDirectory: join(folder, "state"),
-        projectDir: folder,
+        stateDirectory: join(directory, "state"),
+        projectDir: directory,
         env,
         maxOutputKb: 1024,
         onNotice: () => undefined,
       });
       cleanups.push(opened.stop, runner.stop);
       return {
-        directory: folder,
+        directory,
         home,
         stop: runner.stop,
-        scratch: (session) => join(workDirectory(runsDirectory(join(folder, "state"))), session),
+        scratch: (session) => join(workDirectory(runsDirectory(join(directory, "state"))), session),
       };
     },
-    async run(prompt, more = {}) {
-      const run_id = await host.submit({ agent_name: client, prompt, ...more });
+    async run(prompt, changes = {}) {
+      const run_id = await host.submit({ agent_name: client, prompt, ...changes });
       await expect.poll(async () => hasEnded((await host.run(run_id)).status), { interval: 20 }).toBe(true);
       return host.run(run_id);
     },
@@ -124,9 +126,9 @@ export async function openFleet(
 }
 
 function createMachineDirectory(): string {
-  const folder = mkdtempSync(join(tmpdir(), "drover-machine-"));
-  cleanups.push(() => rm(folder, { recursive: true, force: true }));
-  return folder;
+  const directory = mkdtempSync(join(tmpdir(), "drover-machine-"));
+  cleanups.push(() => rm(directory, { recursive: true, force: true }));
+  return directory;
 }
 
 function getLastLine(text: string): string {
@@ -134,15 +136,15 @@ function getLastLine(text: string): string {
 }
 
 /** The content of every file below a directory, keyed by path. */
-export function readFilesBelow(folder: string): Record<string, string> {
+export function readFilesBelow(directory: string): Record<string, string> {
   const contents: Record<string, string> = {};
   const walk = (path: string): void => {
     for (const name of readdirSync(path)) {
       const inner = join(path, name);
       if (statSync(inner).isDirectory()) walk(inner);
-      else contents[relative(folder, inner)] = readFileSync(inner, "latin1");
+      else contents[relative(directory, inner)] = readFileSync(inner, "latin1");
     }
   };
-  walk(folder);
+  walk(directory);
   return contents;
 }
