@@ -4,9 +4,9 @@ import type { ApiClient } from "../../src/wire/client.ts";
 import { useDrover } from "./drover-ui.ts";
 
 const ui = useDrover();
-const text = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
+const expectText = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
 /** Finds the card with this heading and returns its text. */
-const readCard = (page: Page, title: string) => text(page, `main section:has(h2:text-is("${title}"))`);
+const readCard = (page: Page, title: string) => expectText(page, `main section:has(h2:text-is("${title}"))`);
 
 async function runToEnd(client: ApiClient, agent_name: string, fields: object): Promise<string> {
   const { run_id } = await client.submit({ agent_name, ...fields });
@@ -25,7 +25,7 @@ test("the overview shows throughput, waiting runs and why they wait, failures by
   });
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/`);
-  await text(page).toContain("3 runs · 66.7 % completed");
+  await expectText(page).toContain("3 runs · 66.7 % completed");
   await expect
     .poll(() => page.getByRole("img", { name: /^Finished runs/ }).getAttribute("aria-label"))
     .toBe("Finished runs: 2 completed, 1 failed, 0 cancelled");
@@ -37,7 +37,7 @@ test("the overview shows throughput, waiting runs and why they wait, failures by
   await readCard(page, "Cost by agent").toMatch(/tokens[\s\S]*writer/);
   await readCard(page, "Runners").toMatch(/Online\s+checklist[\s\S]*0\/\d[\s\S]*now/);
   await page.getByRole("link", { name: "7 days" }).click();
-  await text(page).toContain("Last 7 days");
+  await expectText(page).toContain("Last 7 days");
   expect(page.url()).toContain("last=168");
   await page.getByRole("link", { name: "exit_nonzero" }).click();
   await expect.poll(() => page.locator('main [data-status="failed"]').count()).toBe(1);
@@ -50,13 +50,13 @@ test("the audit page shows the chain and verifies it", async () => {
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/audit`);
   const { head } = await ui.client.audit.state();
-  await text(page).toContain("Records");
-  await text(page).toContain("matches");
-  await text(page).toContain("echo --message 'for the record'");
+  await expectText(page).toContain("Records");
+  await expectText(page).toContain("matches");
+  await expectText(page).toContain("echo --message 'for the record'");
   expect(head).toMatch(/^\d+:/);
   await page.getByRole("button", { name: "Verify" }).click();
-  await text(page).toContain("The chain is intact");
-  await text(page).toMatch(/All \d+ records are unchanged/);
+  await expectText(page).toContain("The chain is intact");
+  await expectText(page).toMatch(/All \d+ records are unchanged/);
   expect(faults).toEqual([]);
 });
 
@@ -74,7 +74,7 @@ test("a search in the runs list is kept in the URL, and each row says where it m
   expect(await page.getByLabel("Search runs").inputValue()).toBe("zeppelin noon");
   await expect.poll(() => rows.count()).toBe(1);
   await page.getByLabel("Search runs").fill("quetzalcoatl");
-  await text(page).toContain("No run matches");
+  await expectText(page).toContain("No run matches");
   expect(faults).toEqual([]);
 });
 
@@ -84,7 +84,7 @@ test("a match in a tool's input opens that step, and the palette searches runs t
   await page.goto(`${ui.url}/ui/runs?search=trace`);
   await page.getByRole("row").getByRole("link", { name: "writer" }).first().click();
   await expect.poll(() => page.url()).toMatch(/step=e\d+/);
-  await text(page).toContain("A run leaves its trace.");
+  await expectText(page).toContain("A run leaves its trace.");
   await page.keyboard.press("Control+k");
   await page.getByPlaceholder("Search or jump to").fill("please");
   await page

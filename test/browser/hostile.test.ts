@@ -43,7 +43,7 @@ test("300 payloads in the text of models, commands and users run no script and c
   });
   const receiver = await openReceiver();
   onTestFinished(() => receiver.close());
-  receiver.answer = { status: 500, text: allPayloads };
+  receiver.response = { status: 500, text: allPayloads };
   await ui.client.webhooks.add({ name: "hostile", url: receiver.url, payload: { text: allPayloads.slice(0, 10_000) } });
   await ui.client.hooks.add({ name: "hostile", agent_name: "hostile", prompt: allPayloads.replaceAll("{{", "{ {") });
   const slot = await ui.client.schedules.run(schedule.schedule_id);

@@ -7,7 +7,7 @@ export const allowReceivers = "webhooks:\n  allow: [127.0.0.1]\n";
 export interface Receiver {
   url: string;
   /** The response to further requests. */
-  answer: { status: number; text: string };
+  response: { status: number; text: string };
   /** The ids of deliveries in the order they arrived. */
   readonly received: string[];
   close(): Promise<void>;
@@ -16,17 +16,17 @@ export interface Receiver {
 /** A webhook receiver on loopback. */
 export async function openReceiver(): Promise<Receiver> {
   const received: string[] = [];
-  const server = createServer((request, response) => {
+  const server = createServer((request, outgoing) => {
     received.push(String(request.headers["drover-delivery"]));
     request.resume();
-    response.writeHead(receiver.answer.status, { "content-type": "text/plain" }).end(receiver.answer.text);
+    outgoing.writeHead(receiver.response.status, { "content-type": "text/plain" }).end(receiver.response.text);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   // A server that listens on a port has an address with a port.
   const { port } = server.address() as AddressInfo;
   const receiver: Receiver = {
     url: `http://127.0.0.1:${port}/in`,
-    answer: { status: 200, text: "" },
+    response: { status: 200, text: "" },
     received,
     close: () =>
       new Promise((resolve) => {

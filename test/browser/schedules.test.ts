@@ -11,7 +11,7 @@ schedules:
     timezone: Asia/Kolkata
 `,
 });
-const text = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
+const expectText = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
 const card = (page: Page, title: string) => page.locator(`main section:has(h2:text-is("${title}"))`);
 const row = (page: Page, name: string) => page.getByRole("row").filter({ hasText: name });
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
@@ -31,11 +31,11 @@ test("creates a schedule with a live preview in its timezone and the browser's, 
   await page.getByLabel("Name").fill("weekly");
   expect(await page.getByLabel("Timezone").inputValue()).toBe("America/New_York");
   await page.getByLabel("Timezone").fill("Berlin");
-  await text(page).toContain("Did you mean Europe/Berlin?");
+  await expectText(page).toContain("Did you mean Europe/Berlin?");
   expect(await page.getByLabel("Timezone").getAttribute("aria-invalid")).toBe("true");
   await page.getByLabel("Timezone").fill("Europe/Berlin");
   await page.getByLabel("Cron", { exact: true }).fill("0 9 30 2 *");
-  await text(page).toContain("never occurs: there is no such day");
+  await expectText(page).toContain("never occurs: there is no such day");
   await page.getByLabel("Cron", { exact: true }).fill("30 9 * * 1");
   const preview = card(page, "Next five slots");
   const { next } = await ui.client.schedules.preview({ cron: "30 9 * * 1", timezone: "Europe/Berlin" });
@@ -64,7 +64,7 @@ test("creates a schedule with a live preview in its timezone and the browser's, 
   await page.goto(`${ui.url}/ui/schedules/new?agent=disk-usage`);
   await page.getByLabel("Name").fill("weekly");
   await button(page, "Create").click();
-  await text(page).toContain("The agent disk-usage already has a schedule weekly.");
+  await expectText(page).toContain("The agent disk-usage already has a schedule weekly.");
   expect(await page.getByLabel("Name").getAttribute("aria-invalid")).toBe("true");
   expect(faults).toEqual([]);
 });
@@ -86,7 +86,7 @@ test("a failed run shows as failed in the list, on the page and in the history w
   await expect.poll(() => page.url()).toContain("only=failing");
   await page.getByRole("link", { name: "failing", exact: true }).click();
   await expect.poll(() => page.url()).toContain(`/schedules/${created.schedule_id}`);
-  await text(page).toMatch(/The last run failed: exit_nonzero/);
+  await expectText(page).toMatch(/The last run failed: exit_nonzero/);
   const [slot] = (await ui.client.schedules.history(created.schedule_id)).items;
   await expect.poll(() => card(page, "History").innerText()).toMatch(/Failed[\s\S]*manual\s+exit_nonzero/);
   await page.getByRole("link", { name: "last run" }).click();
@@ -107,7 +107,7 @@ test("a skipped slot appears with its reason while the page is open, and disabli
     .poll(() => card(page, "History").innerText())
     .toMatch(/Skipped: overlap[\s\S]*none\s+schedule\s+The previous run had not finished/);
   await button(page, "Disable").click();
-  await text(page).toContain("Disabled: its slots are skipped until it is enabled.");
+  await expectText(page).toContain("Disabled: its slots are skipped until it is enabled.");
   expect(await findSchedule("overlapping")).toMatchObject({ enabled: false });
   await expect.poll(() => card(page, "History").innerText()).toContain("Skipped: disabled");
   await button(page, "Enable").click();
@@ -161,7 +161,7 @@ test("a schedule from an agent file shows everywhere, says where to edit it, and
     .getByRole("option", { name: /nightly/ })
     .first()
     .click();
-  await text(page).toContain("The file of agent report defines this schedule");
+  await expectText(page).toContain("The file of agent report defines this schedule");
   for (const name of ["Edit", "Delete"]) expect(await button(page, name).getAttribute("aria-disabled")).toBe("true");
   await button(page, "Disable").click();
   await expect.poll(async () => (await findSchedule("nightly"))?.enabled).toBe(false);
