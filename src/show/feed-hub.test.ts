@@ -23,22 +23,22 @@ test("delivers every event once and in order to every follower, however slow or 
   const readers = Array.from({ length: 20 }, (_, index) =>
     createReader(index % 4 === 0 ? 30 : index % 4 === 1 ? 3 : 0),
   );
-  for (const one of readers.slice(0, 10)) hub.follow(createRunFeedSource(store.read, "run-1"), 0, one.sink);
+  for (const reader of readers.slice(0, 10)) hub.follow(createRunFeedSource(store.read, "run-1"), 0, reader.sink);
   for (let batch = 0; batch < 50; batch += 1) {
     await append("run-1", batch * 40, 40);
     if (batch === 25)
-      for (const one of readers.slice(10)) hub.follow(createRunFeedSource(store.read, "run-1"), 0, one.sink);
+      for (const reader of readers.slice(10)) hub.follow(createRunFeedSource(store.read, "run-1"), 0, reader.sink);
   }
-  await finish("run-1", 2000);
-  for (const one of readers) {
-    const events = await one.whenEnded;
+  await finish("run-1");
+  for (const reader of readers) {
+    const events = await reader.whenEnded;
     expect(events.map((event) => event.seq)).toEqual(Array.from({ length: 2001 }, (_, index) => index + 1));
     expect(events.at(-1)?.event.type).toBe("result");
   }
   expect(hub.followers).toBe(0);
 });
 
-test("tells a follower that starts at the end its position at once, and sends everything after it", async () => {
+test("sends a heartbeat at once to a follower that starts at the end, and then every later event", async () => {
   const { store, hub, start, append } = await setUp();
   await start("run-1");
   let written = "";
@@ -94,11 +94,11 @@ test("loses nothing if reads are slow and overtake each other", async () => {
     result_data: null,
   });
   hub.announce(["r"]);
-  for (const one of readers)
-    expect((await one.whenEnded).map((event) => event.seq)).toEqual(log.map((event) => event.seq));
+  for (const reader of readers)
+    expect((await reader.whenEnded).map((event) => event.seq)).toEqual(log.map((event) => event.seq));
 });
 
-test("neither delays others nor uses up memory for a follower that never reads", async () => {
+test("a follower that never reads neither delays the others nor uses up memory", async () => {
   const { store, hub, start, append, finish } = await setUp();
   await start("run-1");
   const stuck = createReader(Infinity);
@@ -106,12 +106,12 @@ test("neither delays others nor uses up memory for a follower that never reads",
   hub.follow(createRunFeedSource(store.read, "run-1"), 0, stuck.sink);
   hub.follow(createRunFeedSource(store.read, "run-1"), 0, quick.sink);
   for (let batch = 0; batch < 20; batch += 1) await append("run-1", batch * 100, 100);
-  await finish("run-1", 2000);
+  await finish("run-1");
   expect(await quick.whenEnded).toHaveLength(2001);
   expect(stuck.writes()).toBeLessThan(3);
 });
 
-test("shows a user their own runs in the feed of all runs, in cursor order", async () => {
+test("shows a user only their own runs in the feed of all runs, and an admin all of them in cursor order", async () => {
   const { store, hub, start, append } = await setUp();
   await start("run-a", "ann");
   await start("run-b", "bob");
@@ -133,18 +133,18 @@ test("shows a user their own runs in the feed of all runs, in cursor order", asy
   await Promise.all([ann.whenEnded, admin.whenEnded]);
 });
 
-test("sends many events stored at once in few batches", async () => {
+test("sends events that are stored in quick succession in few batches", async () => {
   const { store, hub, start, append, finish } = await setUp();
   await start("run-1");
-  const one = createReader(0);
-  hub.follow(createRunFeedSource(store.read, "run-1"), 0, one.sink);
+  const reader = createReader(0);
+  hub.follow(createRunFeedSource(store.read, "run-1"), 0, reader.sink);
   for (let batch = 0; batch < 100; batch += 1) await append("run-1", batch * 20, 20);
-  await finish("run-1", 2000);
-  expect(await one.whenEnded).toHaveLength(2001);
-  expect(one.writes()).toBeLessThan(200);
+  await finish("run-1");
+  expect(await reader.whenEnded).toHaveLength(2001);
+  expect(reader.writes()).toBeLessThan(200);
 });
 
-test("sends an event after a pause at once", async () => {
+test("sends the first event after a quiet period immediately", async () => {
   const hub = createFeedHub({ tickMs: 2 ** 30, onError: (error) => expect(error).toBeUndefined() });
   let log: StoredEvent[] = [];
   const source: FeedSource = {
@@ -155,14 +155,14 @@ test("sends an event after a pause at once", async () => {
     },
     readLastPosition: async () => log.length,
   };
-  const one = createReader(0);
-  hub.follow(source, 0, one.sink);
-  // By now the follower has found nothing more to read, and shares batches.
+  const reader = createReader(0);
+  hub.follow(source, 0, reader.sink);
   hub.announce(["r"]);
   await new Promise((resolve) => setImmediate(resolve));
+  // The follower has caught up and now receives the shared batches.
   log = [storedEvent(1)];
   hub.announce(["r"]);
-  await expect.poll(() => one.seen().map(({ seq }) => seq)).toEqual([1]);
+  await expect.poll(() => reader.seen().map(({ seq }) => seq)).toEqual([1]);
   hub.stop();
 });
 
@@ -174,11 +174,11 @@ test("pauses after a cheap batch only in proportion to the time that it took", a
     hub.stop,
   );
   await start("run-1");
-  const one = createReader(0);
-  hub.follow(createRunFeedSource(store.read, "run-1"), 0, one.sink);
+  const reader = createReader(0);
+  hub.follow(createRunFeedSource(store.read, "run-1"), 0, reader.sink);
   for (let n = 1; n <= 5; n += 1) {
     await append("run-1", n - 1, 1);
-    await expect.poll(() => one.seen().map(({ seq }) => seq)).toHaveLength(n);
+    await expect.poll(() => reader.seen().map(({ seq }) => seq)).toHaveLength(n);
   }
 });
 
@@ -194,15 +194,15 @@ test("sends events that arrive during an expensive batch together", async () => 
     },
     readLastPosition: async () => log.length,
   };
-  const one = createReader(0);
-  hub.follow(source, 0, one.sink);
+  const reader = createReader(0);
+  hub.follow(source, 0, reader.sink);
   for (let n = 1; n <= 200; n += 1) {
     log.push(storedEvent(n));
     hub.announce(["r"]);
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
-  await expect.poll(() => one.seen().length).toBe(200);
-  expect(one.writes()).toBeLessThan(100);
+  await expect.poll(() => reader.seen().length).toBe(200);
+  expect(reader.writes()).toBeLessThan(100);
   hub.stop();
 });
 
@@ -220,7 +220,7 @@ test("shares pages among readers that are a page behind", async () => {
   await expect.poll(() => readers.every(({ seen }) => seen().length === 1)).toBe(true);
   const before = reads;
   for (let batch = 0; batch < 50; batch += 1) await append("run-1", 1 + batch * 20, 20);
-  await finish("run-1", 1001);
+  await finish("run-1");
   for (const { whenEnded } of readers) expect(await whenEnded).toHaveLength(1002);
   // If each of the 20 read for itself, there would be hundreds of reads.
   expect(reads - before).toBeLessThan(150);
@@ -289,7 +289,7 @@ test("lets a follower continue after events that it had not read were removed", 
   expect(reads - before).toBeLessThan(10);
   log = [storedEvent(5)];
   hub.announce(["r"]);
-  for (const one of [early, late]) await expect.poll(() => one.seen().at(-1)?.seq).toBe(5);
+  for (const reader of [early, late]) await expect.poll(() => reader.seen().at(-1)?.seq).toBe(5);
   expect(late.seen()).toHaveLength(1);
   hub.stop();
 });
@@ -328,7 +328,7 @@ function createWriter(store: SqliteStore) {
           events: Array.from({ length: count }, (_, index) => outputEvent(from + index + 1)),
         },
       ]),
-    finish: (run_id: string, _last: number) =>
+    finish: (run_id: string) =>
       store.apply([
         {
           op: "finish_run",
@@ -367,8 +367,8 @@ function createReader(slowMs: number, unsentBytes = Infinity) {
   const seen = (): StoredEvent[] =>
     text
       .split("\n")
-      .filter((one) => one.startsWith('data: {"run_id"'))
-      .map((one) => JSON.parse(one.slice(6)) as StoredEvent);
+      .filter((line) => line.startsWith('data: {"run_id"'))
+      .map((line) => JSON.parse(line.slice(6)) as StoredEvent);
   const sink: Sink = {
     write(bytes) {
       writes += 1;
