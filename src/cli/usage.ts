@@ -21,7 +21,7 @@ export const usageCommand: CommandSpec = {
   options: {
     by: { placeholder: "WHAT", choices: groupings, description: `group by ${groupings.join(", ")} (default: agent)` },
     since: { placeholder: "TIME", description: "the first UTC day, such as 2026-01-31 or 7d" },
-    until: { placeholder: "TIME", description: "the UTC day after the last" },
+    until: { placeholder: "TIME", description: "only before this UTC day, such as 2026-01-31 or 7d" },
     agent: { placeholder: "NAME", description: "only runs of this agent" },
   },
   run: showUsage,

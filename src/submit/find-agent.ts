@@ -57,7 +57,7 @@ function describeUnknownAgent(name: string, knownNames: readonly string[]): Subm
     return buildSubmitFault(
       404,
       "DROVER-SUB-001",
-      "exec is not an agent: drover exec creates its runs, on the machine where it is called.",
+      "exec is not an agent. It is the name under which `drover exec` records the commands that it runs on your own machine.",
       [{ path: "body.agent_name", message: "not an agent" }],
       'Run a command with: drover exec "COMMAND"',
     );

@@ -177,7 +177,7 @@ const day = z.iso.date();
 export const usageQuerySchema = z.strictObject({
   by: z.enum(["agent", "day", "session"]).default("agent"),
   since: day.optional().describe("The first UTC day"),
-  until: day.optional().describe("The UTC day after the last one (exclusive)"),
+  until: day.optional().describe("Only days before this UTC day"),
   agent_name: shortText.optional(),
   limit: z.coerce.number().int().min(1).max(1000).default(1000),
 });

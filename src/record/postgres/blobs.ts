@@ -131,7 +131,7 @@ function createIncompleteBlobError(
   return new HostError({
     code: "DROVER-STA-004",
     message: `The database ${name} has only ${read} of the ${size} bytes of the file with SHA-256 ${sha256}.`,
-    next: "The file may have been deleted while it was read: repeat the request to find out. If this message comes again, restore a backup.",
+    next: "The file may have been deleted while it was being read. Repeat the request. If the error persists, restore a backup.",
   });
 }
 

@@ -138,7 +138,7 @@ export function Editor({ agent, onDone }: { agent: Agent | null; onDone: (name: 
               <summary>Advanced</summary>
               <JsonField
                 label="Other fields"
-                help="limits, budget, demands, tags, permissions and the other fields of an agent file."
+                help="Limits, budget, demands, tags, permissions and any other fields of an agent file."
                 value={otherValues}
                 onChange={setOtherValues}
                 rows={8}
