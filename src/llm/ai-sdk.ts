@@ -48,7 +48,12 @@ async function generate(
     ...(service.providerOptions === undefined ? {} : { providerOptions: service.providerOptions }),
   });
   const answer = new Answer(new Map(tools.map(({ name }) => [toWireName(name), name])));
-  for await (const part of stream) {
+  // The abort must end this pipe too: if fetch is aborted when the end of a response has already arrived but was not read
+  // yet, its stream neither ends nor fails (Node.js 20).
+  const parts = stream.pipeThrough(new TransformStream<LanguageModelV3StreamPart, LanguageModelV3StreamPart>(), {
+    signal,
+  });
+  for await (const part of parts) {
     // Fail even if the adapter continues after an error, because a malformed chunk leaves a gap in the text.
     if (part.type === "error") throw part.error;
     if (part.type === "text-delta") onText?.(part.delta);

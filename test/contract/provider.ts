@@ -10,7 +10,7 @@ export interface ProviderSubject {
   script(...answers: ScriptedAnswer[]): void;
   /** The user and tool texts of the last request, oldest first. */
   lastRequest(): string[];
-  /** How many requests have received the first half of an answer and wait for the rest. */
+  /** How many requests wait for an answer, or for the rest of one, that never comes. */
   stalledCount(): number;
   /** What this provider's protocol cannot express. */
   cannot?: readonly Fault[];
@@ -30,13 +30,14 @@ export type Fault =
   | "error in the stream"
   | "early end"
   | "cut input"
-  | "stalled input";
+  | "stall"
+  | "token limit";
 
 export type ScriptedAnswer =
-  | { text: string }
-  | { tool: string; input: unknown; cut_input?: number; stalls?: true }
+  | { text: string; token_limit?: true }
+  | { tool: string; input: unknown; cut_input?: number; fault?: "ends_early" | "stalls" }
   | { tools: { name: string; input: unknown }[] }
-  | { fail: Exclude<Fault, "cut input" | "stalled input" | "rate_limit" | `retry-after ${string}`> }
+  | { fail: Exclude<Fault, "cut input" | "stall" | "token limit" | "rate_limit" | `retry-after ${string}`> }
   | { fail: "rate_limit"; headers?: Record<string, string> }
   | { slow: string }
   | { hang: true };
@@ -51,6 +52,9 @@ const tools = [
     input_schema: { type: "object", properties: { path: { type: "string" } } },
   },
 ];
+
+/** Arrives in several pieces. */
+const longInput = { path: `${"a-long-name/".repeat(20)}a.txt` };
 
 const acceptedKinds: Partial<Record<Fault, readonly ProviderFault["kind"][]>> = {
   auth: ["authentication"],
@@ -237,6 +241,37 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
     },
   },
   {
+    title: "an answer that ends in the middle of a tool's input is a failed turn and leaves no call",
+    async check(make) {
+      const subject = await make();
+      const session = await openSession(subject);
+      if (cannotExpress(subject, "early end") || cannotExpress(subject, "cut input")) return;
+      subject.script({ tool: "file.read", input: longInput, fault: "ends_early" });
+      const turn = await session.sendMessage("read it", options());
+      expect(turn).toMatchObject({ ok: false });
+      if (!turn.ok) expect(acceptedKinds[subject.looksLike?.["early end"] ?? "early end"]).toContain(turn.error.kind);
+      expect(session).toMatchObject({ pending: [], last_message: null });
+      subject.script({ text: "better" });
+      expect(await session.sendMessage("read it", options())).toMatchObject({ ok: true, text: "better" });
+      expect(subject.lastRequest()).toEqual(["read it"]);
+    },
+  },
+  {
+    title: "an answer that reached the limit of output tokens says so, and stays in the conversation",
+    async check(make) {
+      const subject = await make();
+      const session = await openSession(subject);
+      if (cannotExpress(subject, "token limit")) return;
+      // A provider's program may ask for the rest on its own before it is stopped.
+      subject.script({ text: "only the beginning", token_limit: true }, { text: "the rest" }, { text: "the rest" });
+      const turn = await session.sendMessage("hi", options());
+      expect(turn).toMatchObject({ ok: true, text: "only the beginning", stop: "length" });
+      expect(session.last_message).toBe("only the beginning");
+      expect(await session.sendMessage("go on", options())).toMatchObject({ ok: true, text: "the rest", stop: "end" });
+      expect(subject.lastRequest()).toEqual(["hi", "go on"]);
+    },
+  },
+  {
     title: "a resumed session knows the last message, and which tools wait for their result",
     async check(make) {
       const subject = await make();
@@ -276,6 +311,25 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
     },
   },
   {
+    title: "a turn aborted before its answer begins ends the request and leaves no message",
+    async check(make) {
+      const subject = await make();
+      const session = await openSession(subject);
+      if (cannotExpress(subject, "stall")) return;
+      subject.script({ hang: true });
+      const abort = new AbortController();
+      const turn = session.sendMessage("hi", options(abort.signal));
+      await expect.poll(() => subject.stalledCount(), { interval: 20 }).toBe(1);
+      abort.abort("user");
+      expect(await turn).toMatchObject({ ok: false, error: { message: expect.stringContaining("cancelled") } });
+      await expect.poll(() => subject.stalledCount(), { interval: 20 }).toBe(0);
+      expect(session.last_message).toBeNull();
+      subject.script({ text: "better" });
+      expect(await session.sendMessage("hi", options())).toMatchObject({ ok: true, text: "better" });
+      expect(subject.lastRequest()).toEqual(["hi"]);
+    },
+  },
+  {
     title: "a turn aborted in the middle of its text does not become part of the conversation",
     async check(make) {
       const subject = await make();
@@ -292,9 +346,8 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
     async check(make) {
       const subject = await make();
       const session = await openSession(subject);
-      if (cannotExpress(subject, "stalled input")) return;
-      const input = { path: `${"a-long-name/".repeat(20)}a.txt` };
-      subject.script({ tool: "file.read", input, stalls: true });
+      if (cannotExpress(subject, "stall")) return;
+      subject.script({ tool: "file.read", input: longInput, fault: "stalls" });
       const abort = new AbortController();
       const turn = session.sendMessage("read it", options(abort.signal));
       await expect.poll(() => subject.stalledCount(), { interval: 20 }).toBe(1);
@@ -306,6 +359,39 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
       subject.script({ text: "better" });
       expect(await session.sendMessage("read it", options())).toMatchObject({ ok: true, text: "better" });
       expect(subject.lastRequest()).toEqual(["read it"]);
+    },
+  },
+  {
+    title: "a turn aborted after the last token of its text does not become part of the conversation",
+    async check(make) {
+      const subject = await make();
+      const session = await openSession(subject);
+      const text = "some text that takes its time";
+      subject.script({ slow: text });
+      const abort = new AbortController();
+      let received = "";
+      const onText = (delta: string): void => {
+        received += delta;
+        if (received === text) abort.abort("user");
+      };
+      const turn = await session.sendMessage("hi", { signal: abort.signal, onText });
+      expect(received).toBe(text);
+      expect(turn).toMatchObject({ ok: false, error: { message: expect.stringContaining("cancelled") } });
+      expect(session.last_message).toBeNull();
+    },
+  },
+  {
+    title: "an abort after the end of a turn changes neither its answer nor the next one",
+    async check(make) {
+      const subject = await make();
+      const session = await openSession(subject);
+      subject.script({ text: "one" }, { text: "two" });
+      const abort = new AbortController();
+      expect(await session.sendMessage("first", options(abort.signal))).toMatchObject({ ok: true, text: "one" });
+      abort.abort("user");
+      expect(session.last_message).toBe("one");
+      expect(await session.sendMessage("second", options())).toMatchObject({ ok: true, text: "two" });
+      expect(subject.lastRequest()).toEqual(["first", "second"]);
     },
   },
   {

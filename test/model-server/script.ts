@@ -15,6 +15,8 @@ export interface Answer {
   tool?: ToolCall;
   tools?: readonly ToolCall[];
   usage?: { input_tokens: number; output_tokens: number };
+  /** Reports that the answer reached the limit of output tokens. */
+  token_limit?: true;
   /** A pause before each chunk of a streamed answer. */
   slow_ms_per_chunk?: number;
   /** Breaks the connection after this many bytes of the body. */
@@ -82,6 +84,7 @@ export interface Reply {
   text: string;
   calls: readonly (ToolCall & { id: string; takesText: boolean })[];
   usage: { input_tokens: number; output_tokens: number };
+  reachedLimit: boolean;
 }
 
 /** One event of a stream. */

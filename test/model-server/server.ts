@@ -31,7 +31,7 @@ export interface ModelServer {
   requests: Received[];
   /** All other requests, as `METHOD /path`. */
   others: string[];
-  /** How many clients wait for the rest of an answer that stalls. */
+  /** How many clients wait for an answer that hangs, or for the rest of one that stalls. */
   stalledCount(): number;
   /** Idempotent. Aborts requests in flight. */
   stop(): Promise<void>;
@@ -95,7 +95,7 @@ export async function startModelServer(script: Script): Promise<ModelServer> {
       return sendError(target, { status: 400, type: "invalid_request_error", message });
     }
     const turn: Turn = chosen.kind === "side" ? { text: createSideText(modelRequest) } : chosen.turn;
-    if ("hang" in turn) return;
+    if ("hang" in turn) return addStalled(response);
     if ("close" in turn) return void response.destroy();
     if ("error" in turn) return sendError(target, turn.error);
     if ("web_page" in turn)
@@ -104,7 +104,11 @@ export async function startModelServer(script: Script): Promise<ModelServer> {
     if (typeof reply === "string")
       return sendError(target, { status: 400, type: "invalid_request_error", message: reply });
     await sendReply(target, reply, turn, stopController.signal);
-    if (turn.stream_fault !== "stalls" || response.closed) return;
+    if (turn.stream_fault === "stalls") addStalled(response);
+  }
+
+  function addStalled(response: ServerResponse): void {
+    if (response.closed) return;
     stalledResponses.add(response);
     response.once("close", () => stalledResponses.delete(response));
   }
@@ -138,7 +142,7 @@ function createReply(turn: Answer, modelRequest: ModelRequest, count: number, si
   }
   const text = turn.text ?? "";
   const usage = turn.usage ?? { input_tokens: Math.ceil(size / 4), output_tokens: 10 + text.length };
-  return { model: modelRequest.model, text, calls, usage };
+  return { model: modelRequest.model, text, calls, usage, reachedLimit: turn.token_limit === true };
 }
 
 const fails = (turn: Turn): boolean =>

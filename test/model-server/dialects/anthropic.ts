@@ -49,7 +49,10 @@ function head({ model, text, calls }: Reply) {
   return { id, type: "message", role: "assistant", model, stop_sequence: null };
 }
 
-const stop = ({ calls }: Reply): string => (calls.length > 0 ? "tool_use" : "end_turn");
+function stop({ calls, reachedLimit }: Reply): string {
+  if (reachedLimit) return "max_tokens";
+  return calls.length > 0 ? "tool_use" : "end_turn";
+}
 
 function blocks({ text, calls }: Reply) {
   return [

@@ -68,7 +68,10 @@ const calls = (reply: Reply) =>
     function: { name: call.name, arguments: serializeInput(call) },
   }));
 
-const finish = (reply: Reply): string => (reply.calls.length > 0 ? "tool_calls" : "stop");
+function finish(reply: Reply): string {
+  if (reply.reachedLimit) return "length";
+  return reply.calls.length > 0 ? "tool_calls" : "stop";
+}
 
 const usage = ({ usage: { input_tokens, output_tokens } }: Reply) => ({
   prompt_tokens: input_tokens,

@@ -46,8 +46,9 @@ const plain = (content: unknown): string =>
     .filter((text) => text !== "")
     .join("\n");
 
-function frames({ text, calls, usage }: Reply): Frame[] {
+function frames({ text, calls, usage, reachedLimit }: Reply): Frame[] {
   const { input_tokens: inputTokens, output_tokens: outputTokens } = usage;
+  const end = calls.length > 0 ? "tool_use" : "end_turn";
   const blocks = [
     ...(text === "" ? [] : [{ start: {}, deltas: splitIntoPieces(text).map((piece): unknown => ({ text: piece })) }]),
     ...calls.map((call) => ({
@@ -62,7 +63,7 @@ function frames({ text, calls, usage }: Reply): Frame[] {
       ...deltas.map((delta) => ({ event: "contentBlockDelta", data: { contentBlockIndex, delta } })),
       { event: "contentBlockStop", data: { contentBlockIndex } },
     ]),
-    { event: "messageStop", data: { stopReason: calls.length > 0 ? "tool_use" : "end_turn" } },
+    { event: "messageStop", data: { stopReason: reachedLimit ? "max_tokens" : end } },
     { event: "metadata", data: { usage: { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens } } },
   ];
 }

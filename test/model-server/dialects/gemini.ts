@@ -19,7 +19,7 @@ export const gemini: Dialect = {
       schema: config["responseJsonSchema"] ?? config["responseSchema"],
     };
   },
-  whole: (reply) => answer(reply, [...texts(reply.text === "" ? [] : [reply.text]), ...calls(reply)], "STOP"),
+  whole: (reply) => answer(reply, [...texts(reply.text === "" ? [] : [reply.text]), ...calls(reply)], finish(reply)),
   frames,
   error: (status, type = "INTERNAL", text) => ({ error: { code: status, message: text, status: type } }),
 };
@@ -46,6 +46,8 @@ function message({ role, parts }: Fields): Message {
   };
 }
 
+const finish = ({ reachedLimit }: Reply): string => (reachedLimit ? "MAX_TOKENS" : "STOP");
+
 const texts = (pieces: readonly string[]) => pieces.map((text) => ({ text }));
 
 const calls = (reply: Reply) => reply.calls.map(({ id, name, input }) => ({ functionCall: { id, name, args: input } }));
@@ -63,6 +65,6 @@ const answer = (reply: Reply, parts: readonly unknown[], finishReason?: string) 
 function frames(reply: Reply): Frame[] {
   const parts = [...texts(splitIntoPieces(reply.text)), ...calls(reply)];
   return parts.map((part, index) => ({
-    data: answer(reply, [part], index === parts.length - 1 ? "STOP" : undefined),
+    data: answer(reply, [part], index === parts.length - 1 ? finish(reply) : undefined),
   }));
 }

@@ -16,7 +16,7 @@ export const responses: Dialect = {
     tools: toFieldsList(body["tools"]).flatMap(parseTools),
     schema: toFields(toFields(body["text"])["format"])["schema"],
   }),
-  whole: (reply) => ({ ...head(reply), status: "completed", output: items(reply), usage: usage(reply) }),
+  whole,
   frames,
   error: (_status, type = "server_error", text) => ({ error: { message: text, type, code: type, param: null } }),
   streamError: (code, text) => ({
@@ -105,17 +105,23 @@ function items({ text, calls }: Reply) {
   ];
 }
 
+const status = ({ reachedLimit }: Reply): string => (reachedLimit ? "incomplete" : "completed");
+
+function whole(reply: Reply) {
+  const details = reply.reachedLimit ? { incomplete_details: { reason: "max_output_tokens" } } : {};
+  return { ...head(reply), status: status(reply), ...details, output: items(reply), usage: usage(reply) };
+}
+
 function frames(reply: Reply): Frame[] {
   const all = items(reply).flatMap((item, output_index): Fields[] => [
     { type: "response.output_item.added", output_index, item: { ...item, ...startOf(item) } },
     ...deltasOf(item, reply).map((delta) => ({ ...delta, item_id: item.id, output_index })),
     { type: "response.output_item.done", output_index, item },
   ]);
-  const whole = { ...head(reply), status: "completed", output: items(reply), usage: usage(reply) };
   return [
     { type: "response.created", response: { ...head(reply), status: "in_progress", output: [] } },
     ...all,
-    { type: "response.completed", response: whole },
+    { type: `response.${status(reply)}`, response: whole(reply) },
   ].map((data, sequence_number) => ({ event: toText(data.type), data: { ...data, sequence_number } }));
 }
 
