@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { PortError } from "../../model/port-error.ts";
-import { hasLeaseExpired } from "./lease-expiry.ts";
+import { isUnansweredFor } from "./lease-expiry.ts";
 import { classifyPortError } from "../port/port-failure.ts";
 
 test.each([
@@ -18,7 +18,7 @@ test.each([
     false,
   ],
 ] as const)("a runner's lease %s", (_title, state, over) => {
-  expect(hasLeaseExpired(state, 1000)).toBe(over);
+  expect(isUnansweredFor(state, 1000)).toBe(over);
 });
 
 const systemError = (code: string) => Object.assign(new Error(code), { code });

@@ -9,14 +9,14 @@ export interface LeaseState {
 }
 
 /**
- * Whether the coordinator may have expired this runner's lease. If so, another runner may get its runs, and they must
- * stop here.
+ * Whether the coordinator has answered no report for longer than this. After a whole lease it may have expired the lease.
+ * Another runner may then get this runner's runs, and they must stop here.
  *
  * The lease cannot expire while the coordinator is down, and a coordinator that comes back waits one full lease before
  * it expires any. A runner that was suspended gives its next report a moment to be answered first.
  */
-export function hasLeaseExpired({ silentMs, reportingMs, lastFailure }: LeaseState, leaseMs: number): boolean {
-  if (silentMs <= leaseMs || lastFailure === "down") return false;
-  const isUnanswered = lastFailure !== null || reportingMs > Math.min(1000, leaseMs / 4);
+export function isUnansweredFor({ silentMs, reportingMs, lastFailure }: LeaseState, ms: number): boolean {
+  if (silentMs <= ms || lastFailure === "down") return false;
+  const isUnanswered = lastFailure !== null || reportingMs > Math.min(1000, ms / 4);
   return isUnanswered;
 }

@@ -282,6 +282,54 @@ test("claims no run while its reports are not answered, and claims runs again on
   expect(await waitForOutcome(coordinator, later)).toMatchObject({ status: "completed", text: "hello\n" });
 });
 
+test("stops its runs by the lease of its latest registration", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { register } = coordinator.port;
+  let leaseMs = 3_600_000;
+  coordinator.port.register = async (registration) => ({ ...(await register(registration)), lease_ms: leaseMs });
+  const runner = await (await setUp(coordinator)).open();
+  leaseMs = 3000;
+  coordinator.forgetRunners();
+  await poll(() => coordinator.calls.register).toBe(2);
+  const id = coordinator.submit({ command: "sleep 1000" });
+  await poll(() => coordinator.events(id).some(({ type }) => type === "execution_started")).toBe(true);
+  coordinator.faults.away = "silent";
+  await poll(() => runner.running).toBe(0);
+});
+
+test("reports each shortage of file descriptors once, with its profile, until it is over", async () => {
+  const coordinator = createMemoryCoordinator({ holdMs: 20 });
+  const { open, notices } = await setUp(coordinator, { slots: 4 });
+  const limit = 16 * 1000;
+  let free = limit;
+  await open({ countDescriptors: () => ({ open: limit - free, limit }) });
+  const completeRun = async () =>
+    expect(await waitForOutcome(coordinator, coordinator.submit({ command: "true" }))).toMatchObject({
+      status: "completed",
+    });
+  const waitForPolls = async () => {
+    const before = coordinator.calls.poll;
+    await poll(() => coordinator.calls.poll).toBeGreaterThan(before + 2);
+  };
+  const notice = `the runner of profile test has free slots, but takes no run until file descriptors are free: this process has ${limit} of`;
+
+  free = 0;
+  await poll(() => notices).toEqual([expect.stringContaining(notice)]);
+  // Enough for one run, but not for all free slots.
+  free = 16;
+  await completeRun();
+  free = 0;
+  await waitForPolls();
+  expect(notices).toHaveLength(1);
+
+  free = limit;
+  await completeRun();
+  free = 0;
+  await poll(() => notices).toEqual([expect.stringContaining(notice), expect.stringContaining(notice)]);
+  await waitForPolls();
+  expect(notices).toHaveLength(2);
+});
+
 test("a drain lets runs finish and takes no new ones", async () => {
   const coordinator = createMemoryCoordinator();
   const runner = await (await setUp(coordinator)).open();

@@ -4,12 +4,12 @@ import type { RegistrationResult, Registration, RunnerPort } from "../../model/r
 import { createBackoff, sleep } from "../port/backoff.ts";
 import { capFileSize } from "../collect/cap-file-size.ts";
 import { startClaimLoop } from "./claim-loop.ts";
-import { countDescriptors, describeShortage, countPossibleRuns } from "./descriptors.ts";
+import { countDescriptors, type Descriptors, describeShortage, countPossibleRuns } from "./descriptors.ts";
 import type { RunnerDirectories } from "../workspace/open-directories.ts";
 import { createActiveRuns } from "./active-runs.ts";
 import { createIdentity } from "../port/identity.ts";
 import type { Journal } from "../journal/journal.ts";
-import { hasLeaseExpired } from "./lease-expiry.ts";
+import { isUnansweredFor } from "./lease-expiry.ts";
 import { findRunLogs, type RunLogsOptions } from "../journal/run-logs.ts";
 import { classifyPortError } from "../port/port-failure.ts";
 import { createSessionPort } from "../sessions/session-port.ts";
@@ -24,7 +24,7 @@ export interface Times {
   heartbeatMs: number;
   pollPauseMs: number;
   drainMs: number;
-  /** How long the last report and the deregistration may take once all runs have ended. */
+  /** The limit for each step of a shutdown once all runs have ended: last report, calls in flight, deregistration. */
   shutdownMs: number;
   /** The time between two sweeps for directories of deleted sessions. */
   sweepMs: number;
@@ -40,6 +40,8 @@ export interface RegistrationOptions {
   maxUnshippedBytes: number;
   random: () => number;
   killOrphans: (executionIds: string[]) => Promise<unknown>;
+  /** Counts the file descriptors of this process. */
+  countDescriptors?: () => Descriptors | null;
   onNotice: (message: string, cause?: unknown) => void;
 }
 
@@ -49,14 +51,14 @@ export interface RunningRegistration {
   readonly running: number;
   /** Registers again with these agents. Runs in progress are not affected. */
   replaceAgents(agents: Agent[]): Promise<void>;
-  /** Takes no new claims, gives its runs `drainMs` to finish, then stops them. */
+  /** Takes no new claims, parks waiting runs, gives the others `drainMs` to finish, and stops those that remain. */
   drain(): Promise<void>;
-  /** Stops all runs now and deregisters. Idempotent. Also cuts a drain short. */
+  /** Parks waiting runs, stops all others now, and deregisters. Idempotent. Cuts a drain short. */
   stop(): Promise<void>;
   readonly done: Promise<void>;
 }
 
-/** How soon a runner checks again after it took no run for lack of descriptors or of an answered report. */
+/** How soon a runner checks again after it took no runs: few file descriptors were free, or a report was unanswered. */
 const shortagePauseMs = 1000;
 
 /** Registers, and retries while the coordinator is unreachable. Rejects if another live runner has this identity. */
@@ -73,10 +75,12 @@ export async function startRegistration(
   let latest!: RegistrationResult;
   let isFirst = true;
   let flush = (): void => undefined;
+  let watchLatestLease = (): void => undefined;
   const identity = createIdentity(async () => {
     latest = await register(registration, outages, options, AbortSignal.any([stopController.signal, signal]), isFirst);
     isFirst = false;
     flush();
+    watchLatestLease();
     return latest;
   });
   const first = await identity.current();
@@ -116,28 +120,34 @@ export async function startRegistration(
     onSlotFreed: () => loop.onSlotFreed(),
     onNotice,
   });
-  const maxRuns = countPossibleRuns(countDescriptors());
+  const countOpen = options.countDescriptors ?? countDescriptors;
+  const maxRuns = countPossibleRuns(countOpen());
   let shortage: string | null = null;
   let isShortageReported = false;
-  /** Counts the free slots for which there are also enough file descriptors. */
+  /**
+   * Counts the runs to ask for: the free slots, limited by file descriptors, and none while a report is unanswered. Sets
+   * `shortage` to the reason for asking for none.
+   */
   const countFreeSlots = (): number => {
     shortage = null;
     const free = activeRuns.countFreeSlots();
     if (free <= 0) return free;
-    // A run taken now would be stopped with the others when the lease expires.
-    if (shipper.shipmentCount > 0 && hasLeaseExpired(shipper, latest.lease_ms / 2)) {
-      shortage = `takes no run until a report is answered; the last answer is ${Math.round(shipper.silentMs)} ms old`;
+    // A run taken in the second half of an unanswered lease would soon be stopped with the others.
+    if (shipper.shipmentCount > 0 && isUnansweredFor(shipper, latest.lease_ms / 2)) {
+      shortage = `takes no run until a report is answered; none was answered for ${Math.round(shipper.silentMs)} ms`;
       setTimeout(() => loop.onSlotFreed(), shortagePauseMs).unref();
       return 0;
     }
-    const descriptors = countDescriptors();
+    const descriptors = countOpen();
     // Runs taken a moment ago have not opened their files yet.
     const room = Math.max(0, Math.min(countPossibleRuns(descriptors), maxRuns - activeRuns.running));
     if (room === 0) {
-      shortage = `has free slots, but takes no run until another has ended: ${describeShortage(descriptors!)}`;
-      if (!isShortageReported) onNotice(shortage);
+      shortage = `has free slots, but takes no run until file descriptors are free: ${describeShortage(descriptors!)}`;
+      if (!isShortageReported) onNotice(`the runner of profile ${registration.executor_profile} ${shortage}`);
       isShortageReported = true;
     }
+    // Descriptors for some of the free slots are still too few: each run that ends would bring another notice.
+    if (room >= free) isShortageReported = false;
     // No run of this runner will end and free descriptors. Count again soon, or the poll that asks for no runs stays open.
     if (room === 0 && activeRuns.running === 0) setTimeout(() => loop.onSlotFreed(), shortagePauseMs).unref();
     return Math.min(free, room);
@@ -168,7 +178,7 @@ export async function startRegistration(
 
   let wasExpired = false;
   const watchLease = (): void => {
-    const isExpired = activeRuns.running > 0 && hasLeaseExpired(shipper, first.lease_ms);
+    const isExpired = activeRuns.running > 0 && isUnansweredFor(shipper, latest.lease_ms);
     if (isExpired && !wasExpired)
       onNotice(
         `no report was answered for ${Math.round(shipper.silentMs)} ms: the lease has expired, and all runs were stopped`,
@@ -176,7 +186,12 @@ export async function startRegistration(
     if (isExpired) activeRuns.abortAll("lease_lost");
     wasExpired = isExpired;
   };
-  const leaseTimer = setInterval(watchLease, Math.max(10, first.lease_ms / 8));
+  let leaseTimer: NodeJS.Timeout | undefined;
+  watchLatestLease = (): void => {
+    clearInterval(leaseTimer);
+    if (!stopController.signal.aborted) leaseTimer = setInterval(watchLease, Math.max(10, latest.lease_ms / 8));
+  };
+  watchLatestLease();
 
   async function shutDown(): Promise<void> {
     await activeRuns.waitForRuns();
@@ -185,10 +200,10 @@ export async function startRegistration(
       times.shutdownMs,
       Promise.all([shipper.waitUntilDrained(times.shutdownMs), activeRuns.waitForLogs()]),
     );
-    clearInterval(leaseTimer);
     // Nothing may reach the coordinator after the deregistration: a late registration would bring the runner back.
     // So no new call is started, and calls in flight finish first. They report their own failures.
     stopController.abort();
+    clearInterval(leaseTimer);
     const inFlight = [loop.stop(), shipper.stop(), sweep.stop(), identity.waitForRenewal()];
     await waitAtMost(times.shutdownMs, Promise.allSettled(inFlight));
     const { runner_id, epoch } = await identity.current();
@@ -248,7 +263,8 @@ async function register(
       signal.throwIfAborted();
       const failure = classifyPortError(error);
       if (failure === "duplicate" || failure === "refused") throw error;
-      // After the first registration, wait instead: the real coordinator may come back to its address.
+      // This server does not prove that it knows the token, so it is not our coordinator. At the start that is an error.
+      // Later, keep retrying: the coordinator may return to its address.
       if (isFirst && error instanceof PortError && error.conflict === "unproven") throw error;
       report("register", error, failure);
       await backoff.wait(signal);

@@ -6,7 +6,7 @@ import { afterEach, expect, test } from "vitest";
 import type { ReportResponse, ReportRequest, RunnerPort } from "../../model/runner-port.ts";
 import { createIdentity } from "../port/identity.ts";
 import { openJournal } from "./journal.ts";
-import { hasLeaseExpired } from "../claim/lease-expiry.ts";
+import { isUnansweredFor } from "../claim/lease-expiry.ts";
 import { openLogFile } from "./log-file.ts";
 import { PortError } from "../../model/port-error.ts";
 import { startShipper } from "./shipper.ts";
@@ -196,9 +196,9 @@ test("does not consider the lease expired when a coordinator comes back after a 
   shipper.flush();
   await poll(() => shipper.lastFailure).toBe("silent");
   expect(shipper.silentMs).toBe(900);
-  expect(hasLeaseExpired(shipper, 1000)).toBe(false);
+  expect(isUnansweredFor(shipper, 1000)).toBe(false);
   now += 101;
-  expect(hasLeaseExpired(shipper, 1000)).toBe(true);
+  expect(isUnansweredFor(shipper, 1000)).toBe(true);
 });
 
 test("drops an event that the coordinator always refuses, and ships everything else", async () => {
