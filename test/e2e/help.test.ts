@@ -21,6 +21,26 @@ describe("drover help", () => {
     }
   });
 
+  it("prints every group with all its commands and their summaries, and exits with 0", async () => {
+    const groups = new Set(Object.keys(commands).flatMap((name) => (name.includes(" ") ? name.split(" ")[0]! : [])));
+    for (const group of groups) {
+      const [long, short] = await Promise.all([drover([group, "--help"]), drover([group, "-h"])]);
+      expect({ group, ...long }).toMatchObject({ group, code: 0, stderr: "" });
+      expect({ group, ...short }).toEqual({ group, ...long });
+      const lines = long.stdout.split("\n");
+      // `trust` and `state` are commands themselves, so their help explains the command.
+      const expected = Object.hasOwn(commands, group)
+        ? [[`drover ${group}: `, ""]]
+        : Object.entries(commands)
+            .filter(([name]) => name.startsWith(`${group} `))
+            .map(([name, [summary]]) => [`  drover ${name} `, summary]);
+      const missing = expected.filter(
+        ([start, end]) => !lines.some((line) => line.startsWith(start!) && line.endsWith(end!)),
+      );
+      expect({ group, missing }).toEqual({ group, missing: [] });
+    }
+  });
+
   it("suggests the closest name for an unknown command, subcommand or group", async () => {
     const suggestions = [
       [["help", "exce"], "Unknown command exce. Did you mean exec?"],
