@@ -111,3 +111,30 @@ it("--accept-agents uses new agents immediately", async () => {
   await evil("agents/wicked.json", "wicked");
   await expect.poll(async () => (await run("agents", "list")).stdout).toMatch(/evil\t[^]*wicked\t/);
 });
+
+it("keeps using the last valid definition of a file with an error, and warns about it", async () => {
+  const { cwd, run, process } = await startProject("--accept-agents");
+  const file = join(cwd, "agents", "greet.json");
+  const writeVersion = (text: string): void =>
+    writeFileSync(file, JSON.stringify({ name: "greet", command: `echo ${text}` }));
+  const greet = async (): Promise<string> => (await run("run", "greet")).stdout;
+  writeVersion("first");
+  await expect.poll(greet).toContain("first");
+  const warning = "drover: warning: the file of greet has an error, so its previous version is still in use: ";
+
+  writeFileSync(file, '{ "name": "greet", "command": "echo second", "comand": 1 }');
+  await expect.poll(() => process.output).toMatch(/greet\.json:1: .*comand/);
+  const listed = await run("agents", "list");
+  expect(listed).toMatchObject({ code: 0, stdout: expect.stringMatching(/^greet\tprocedural\tfile\t/m) as string });
+  expect(listed.stderr).toContain(`${warning}${file}:1: `);
+  expect(listed.stderr).toContain("comand");
+  expect(JSON.parse((await run("agents", "show", "greet")).stdout)).toMatchObject({
+    command: "echo first",
+    fault: expect.stringContaining("comand") as string,
+  });
+  expect(await run("run", "greet")).toMatchObject({ code: 0, stdout: expect.stringContaining("first") as string });
+
+  writeVersion("third");
+  await expect.poll(greet).toContain("third");
+  expect((await run("agents", "list")).stderr).not.toContain(warning);
+});
