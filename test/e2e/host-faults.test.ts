@@ -1,10 +1,17 @@
 import { DatabaseSync } from "@photostructure/sqlite";
 import { spawn } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { announcementFile, databaseFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
+import {
+  announcementFile,
+  databaseFile,
+  recordDirectory,
+  runnersDirectory,
+  tokenFile,
+} from "../../src/model/state-layout.ts";
 import { bundle } from "./bundle.ts";
+import { startCoordinator } from "./coordinator-process.ts";
 import { bin, drover, exists, createDirectory } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
@@ -138,7 +145,7 @@ it("a runner without descriptors claims nothing and says so; one with enough for
     drover(["run", "echo", "--message", "hi"], { cwd, commandPrefix: limitDescriptors(limit) });
   const withoutDescriptors = await run(40);
   expect(withoutDescriptors).toMatchObject({ code: 125, stdout: "" });
-  expect(withoutDescriptors.stderr).toMatch(/DROVER-EXE-010[^]*ulimit -n/);
+  expect(withoutDescriptors.stderr).toMatch(/ulimit -n`\. \[DROVER-EXE-010\]/);
   expect(await run(56)).toMatchObject({ code: 0, stdout: '{"message":"hi"}\n' });
 });
 
@@ -205,3 +212,36 @@ it("says why a run waits for a runner that has too few descriptors for its slots
     })
     .toContainEqual({ demand: "descriptors", detail: expect.stringMatching(/takes no run.*raise `ulimit -n`/) });
 });
+
+it.runIf(process.platform === "linux")(
+  "a runner starts although its killed predecessor is still a zombie",
+  async () => {
+    const cwd = createDirectory();
+    const coordinator = await startCoordinator(cwd);
+    const state = join(cwd, "runner");
+    const env = { DROVER_STATE_DIR: state, DROVER_API_URL: coordinator.url, DROVER_API_KEY: coordinator.token };
+    const options = { cwd, env, ready: /^Offers /m };
+    const args = ["runner", "-x", "echo"];
+    const readLock = (): { pid: number } => {
+      const runners = runnersDirectory(recordDirectory(state));
+      return JSON.parse(readFileSync(join(runners, readdirSync(runners)[0]!, "lock"), "utf8"));
+    };
+    // Like many programs that are pid 1 in a container, this parent never reaps its children.
+    const commandPrefix = ["sh", "-c", '"$@" & exec sleep 1000', "sh"];
+    const parent = await startDrover(args, { ...options, commandPrefix });
+    const { pid } = readLock();
+    try {
+      // The shell itself would still reap it.
+      await expect.poll(() => readFileSync(`/proc/${parent.pid}/comm`, "utf8")).toBe("sleep\n");
+    } finally {
+      process.kill(pid, "SIGKILL");
+    }
+    await expect.poll(() => readFileSync(`/proc/${pid}/stat`, "utf8")).toMatch(/\) Z /);
+    expect(readLock().pid).toBe(pid);
+
+    const successor = await startDrover(args, options);
+    expect(successor.output).toMatch(/^Offers echo to /m);
+    expect(readLock().pid).toBe(successor.pid);
+    expect(readFileSync(`/proc/${pid}/stat`, "utf8")).toMatch(/\) Z /);
+  },
+);
