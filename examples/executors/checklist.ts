@@ -35,6 +35,6 @@ export const executor = defineExecutor({
       const { step } = (answer.input ?? input) as { step: string };
       await appendFile(join(workDir, "done.txt"), `${step}\n`);
     }
-    return `${list.steps.length} steps`;
+    return list.steps.length === 1 ? "1 step" : `${list.steps.length} steps`;
   },
 });

@@ -9,10 +9,10 @@ import { loadModuleExecutor } from "./module-executor.ts";
 
 const { setUp, cleanups } = prepareRunners();
 
-test("examples/executors/checklist.ts handles answers and input, and continues on another runner", async () => {
+async function loadChecklist() {
   const cacheDirectory = await mkdtemp(join(tmpdir(), "drover-asking-"));
   cleanups.push(() => rm(cacheDirectory, { recursive: true, force: true }));
-  const executor = await loadModuleExecutor({
+  return loadModuleExecutor({
     module: resolve("examples/executors/checklist.ts"),
     runnerDirectory: resolve("examples"),
     cacheDirectory,
@@ -20,6 +20,10 @@ test("examples/executors/checklist.ts handles answers and input, and continues o
     start,
     env: process.env,
   });
+}
+
+test("examples/executors/checklist.ts handles answers and input, and continues on another runner", async () => {
+  const executor = await loadChecklist();
   const coordinator = createMemoryCoordinator();
   const firstRunner = await (await setUp(coordinator, { executor })).open();
   const id = coordinator.submit(
@@ -46,6 +50,15 @@ test("examples/executors/checklist.ts handles answers and input, and continues o
   coordinator.answer(id, "step-4", { decision: "allow" });
   expect(await waitForOutcome(coordinator, id)).toMatchObject({ status: "completed", text: "4 steps" });
   expect([...run().uploads.values()].map(String)).toEqual(["wash\ndry slowly\nfold\n"]);
+});
+
+test("examples/executors/checklist.ts counts one step in the singular", async () => {
+  const coordinator = createMemoryCoordinator();
+  await (await setUp(coordinator, { executor: await loadChecklist() })).open();
+  const id = coordinator.submit({ type: "autonomous" }, { attended: true, parameters: { steps: ["wash"] } });
+  await poll(() => coordinator.events(id).some(({ type }) => type === "permission_request")).toBe(true);
+  coordinator.answer(id, "step-1", { decision: "allow" });
+  expect(await waitForOutcome(coordinator, id)).toMatchObject({ status: "completed", text: "1 step" });
 });
 
 test("shows examples/executors/checklist.ts unchanged in the manual", async () => {
