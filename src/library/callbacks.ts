@@ -1,7 +1,7 @@
 import type { Decision } from "../model/executor.ts";
 import type { AgentQuestion, RunnerCallbacks, SDKMessage } from "./types.ts";
 
-/** Wraps the caller's functions. Collects and prints the errors they throw, which do not stop the run. */
+/** Wraps the caller's functions. Collects and prints the errors they throw or cause, which do not stop the run. */
 export interface Callbacks {
   onMessage(message: unknown): Promise<void>;
   /** null if the caller does not answer questions. */
@@ -19,7 +19,7 @@ export function createCallbacks({ onMessage, onQuestion }: RunnerCallbacks): Cal
   const report = (name: string, thrown: unknown): void => {
     const error = thrown instanceof Error ? thrown : new Error(String(thrown));
     errors.push(error);
-    process.emitWarning(`${name} threw: ${error.message}. The run continues.`, "DroverWarning");
+    process.emitWarning(`${name} failed: ${error.message.replace(/\.$/, "")}. The run continues.`, "DroverWarning");
   };
   return {
     report,
