@@ -193,6 +193,26 @@ it("keeps definitions held across a restart, and admits those that were added wh
   await expect.poll(listOffered).toEqual(["a: ls", "evil: x", "own: y"]);
 });
 
+it("keeps the previous definition of a held change in use across restarts, and admits it when the file has it again", async () => {
+  const first = await serve();
+  put("a", "rm -rf");
+  await expect.poll(listHeldNames).toEqual(["a"]);
+  await first.stop();
+  const second = await serve();
+  expect(listOffered()).toEqual(["a: ls"]);
+  expect(latest?.agents[0]?.fault).toMatch(/the change to a is held/);
+  const [held] = listHeldAgents(base);
+  put("a", "rm -r");
+  await expect.poll(() => listHeldAgents(base).map(({ hash }) => hash)).not.toContain(held!.hash);
+  await second.stop();
+  await serve();
+  expect(listOffered()).toEqual(["a: ls"]);
+  put("a", "ls");
+  await expect.poll(listHeldNames).toEqual([]);
+  await expect.poll(() => latest?.agents[0]?.fault).toBe(undefined);
+  expect(listOffered()).toEqual(["a: ls"]);
+});
+
 it("holds definitions in a directory created after startup", async () => {
   rmSync(directory, { recursive: true });
   await serve();

@@ -12,6 +12,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
+import * as z from "zod";
+import { type Agent, agentSchema } from "../model/agent.ts";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import { acceptedAgentsDirectory, heldAgentsDirectory, recordDirectory } from "../model/state-layout.ts";
 import type { LoadedAgent, LoadedAgents } from "./load-agents.ts";
@@ -37,11 +39,21 @@ export interface HeldAgent {
   hash: string;
 }
 
+/** The content of the file that records a held definition. `previous` is the last accepted version, if there is one. */
+interface HeldFile {
+  name: string;
+  file: string;
+  previous?: LoadedAgent;
+}
+
 /** These directories are in the record, which isolated runs cannot write to. */
 const heldDirectory = (stateDirectory: string): string => heldAgentsDirectory(recordDirectory(stateDirectory));
 const acceptedDirectory = (stateDirectory: string): string => acceptedAgentsDirectory(recordDirectory(stateDirectory));
 
-/** Without a state directory nothing is stored and nothing can be accepted. Short-lived commands use it that way. */
+/**
+ * Without a state directory the gate admits the first load and holds every later change. Short-lived commands have no one
+ * to accept a change.
+ */
 export function createAgentGate(directory: string, stateDirectory: string | null): AgentGate {
   const accepted = new Set<string>();
   const lastAccepted = new Map<string, LoadedAgent>();
@@ -61,10 +73,18 @@ export function createAgentGate(directory: string, stateDirectory: string | null
     return isAcceptedNow;
   };
 
+  /** After a restart, the file of a held change has the version to keep using. */
+  const readPrevious = (hash: string): LoadedAgent | undefined => {
+    if (stateDirectory === null) return undefined;
+    const previous = readHeldFile(join(heldDirectory(stateDirectory), hash))?.previous;
+    if (previous !== undefined) accepted.add(hashDefinition(directory, previous));
+    return previous;
+  };
+
   return {
     admit(loaded) {
       const faults: DefinitionFault[] = [];
-      const held = new Map<string, HeldAgent>();
+      const held = new Map<string, HeldFile>();
       const agents = loaded.agents.flatMap((entry): LoadedAgent[] => {
         const { name } = entry.agent;
         const hash = hashDefinition(directory, entry);
@@ -72,8 +92,9 @@ export function createAgentGate(directory: string, stateDirectory: string | null
           lastAccepted.set(name, entry);
           return [entry];
         }
-        held.set(hash, { name, file: entry.file, hash });
-        const lastEntry = lastAccepted.get(name);
+        const lastEntry = lastAccepted.get(name) ?? readPrevious(hash);
+        if (lastEntry !== undefined) lastAccepted.set(name, lastEntry);
+        held.set(hash, { name, file: entry.file, ...(lastEntry && { previous: lastEntry }) });
         const fault = createHeldFault(entry, lastEntry !== undefined);
         faults.push(fault);
         return lastEntry ? [{ ...lastEntry, fault: describeFault(fault) }] : [];
@@ -98,8 +119,8 @@ export function createAgentGate(directory: string, stateDirectory: string | null
 export function listHeldAgents(stateDirectory: string): HeldAgent[] {
   const directory = heldDirectory(stateDirectory);
   const all = listNames(directory).flatMap((hash): HeldAgent[] => {
-    const held = readHeldAgent(join(directory, hash));
-    return held ? [{ ...held, hash }] : [];
+    const held = readHeldFile(join(directory, hash));
+    return held ? [{ name: held.name, file: held.file, hash }] : [];
   });
   return all.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
@@ -173,27 +194,42 @@ function createHeldFault({ agent, file, line }: LoadedAgent, isChange: boolean):
 /** Writes a file for each held definition and removes the files of those this gate no longer holds. */
 function syncHeldFiles(
   stateDirectory: string,
-  held: ReadonlyMap<string, HeldAgent>,
+  held: ReadonlyMap<string, HeldFile>,
   previousHashes: ReadonlySet<string>,
 ): void {
   const directory = heldDirectory(stateDirectory);
   for (const hash of previousHashes) if (!held.has(hash)) rmSync(join(directory, hash), { force: true });
   if (held.size === 0) return;
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  for (const [hash, { name, file }] of held)
+  for (const [hash, content] of held)
     if (!existsSync(join(directory, hash))) {
-      writeFileSync(join(directory, `.${hash}.${process.pid}`), JSON.stringify({ name, file }), { mode: 0o600 });
+      writeFileSync(join(directory, `.${hash}.${process.pid}`), JSON.stringify(content), { mode: 0o600 });
       renameSync(join(directory, `.${hash}.${process.pid}`), join(directory, hash));
     }
 }
 
-function readHeldAgent(file: string): Pick<HeldAgent, "name" | "file"> | null {
+const heldFileSchema = z.object({
+  name: z.string(),
+  file: z.string(),
+  // Another version of Drover may have written it, with fields that this one does not know.
+  previous: z
+    .object({
+      // Kept as it is, so that its hash stays the same.
+      agent: z.custom<Agent>((value) => agentSchema.safeParse(value).success),
+      file: z.string(),
+      line: z.number().nullable(),
+      source: z.string(),
+    })
+    .optional()
+    .catch(undefined),
+});
+
+function readHeldFile(file: string): HeldFile | null {
   try {
-    const value: unknown = JSON.parse(readFileSync(file, "utf8"));
-    if (typeof value !== "object" || value === null || !("name" in value) || !("file" in value)) return null;
-    return typeof value.name === "string" && typeof value.file === "string"
-      ? { name: value.name, file: value.file }
-      : null;
+    const { data } = heldFileSchema.safeParse(JSON.parse(readFileSync(file, "utf8")));
+    if (data === undefined) return null;
+    const { previous, ...held } = data;
+    return { ...held, ...(previous && { previous }) };
   } catch (error) {
     if (error instanceof SyntaxError) return null;
     requireErrorCode(error);
