@@ -15,7 +15,9 @@ export const auditVerify: CommandSpec = {
     ["drover audit verify", "prints the head; keep a copy of it elsewhere"],
     ["drover audit verify --head 42:9f3c...", "also fails if this head is no longer part of the chain"],
   ],
-  options: { head: { placeholder: "H", description: "a head printed earlier, as COUNT:MAC" } },
+  options: {
+    head: { placeholder: "H", description: "also check that the audit chain contains this earlier head, as COUNT:MAC" },
+  },
   run: verify,
 };
 

@@ -23,7 +23,7 @@ import { findDroverCommand } from "./drover-command.ts";
 
 export const backupCommand: CommandSpec = {
   name: "backup",
-  summary: "back up the whole record to one file, without stopping anything",
+  summary: "back up the whole record to one file while Drover keeps running",
   placeholders: "FILE",
   arity: [1, 1],
   examples: [["drover backup drover-2026-01-31.backup", "the file contains the audit key: keep it private"]],

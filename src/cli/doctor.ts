@@ -13,7 +13,8 @@ import { replaceControlCharacters } from "./table.ts";
 
 export const doctor: CommandSpec = {
   name: "doctor",
-  summary: "check which isolation, limits and agent clients work on this machine, and how to get what is missing",
+  summary:
+    "check which isolation levels, limits and agent clients work on this machine, and say how to get what is missing",
   placeholders: "",
   arity: [0, 0],
   examples: [["drover doctor", "tests each capability instead of guessing from versions"]],

@@ -25,7 +25,7 @@ export const fileToolsCommand: CommandSpec = {
   ],
   options: {
     mcp: { description: "serve the tools to an MCP client on stdin and stdout" },
-    http: { placeholder: "PORT", description: "serve them over HTTP on loopback; prints the address and a token" },
+    http: { placeholder: "PORT", description: "serve the tools over HTTP on loopback; prints the address and a token" },
   },
   run: runFileTools,
 };

@@ -26,7 +26,7 @@ export const importHerdctl: CommandSpec = {
     ],
   ],
   options: {
-    out: { placeholder: "DIR", description: `where to write them (default: ${defaultOut})` },
+    out: { placeholder: "DIR", description: `directory for the new files (default: ${defaultOut})` },
     force: { description: "overwrite existing files" },
   },
   run: importFleet,

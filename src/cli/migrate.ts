@@ -23,7 +23,8 @@ export const migrateCommand: CommandSpec = {
   options: {
     to: {
       placeholder: "URL",
-      description: "the database, as postgres://user@host:port/database; other users can see a password in it",
+      description:
+        "the database, as postgres://user@host:port/database; other users can see a password in this address",
     },
   },
   run: migrate,

@@ -3,7 +3,7 @@ import { parseTimeSpan } from "./read-time-span.ts";
 
 /** Explains the values of --since and --until in help texts. */
 export const timeForms =
-  "a time span such as 1h or 7d ago, or a date or time such as 2026-01-31 or 2026-01-31T12:00:00Z";
+  "a time span before now such as 1h or 7d, or a date or time such as 2026-01-31 or 2026-01-31T12:00:00Z";
 
 /**
  * Reads the point in time of an option, such as --since, as an ISO time. A time span counts back from now. A date means

@@ -38,9 +38,9 @@ export const runnerCommand: CommandSpec = {
       placeholder: "P",
       short: "x",
       repeat: true,
-      description: "a profile by name or path; each registers separately",
+      description: "offer this profile, by name or path (repeatable; each profile registers separately)",
     },
-    name: { placeholder: "N", description: "distinguishes runners on the same host and directory" },
+    name: { placeholder: "N", description: "a name to distinguish runners on the same host and in the same directory" },
     slots: { placeholder: "N", description: "how many runs at a time (default: from the profile)" },
     "project-dir": {
       placeholder: "DIR",

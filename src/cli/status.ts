@@ -10,7 +10,7 @@ import { showStatus, type Status } from "./status-view.ts";
 
 export const statusCommand: CommandSpec = {
   name: "status",
-  summary: "show what serves this directory, its runners, and what runs, waits or failed",
+  summary: "show the coordinator of this directory, its runners, and running, waiting and failed runs",
   placeholders: "",
   arity: [0, 0],
   examples: [

@@ -45,7 +45,10 @@ export const tokensEnrol: CommandSpec = {
   ],
   options: {
     ...tokenOptions,
-    "expires-in": { placeholder: "TIME", description: "how long it can be used, such as 15m or 7d (default: 1d)" },
+    "expires-in": {
+      placeholder: "TIME",
+      description: "how long the token can be used, such as 15m or 7d (default: 1d)",
+    },
   },
   run: (input) => create(input, { role: "runner", enrolment: true, ...readExpiry(input, "1d") }),
 };

@@ -28,7 +28,7 @@ export const webhooksList: CommandSpec = {
 
 export const webhooksAdd: CommandSpec = {
   name: "webhooks add",
-  summary: "add a URL to notify about runs; prints the secret that signs deliveries once",
+  summary: "add a URL to notify about runs; prints the webhook's secret once",
   placeholders: "NAME URL",
   arity: [2, 2],
   examples: [

@@ -7,8 +7,8 @@ const intro = `# Every route
 [HTTP API](http.md) explains the API with examples. This page lists every route and who may use it. A running coordinator
 shows the same with all fields at \`/docs\`, and as OpenAPI 3.1 at \`/openapi.json\`.
 
-The last column names the [roles](tokens.md) that may use a route. Everybody but an admin sees and changes only what belongs
-to them. A run uses the token of its attempt, which it finds in \`DROVER_API_KEY\`.
+The last column names the [roles](tokens.md) that may use a route. An admin sees and changes everything. All other callers see
+and change only what belongs to them. A run uses the token of its attempt, which is in \`DROVER_API_KEY\`.
 `;
 
 /** The reference page of all routes, grouped by the first part of their path. */
@@ -21,7 +21,7 @@ export function renderRoutes({ paths }: OpenApiDocument): string {
       groups.set(group, [...(groups.get(group) ?? []), row]);
     }
   const sections = [...groups].map(
-    ([title, rows]) => `## ${title}\n\n| route | what it does | who may |\n|---|---|---|\n${rows.join("\n")}\n`,
+    ([title, rows]) => `## ${title}\n\n| route | what it does | who may use it |\n|---|---|---|\n${rows.join("\n")}\n`,
   );
   return [intro, ...sections].join("\n");
 }
@@ -31,7 +31,7 @@ const titles: Record<string, string> = {
   usage: "Statistics",
   stats: "Statistics",
   audit: "Audit",
-  runner: "Runners themselves",
+  runner: "For runners",
   mcp: "MCP",
   deliveries: "Webhooks",
   hooks: "Webhooks",

@@ -76,7 +76,7 @@ export const runnerContracts = {
   },
   "POST /runner/sessions": {
     id: "findDeletedSessions",
-    summary: "Runner: ask which of these sessions no longer exist",
+    summary: "Runner: ask which of the listed sessions no longer exist",
     body: runner.deletedSessionsRequestSchema,
     responses: {
       200: { description: "Sessions whose directories can be removed", schema: runner.deletedSessionsResponseSchema },

@@ -35,7 +35,7 @@ export const tokenContracts = {
   },
   "DELETE /tokens/{token_id}": {
     id: "revokeToken",
-    summary: "Revoke a token at once and end its open requests; use `self` as the id for the token of this request",
+    summary: "Revoke a token immediately and end its open requests; use `self` as the id for the token of this request",
     responses: { 204: { description: "Revoked" } },
   },
 } as const satisfies Record<string, Contract>;

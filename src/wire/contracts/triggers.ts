@@ -40,7 +40,7 @@ export const triggerContracts = {
   },
   "POST /hooks/{name}": {
     id: "receiveDelivery",
-    summary: "Deliver to a hook; the signature authenticates the sender",
+    summary: "Send a delivery to a hook; its signature authenticates the sender",
     headers: z.object({
       "drover-signature": z.string().max(1000).optional(),
       "x-hub-signature-256": z.string().max(200).optional(),
