@@ -6,11 +6,12 @@ import { type Mount, readMounts } from "./mounts.ts";
 /** The directories to protect from a command. */
 export type Protection = Pick<StartOptions, "hide" | "show" | "readOnly">;
 
-/** Wraps `start` so that the same directories are protected from every command. */
+/** Wraps `start` so that these directories are protected from every command, in addition to its own. */
 export function withProtection(start: StartCommand, protection: Protection): StartCommand {
   return (command, options, signal) => {
-    const show = [...(options.show ?? []), ...(protection.show ?? [])];
-    return start(command, { ...options, ...protection, show }, signal);
+    const merge = (name: keyof Protection): string[] => [...(options[name] ?? []), ...(protection[name] ?? [])];
+    const merged = { hide: merge("hide"), show: merge("show"), readOnly: merge("readOnly") };
+    return start(command, { ...options, ...merged }, signal);
   };
 }
 
