@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { afterEach, expect, it } from "vitest";
 import { mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -74,7 +75,7 @@ it("stops a command after timeoutMs, and on abort, and records both", async () =
   ]);
 });
 
-it("captures at most the requested output, and looks for programs on the PATH of the parent environment", async () => {
+it("captures at most `maxBytes` of output, and looks for programs on the PATH of the parent environment", async () => {
   const result = await execute("printf 0123456789", { capture: { maxBytes: 4, mode: "merged" }, record: false });
   expect(result.exitCode).toBe(0);
   expect(result.captured.stdout).toMatchObject({ totalBytes: 10, truncated: true });
@@ -85,12 +86,22 @@ it("captures at most the requested output, and looks for programs on the PATH of
 
 it("stops the command and everything it started when the signal is aborted", async () => {
   const controller = new AbortController();
-  const running = start("sh -c 'echo started; sleep 600'", { signal: controller.signal });
+  // The process ids that the command sees may be those of a namespace, so the child is found by its argument.
+  const seconds = `600.${process.pid}${Math.random().toString().slice(2)}`;
+  const running = start(`sh -c 'sleep ${seconds} & echo started; wait'`, { signal: controller.signal });
   await new Promise((resolve) => running.stdout!.once("data", resolve));
+  await expect.poll(() => listRunning(seconds)).toContain(`sleep ${seconds}`);
   controller.abort();
   expect(await running.result).toMatchObject({ exitCode: null, signal: expect.stringMatching(/^SIG/) });
   expect(() => process.kill(running.pid!, 0)).toThrow("ESRCH");
+  expect(listRunning(seconds)).toEqual([]);
 });
+
+/** The command lines of running processes that contain the text. Zombies have none. */
+function listRunning(text: string): string[] {
+  const { stdout } = spawnSync("ps", ["-ww", "-eo", "args="], { encoding: "utf8" });
+  return stdout.split("\n").filter((line) => line.includes(text));
+}
 
 it.each<[string, unknown[]]>([
   ["options", ["true", null]],
