@@ -4,7 +4,7 @@ import { useDrover } from "./drover-ui.ts";
 
 const ui = useDrover();
 
-const text = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
+const expectText = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
 const isFocused = async (at: Locator): Promise<boolean> => (await at.and(at.page().locator(":focus")).count()) === 1;
 
 /** Returns null if the focus is visible: as an outline around the element, its row or its field, or as an accented edge. */
@@ -84,7 +84,7 @@ test("the first Tab stop skips the navigation, every page is two keys away, and 
   }))
     await pressKeys(page, `g${key}`, heading);
   await page.keyboard.press("?");
-  await text(page, "[role=dialog]").toContain("go to Settings");
+  await expectText(page, "[role=dialog]").toContain("go to Settings");
   await page.keyboard.press("Escape");
   await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
 });
@@ -102,8 +102,8 @@ test("starts echo, reads its result, edits and re-runs it, and copies it as curl
   await main.locator('h1 + [data-status="completed"]').waitFor();
   await tabTo(page, main.getByRole("link", { name: "Result" }));
   await page.keyboard.press("Enter");
-  await text(page).toContain('message: "typed"');
-  await text(page, "[data-testid=exit-code]").toBe("0");
+  await expectText(page).toContain('message: "typed"');
+  await expectText(page, "[data-testid=exit-code]").toBe("0");
   await tabTo(page, main.getByRole("button", { name: "Copy as" }), "Shift+Tab");
   await page.keyboard.press("Enter");
   await arrowTo(page, page.getByRole("menuitem", { name: "curl" }));
@@ -120,7 +120,7 @@ test("starts echo, reads its result, edits and re-runs it, and copies it as curl
   await expect.poll(() => page.url()).not.toBe(first);
   await tabTo(page, main.getByRole("link", { name: "Result" }));
   await page.keyboard.press("Enter");
-  await text(page).toContain('message: "typed again"');
+  await expectText(page).toContain('message: "typed again"');
 });
 
 test("finds an agent in the palette, starts it, reaches it in the list with j and k, and stops it", async () => {
@@ -144,7 +144,7 @@ test("finds an agent in the palette, starts it, reaches it in the list with j an
   await page.keyboard.press("j");
   await page.keyboard.press("k");
   await page.keyboard.press("x");
-  await text(page).toContain("1 selected");
+  await expectText(page).toContain("1 selected");
   await page.keyboard.press("x");
   await page.keyboard.press("Enter");
   await page.locator("main h1").filter({ hasText: "patient" }).waitFor();
@@ -158,16 +158,16 @@ test("approves, edits and denies without a mouse, and focuses the field to type 
   const steps = ["First step", "Second step", "Third step"];
   await ui.client.submit({ agent_name: "checklist", attended: true, parameters: { steps } });
   await pressKeys(page, "gi", "1 question is waiting for you");
-  await text(page).toContain("First step");
+  await expectText(page).toContain("First step");
   await page.keyboard.press("a");
-  await text(page).toContain("Second step");
+  await expectText(page).toContain("Second step");
   await page.keyboard.press("e");
   await expect.poll(() => isFocused(page.getByLabel("Input"))).toBe(true);
   await page.keyboard.press("Control+a");
   await page.keyboard.type('{"step": "Typed step"}');
   await tabTo(page, page.getByRole("button", { name: "Approve the changed input" }));
   await page.keyboard.press("Enter");
-  await text(page).toContain("Third step");
+  await expectText(page).toContain("Third step");
   // The focused button is gone, and no stray key may answer another question.
   await page.keyboard.press("d");
   await expect.poll(() => isFocused(page.getByLabel("Reason for the agent"))).toBe(true);
@@ -176,8 +176,8 @@ test("approves, edits and denies without a mouse, and focuses the field to type 
   await page.keyboard.type("a reason");
   await tabTo(page, page.getByRole("button", { name: "Deny", exact: true }));
   await page.keyboard.press("Enter");
-  await text(page).toContain("No open questions");
-  await text(page).toContain("a reason");
+  await expectText(page).toContain("No open questions");
+  await expectText(page).toContain("a reason");
 });
 
 test("chats, creates an agent and chooses a theme without a mouse", async () => {
@@ -189,7 +189,7 @@ test("chats, creates an agent and chooses a theme without a mouse", async () => 
   await tabTo(page, page.getByLabel("Message"));
   await page.keyboard.type("a haiku, please");
   await page.keyboard.press("Enter");
-  await text(page, "[role=log]").toMatch(/a haiku, please[\s\S]*The haiku is there\./);
+  await expectText(page, "[role=log]").toMatch(/a haiku, please[\s\S]*The haiku is there\./);
   // Leave the field, so that keys act as shortcuts again.
   await tabTo(page, page.getByText("Skip to content"));
   await pressKeys(page, "ga", "Agents");
@@ -223,12 +223,12 @@ test("creates a schedule, runs it now and opens the run without a mouse", async 
   await page.keyboard.type("by keys");
   await page.keyboard.press("Enter");
   await page.locator("main h1").filter({ hasText: "typed" }).waitFor();
-  await text(page).toContain("0 9 * * 1-5");
+  await expectText(page).toContain("0 9 * * 1-5");
   await tabTo(page, page.getByRole("button", { name: "Run now" }));
   await page.keyboard.press("Enter");
   const history = page.getByRole("region", { name: "History" });
   await history.locator('[data-status="completed"]').waitFor();
   await tabTo(page, history.getByRole("link"));
   await page.keyboard.press("Enter");
-  await text(page).toContain("by keys");
+  await expectText(page).toContain("by keys");
 });

@@ -34,7 +34,7 @@ const ui = useDrover({
   }),
 });
 
-const text = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
+const expectText = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
 const steps = (page: Page) => page.getByRole("list", { name: "Steps" });
 
 async function runToEnd(agent_name: string, more: object): Promise<string> {
@@ -48,7 +48,7 @@ test("the waterfall opens at the failure, finds steps by their input, and shows 
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/runs/${run_id}`);
   // The first failure is selected, with its details beside it.
-  await text(page).toContain("absent-file.txt: no such file or directory");
+  await expectText(page).toContain("absent-file.txt: no such file or directory");
   await expect
     .poll(() => steps(page).innerText())
     .toMatch(/Waited for a runner[\s\S]*Attempt 1[\s\S]*Turn 1[\s\S]*Turn 3/);
@@ -61,7 +61,7 @@ test("the waterfall opens at the failure, finds steps by their input, and shows 
     .getByRole("button", { name: /file\.write/ })
     .click();
   await expect.poll(() => page.url()).toMatch(/step=e\d+/);
-  await text(page).toContain('+"beta, two",5');
+  await expectText(page).toContain('+"beta, two",5');
   await page.getByLabel("Find a step").fill("");
   await page.getByLabel(/Only failures/).check();
   await expect.poll(() => steps(page).innerText()).not.toContain("file.write");
@@ -71,7 +71,7 @@ test("the waterfall opens at the failure, finds steps by their input, and shows 
   await steps(page)
     .getByRole("button", { name: /^Turn 2/ })
     .click();
-  await text(page).toMatch(/Tokens in\s+2,000/);
+  await expectText(page).toMatch(/Tokens in\s+2,000/);
   expect(faults).toEqual([]);
 });
 
@@ -83,7 +83,7 @@ test("files are previewed by type, and all are downloaded as one archive", async
   await page.getByRole("button", { name: /counts\.csv/ }).click();
   await expect.poll(() => page.getByRole("cell", { name: "beta, two" }).count()).toBe(1);
   await page.getByRole("button", { name: /change\.diff/ }).click();
-  await text(page, "[aria-label=Changes]").toContain("+new");
+  await expectText(page, "[aria-label=Changes]").toContain("+new");
   await page.getByRole("button", { name: /dot\.png/ }).click();
   await expect.poll(() => page.evaluate("document.querySelector('main img')?.naturalWidth")).toBe(1);
   const [download] = await Promise.all([
@@ -107,10 +107,10 @@ test("log lines have links, scrolling up stops following, and filters keep line 
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/runs/${run_id}?tab=log`);
   const log = page.locator("[role=log]");
-  await text(page, "[role=log]").toContain("line 400.");
+  await expectText(page, "[role=log]").toContain("line 400.");
   await page.evaluate("document.querySelector('[role=log]').scrollTo(0, 0)");
   await page.getByRole("button", { name: "Jump to latest" }).click();
-  await text(page, "[role=log]").toContain("line 400.");
+  await expectText(page, "[role=log]").toContain("line 400.");
   await page.getByLabel("Find in the log").fill("line 120.");
   await expect.poll(() => log.locator("[data-index]").count()).toBe(1);
   const number = await log.getByRole("button").innerText();
@@ -120,9 +120,9 @@ test("log lines have links, scrolling up stops following, and filters keep line 
   await expect.poll(() => log.locator("[data-marked]").innerText()).toContain("line 120.");
   await page.getByLabel("Stream").selectOption("stderr");
   await expect.poll(() => log.locator("[data-index]").count()).toBe(1);
-  await text(page, "[role=log]").toContain("oops");
+  await expectText(page, "[role=log]").toContain("oops");
   await page.getByLabel("Times").selectOption("since");
-  await text(page, "[role=log]").toMatch(/\+\d+\.\d{3}s/);
+  await expectText(page, "[role=log]").toMatch(/\+\d+\.\d{3}s/);
   expect(faults).toEqual([]);
 });
 
@@ -130,11 +130,13 @@ test("a procedural run shows its result above its timeline, and what its facts a
   const run_id = await runToEnd("echo", { parameters: { message: "at a glance" } });
   const { page } = await ui.open();
   await page.goto(`${ui.url}/ui/runs/${run_id}`);
-  await text(page).toMatch(/runner echo[\s\S]*trigger api[\s\S]*Result[\s\S]*at a glance[\s\S]*Waited for a runner/);
-  await text(page).toContain(run_id.slice(-8));
+  await expectText(page).toMatch(
+    /runner echo[\s\S]*trigger api[\s\S]*Result[\s\S]*at a glance[\s\S]*Waited for a runner/,
+  );
+  await expectText(page).toContain(run_id.slice(-8));
   const conversation = await runToEnd("worker", { prompt: "go" });
   await page.goto(`${ui.url}/ui/runs/${conversation}`);
-  await text(page).toContain("Turn 3");
+  await expectText(page).toContain("Turn 3");
   expect(await page.getByRole("heading", { name: "Result", exact: true }).count()).toBe(0);
 });
 
@@ -165,10 +167,10 @@ test("a child's question names its parent, and can be answered on the parent's p
   });
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/inbox`);
-  await text(page, "article").toMatch(/checklist[\s\S]*for parent[\s\S]*Ask first/);
+  await expectText(page, "article").toMatch(/checklist[\s\S]*for parent[\s\S]*Ask first/);
   await page.goto(`${ui.url}/ui/runs/${parent.run_id}`);
-  await text(page).toContain("started 1 run");
-  await text(page).toContain("Ask first");
+  await expectText(page).toContain("started 1 run");
+  await expectText(page).toContain("Ask first");
   await page.getByLabel("Do not ask again in this session").check();
   await page.getByRole("button", { name: "Approve" }).click();
   await expect.poll(async () => (await ui.client.runs.get(child.run_id)).status).toBe("completed");

@@ -6,12 +6,12 @@ import { useDrover } from "./drover-ui.ts";
 const ui = useDrover();
 
 /** Playwright waits before it acts, but reads must be polled. */
-const text = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
+const expectText = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
 const count = (page: Page, selector: string) => expect.poll(() => page.locator(selector).count());
 
 test("a link signs in once, and a used link says how to get another", async () => {
   const { page } = await ui.open();
-  await text(page, "nav[aria-label=Pages]").toContain("Overview");
+  await expectText(page, "nav[aria-label=Pages]").toContain("Overview");
   expect(page.url()).not.toContain("code=");
   const otherBrowserPage = await (await ui.browser.newContext()).newPage();
   const link = await ui.link();
@@ -21,12 +21,12 @@ test("a link signs in once, and a used link says how to get another", async () =
     .poll(async () => (await ui.client.tokens.list()).items.filter(({ kind }) => kind === "browser").length)
     .toBe(2);
   await otherBrowserPage.goto(ui.url + link);
-  await text(otherBrowserPage).toContain("was already used");
-  await text(otherBrowserPage).toContain("drover ui");
+  await expectText(otherBrowserPage).toContain("was already used");
+  await expectText(otherBrowserPage).toContain("drover ui");
   // Signing out ends the session in the whole browser, and the page shows no data any more.
   await page.goto(`${ui.url}/ui/settings`);
   await page.getByRole("button", { name: "Sign out" }).click();
-  await text(page).toContain("You are signed out");
+  await expectText(page).toContain("You are signed out");
 });
 
 test("starts echo from its form, shows its JSON and exit code, and re-runs it with another message", async () => {
@@ -38,8 +38,8 @@ test("starts echo from its form, shows its JSON and exit code, and re-runs it wi
   await dialog.getByRole("button", { name: "Run", exact: true }).click();
   await count(page, 'main [data-status="completed"]').toBeGreaterThan(0);
   await page.getByRole("link", { name: "Result" }).click();
-  await text(page).toContain('message: "Hello from a form"');
-  await text(page, "[data-testid=exit-code]").toBe("0");
+  await expectText(page).toContain('message: "Hello from a form"');
+  await expectText(page, "[data-testid=exit-code]").toBe("0");
   const first = page.url();
   await page.getByRole("button", { name: "Edit and re-run" }).click();
   expect(await dialog.getByLabel("message").inputValue()).toBe("Hello from a form");
@@ -47,7 +47,7 @@ test("starts echo from its form, shows its JSON and exit code, and re-runs it wi
   await dialog.getByRole("button", { name: "Run", exact: true }).click();
   await expect.poll(() => page.url()).not.toBe(first);
   await page.getByRole("link", { name: "Result" }).click();
-  await text(page).toContain('message: "Edited"');
+  await expectText(page).toContain('message: "Edited"');
 });
 
 test("shows the reason, the exit code and the log of a run that failed", async () => {
@@ -57,9 +57,9 @@ test("shows the reason, the exit code and the log of a run that failed", async (
   await page.locator("main").getByRole("button", { name: "Run", exact: true }).click();
   await count(page, 'main [data-status="failed"]').toBeGreaterThan(0);
   await page.getByRole("link", { name: "Log" }).click();
-  await text(page, "[role=log]").toContain("is not a directory");
-  await text(page).toContain("exit_nonzero");
-  await text(page).toContain("exit 1");
+  await expectText(page, "[role=log]").toContain("is not a directory");
+  await expectText(page).toContain("exit_nonzero");
+  await expectText(page).toContain("exit 1");
 });
 
 test("announces a run started elsewhere, and updates it without a reload until it is stopped", async () => {
@@ -89,7 +89,7 @@ test("says why a run is waiting", async () => {
   });
   const { page } = await ui.open();
   await page.goto(`${ui.url}/ui/runs/${run_id}`);
-  await text(page).toMatch(/gpu/);
+  await expectText(page).toMatch(/gpu/);
   await count(page, 'main [data-status="pending"]').toBeGreaterThan(0);
   await ui.client.runs.stop(run_id);
 });
@@ -99,23 +99,23 @@ test("approves, edits and denies questions from the inbox by keyboard", async ()
   const steps = ["First step", "Second step", "Third step"];
   const { run_id } = await ui.client.submit({ agent_name: "checklist", attended: true, parameters: { steps } });
   await page.goto(`${ui.url}/ui/inbox`);
-  await text(page).toContain("First step");
-  await text(page).toMatch(/asks to use\s+step\s+\(changes something\)/);
-  await text(page).toContain("expires in 7d");
+  await expectText(page).toContain("First step");
+  await expectText(page).toMatch(/asks to use\s+step\s+\(changes something\)/);
+  await expectText(page).toContain("expires in 7d");
   await expect.poll(() => page.title()).toMatch(/^\(1\)/);
   await page.keyboard.press("a");
-  await text(page).toContain("Second step");
+  await expectText(page).toContain("Second step");
   await page.keyboard.press("e");
   await page.locator("main textarea").fill('{"step": "Another step"}');
   await page.getByRole("button", { name: "Approve the changed input" }).click();
-  await text(page).toContain("Third step");
+  await expectText(page).toContain("Third step");
   await page.keyboard.press("d");
   await page.locator("main textarea").fill("not today");
   await page.getByRole("button", { name: "Deny", exact: true }).click();
-  await text(page).toContain("No open questions");
-  await text(page).toContain("not today");
+  await expectText(page).toContain("No open questions");
+  await expectText(page).toContain("not today");
   await page.goto(`${ui.url}/ui/runs/${run_id}?tab=files`);
-  await text(page).toContain("Another step");
+  await expectText(page).toContain("Another step");
   const shown = await page.locator("main").innerText();
   expect([shown.includes("First step"), shown.includes("Second step"), shown.includes("Third step")]).toEqual([
     true,
@@ -127,15 +127,15 @@ test("approves, edits and denies questions from the inbox by keyboard", async ()
 test("an empty inbox suggests an agent only if Drover has it", async () => {
   const { page } = await ui.open();
   await page.goto(`${ui.url}/ui/inbox`);
-  await text(page).toContain("drover run checklist");
+  await expectText(page).toContain("drover run checklist");
   await page.route("**/agents", async (route) => {
     const response = await route.fetch();
     const { items } = (await response.json()) as { items: { name: string }[] };
     await route.fulfill({ response, json: { items: items.filter(({ name }) => name !== "checklist") } });
   });
   await page.reload();
-  await text(page).toContain("No open questions");
-  await text(page).not.toContain("drover run checklist");
+  await expectText(page).toContain("No open questions");
+  await expectText(page).not.toContain("drover run checklist");
 });
 
 test("shows a tool's changes, approves, edits and denies them with the mouse, and shows each decision", async () => {
@@ -153,17 +153,17 @@ test("shows a tool's changes, approves, edits and denies them with the mouse, an
   await question.getByRole("button", { name: "Deny" }).click();
   await question.getByLabel("Reason for the agent").fill("Two files are enough.");
   await question.getByRole("button", { name: "Deny", exact: true }).click();
-  await text(page).toContain("No open questions");
+  await expectText(page).toContain("No open questions");
   await page.goto(`${ui.url}/ui/runs/${run_id}?tab=conversation`);
   await count(page, 'main [data-status="completed"]').toBeGreaterThan(0);
-  await text(page).toMatch(
+  await expectText(page).toMatch(
     /approved by admin[\s\S]*approved by admin[\s\S]*denied by admin[\s\S]*Two files are enough/,
   );
   await page.getByRole("link", { name: /^Files/ }).click();
-  await text(page).toMatch(/first\.txt[\s\S]*second\.txt/);
-  await text(page).not.toContain("third.txt");
+  await expectText(page).toMatch(/first\.txt[\s\S]*second\.txt/);
+  await expectText(page).not.toContain("third.txt");
   await page.locator("main").getByText("second.txt").click();
-  await text(page).toContain("Somebody changed it.");
+  await expectText(page).toContain("Somebody changed it.");
 });
 
 test("resumes and forks from a run's page, and lists the fork below its session with a link to it", async () => {
@@ -179,7 +179,7 @@ test("resumes and forks from a run's page, and lists the fork below its session 
     await dialog.getByRole("button", { name: word, exact: true }).click();
     await expect.poll(() => page.url()).not.toBe(urlBefore);
     await count(page, 'main h1 + [data-status="completed"]').toBe(1);
-    await text(page).toContain(word.toLowerCase());
+    await expectText(page).toContain(word.toLowerCase());
     return new URL(page.url()).pathname.split("/").at(-1)!;
   };
   expect((await ui.client.runs.get(await continued("Resume", "the second message"))).session_id).toBe(session_id);
@@ -189,9 +189,9 @@ test("resumes and forks from a run's page, and lists the fork below its session 
   await expect.poll(() => new URL(page.url()).searchParams.get("session")).toBe(session_id);
   await count(page, '[role=table] [role=rowgroup] [role=row] a:text-is("writer")').toBe(2);
   await page.goto(`${ui.url}/ui/chat?session=${fork.session_id}`);
-  await text(page, "[role=log]").toContain("in a copy of it");
+  await expectText(page, "[role=log]").toContain("in a copy of it");
   await page.getByRole("link", { name: "forked" }).click();
-  await text(page, "[role=log]").toMatch(/the first message[\s\S]*the second message/);
+  await expectText(page, "[role=log]").toMatch(/the first message[\s\S]*the second message/);
 });
 
 test("chats with an agent on the scripted provider, then resumes and forks the conversation", async () => {
@@ -200,20 +200,20 @@ test("chats with an agent on the scripted provider, then resumes and forks the c
   await page.getByLabel("Agent").selectOption("writer");
   await page.getByLabel("Message").fill("write a haiku");
   await page.keyboard.press("Enter");
-  await text(page, "[role=log]").toContain("write a haiku");
-  await text(page, "[role=log]").toContain("The haiku is there.");
-  await text(page, "[role=log]").toContain("file.write");
+  await expectText(page, "[role=log]").toContain("write a haiku");
+  await expectText(page, "[role=log]").toContain("The haiku is there.");
+  await expectText(page, "[role=log]").toContain("file.write");
   await count(page, '[role=log] [data-status="completed"]').toBe(1);
   const first = new URL(page.url()).searchParams.get("session");
   await page.getByLabel("Message").fill("and another");
   await page.keyboard.press("Enter");
-  await text(page, "[role=log]").toContain("and another");
+  await expectText(page, "[role=log]").toContain("and another");
   await count(page, '[role=log] [data-status="completed"]').toBe(2);
   expect(new URL(page.url()).searchParams.get("session")).toBe(first);
   await page.getByLabel("Message").fill("in a copy");
   await page.getByRole("button", { name: "Fork" }).click();
   await expect.poll(() => new URL(page.url()).searchParams.get("session")).not.toBe(first);
-  await text(page, "[role=log]").toContain("in a copy");
+  await expectText(page, "[role=log]").toContain("in a copy");
 });
 
 test("chats with echo, asking for its parameters in a form", async () => {
@@ -221,14 +221,14 @@ test("chats with echo, asking for its parameters in a form", async () => {
   await page.goto(`${ui.url}/ui/chat?agent=echo`);
   await page.locator("main form").getByLabel("message").fill("said in the chat");
   await page.locator("main form").getByRole("button", { name: "Run" }).click();
-  await text(page, "[role=log]").toMatch(/Completed[\s\S]*exit code 0[\s\S]*message: "said in the chat"/);
+  await expectText(page, "[role=log]").toMatch(/Completed[\s\S]*exit code 0[\s\S]*message: "said in the chat"/);
 });
 
 test("creates and edits an agent, with a Command field only for procedural agents", async () => {
   const { page } = await ui.open();
   await page.goto(`${ui.url}/ui/agents/new`);
   await page.getByLabel("Name").fill("greeter");
-  await text(page).toContain("CLI command to execute (e.g., python -m crawler.main)");
+  await expectText(page).toContain("CLI command to execute (e.g., python -m crawler.main)");
   await page.getByLabel("Type").selectOption("autonomous");
   expect(await page.getByLabel("Command").count()).toBe(0);
   await page.getByLabel("Type").selectOption("procedural");
@@ -240,7 +240,7 @@ test("creates and edits an agent, with a Command field only for procedural agent
   await page.getByRole("button", { name: "Edit", exact: true }).click();
   await page.getByLabel("Description").fill("Greets");
   await page.getByRole("button", { name: "Save" }).click();
-  await text(page).toContain("Greets");
+  await expectText(page).toContain("Greets");
   expect(await ui.client.agents.get("greeter")).toMatchObject({ command: "echo hi", description: "Greets" });
 });
 
@@ -252,14 +252,14 @@ test("shows a lost connection in the middle of a run, and has every line once af
   const { page } = await ui.open({ url: proxy.url });
   const { run_id } = await ui.client.submit({ agent_name: "lines" });
   await page.goto(`${proxy.url}/ui/runs/${run_id}?tab=log`);
-  await text(page, "[role=log]").toContain("line 1.");
+  await expectText(page, "[role=log]").toContain("line 1.");
   proxy.cut();
   await count(page, '[data-connection="reconnecting"]').toBe(1);
   await expect.poll(async () => (await ui.client.runs.get(run_id)).status).toBe("completed");
   proxy.restore();
   await count(page, '[data-connection="live"]').toBe(1);
   await count(page, 'main [data-status="completed"]').toBeGreaterThan(0);
-  await text(page, "[role=log]").toContain("line 200.");
+  await expectText(page, "[role=log]").toContain("line 200.");
   const [download] = await Promise.all([
     page.waitForEvent("download"),
     page.getByRole("button", { name: "Raw" }).click(),
@@ -278,7 +278,7 @@ test("ten tabs share one event stream, and each shows updates", async () => {
   for (const tab of tabs) {
     await tab.goto(`${ui.url}/ui/runs?agent=ten-tabs`);
     await count(tab, '[data-connection="live"]').toBe(1);
-    await text(tab).toContain("No run matches these filters");
+    await expectText(tab).toContain("No run matches these filters");
   }
   await ui.client.agents.put("ten-tabs", { command: "echo seen" });
   await ui.client.submit({ agent_name: "ten-tabs" });
