@@ -13,7 +13,7 @@ export function estimatePatternCost(pattern: string, textLength: number): number
 interface Reader {
   pattern: string;
   position: number;
-  /** The number of elements to match, including fixed repetitions. */
+  /** The number of elements to match, counting each as often as it must be repeated. */
   size: number;
   textLength: number;
 }
@@ -31,7 +31,8 @@ function readChoice(reader: Reader): number {
 function readSequence(reader: Reader): number {
   let ways = 1;
   for (let next = reader.pattern[reader.position]; next !== undefined && next !== "|" && next !== ")";) {
-    ways *= applyQuantifier(readElement(reader, next), reader);
+    const sizeBefore = reader.size;
+    ways *= applyQuantifier(readElement(reader, next), reader, sizeBefore);
     next = reader.pattern[reader.position];
   }
   return ways;
@@ -64,17 +65,18 @@ function abandon(reader: Reader): number {
   return Infinity;
 }
 
-function applyQuantifier(ways: number, reader: Reader): number {
-  const [whole, sign, minText = "", comma, maxText = ""] =
+/** `sizeBefore` is the reader's size without the element. */
+function applyQuantifier(ways: number, reader: Reader, sizeBefore: number): number {
+  const [whole, symbol, minText = "", comma, maxText = ""] =
     /^(?:([*+?])|\{(\d+)(,?)(\d*)\})\??/.exec(reader.pattern.slice(reader.position)) ?? [];
   if (whole === undefined) return ways;
   reader.position += whole.length;
-  if (sign === "?") return ways + 1;
+  if (symbol === "?") return ways + 1;
   const [min, max] =
-    sign === undefined
+    symbol === undefined
       ? [Number(minText), comma === "" ? Number(minText) : Number(maxText || Infinity)]
       : [0, Infinity];
-  reader.size += min;
+  reader.size = sizeBefore + (reader.size - sizeBefore) * Math.max(min, 1);
   // Repeating an element that can match in several ways has no simple bound.
   if (ways > 1) return max <= 1 ? ways + 1 : Infinity;
   // Otherwise there is one way for each number of repetitions.
