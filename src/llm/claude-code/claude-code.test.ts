@@ -1,3 +1,5 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
 import { describeContract } from "../../../test/contract/contract.ts";
@@ -8,6 +10,7 @@ import type { Turn } from "../../../test/model-server/script.ts";
 import { startModelServer } from "../../../test/model-server/server.ts";
 import type { Command } from "../../model/process.ts";
 import { openProvider } from "../providers.ts";
+import { claudeCode } from "./claude-code.ts";
 import { continuation } from "./transcript.ts";
 
 const cleanups: (() => unknown)[] = [];
@@ -51,6 +54,23 @@ describeContract("the claude-code provider", providerContract, async () => {
     // A new process needs a message after results, which is not part of the conversation.
     lastRequest: () => scripted.lastRequest().filter((text) => text !== continuation),
   } satisfies ProviderSubject;
+});
+
+it("is ready with a login file, if that can be read", async () => {
+  const home = mkdtempSync(join(tmpdir(), "drover-login-"));
+  cleanups.push(() => rmSync(home, { recursive: true, force: true }));
+  const packageDirectory = join(home, "node_modules", "@anthropic-ai", "claude-agent-sdk");
+  mkdirSync(packageDirectory, { recursive: true });
+  writeFileSync(join(packageDirectory, "index.js"), "");
+  const isReady = () => claudeCode.isReady!({ env: { HOME: home, DROVER_TRUST: home }, directory: home });
+  const file = join(home, ".claude", ".credentials.json");
+  expect(await isReady()).toBe(false);
+  // Root can read every file, so a directory stands for a file that cannot be read.
+  mkdirSync(file, { recursive: true });
+  expect(await isReady()).toBe(false);
+  rmSync(file, { recursive: true });
+  writeFileSync(file, "{}");
+  expect(await isReady()).toBe(true);
 });
 
 it("keeps a run's conversation in one recorded process, and makes no requests of its own", async () => {

@@ -1,4 +1,4 @@
-import { access } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Model } from "../conversation.ts";
@@ -66,21 +66,20 @@ function buildEnvironment(env: Environment, base_url: string | undefined): Recor
   };
 }
 
-/** Reports whether a variable contains a key or token, or `claude` has a login file. */
+/** Reports whether a variable contains a key or token, or `claude` has a login file that can be read. */
 async function hasLogin(env: Environment): Promise<boolean> {
   const variables = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
   if (variables.some((name) => env[name])) return true;
   const home = env["HOME"] ?? homedir();
   const configDir = env["CLAUDE_CONFIG_DIR"] ?? join(home, ".claude");
-  return exists(join(configDir, ".credentials.json"));
+  return isReadable(join(configDir, ".credentials.json"));
 }
 
-async function exists(path: string): Promise<boolean> {
+async function isReadable(path: string): Promise<boolean> {
   try {
-    await access(path);
+    await readFile(path);
     return true;
   } catch {
-    // A missing or unreadable file is not a usable login.
     return false;
   }
 }
