@@ -75,6 +75,35 @@ async function send(page: Page, text: string): Promise<void> {
   await page.keyboard.press("Enter");
 }
 
+test("keeps text that is typed while a message is being sent", async () => {
+  const { page, faults } = await ui.open();
+  const input = page.getByLabel("Message", { exact: true });
+  /** Types during the request, which is held back until then. */
+  const typeWhileSending = async (message: string, addition: string) => {
+    let sendOn: () => void = () => undefined;
+    const hasTyped = new Promise<void>((resolve) => (sendOn = resolve));
+    await page.route("**/runs", async (route) => {
+      if (route.request().method() === "POST") await hasTyped;
+      await route.fallback();
+    });
+    const request = page.waitForRequest((sent) => sent.method() === "POST" && sent.url().endsWith("/runs"));
+    await send(page, message);
+    await request;
+    await input.pressSequentially(addition);
+    sendOn();
+    await page.unroute("**/runs");
+  };
+  await page.goto(`${ui.url}/ui/chat?agent=talker`);
+  await typeWhileSending("one", " and two");
+  await count(page, '[role=log] [data-status="completed"]').toBe(1);
+  await expect.poll(() => input.inputValue()).toBe("and two");
+  await typeWhileSending("three", " and four");
+  await count(page, '[role=log] [data-status="completed"]').toBe(2);
+  await expect.poll(() => input.inputValue()).toBe("and four");
+  await thread(page).toMatch(/one[\s\S]*The first answer\.[\s\S]*three[\s\S]*The second answer\./);
+  expect(faults).toEqual([]);
+});
+
 test("forks a conversation after the selected turn, and shows the turns that the copy kept", async () => {
   const { page, faults } = await ui.open();
   await page.goto(`${ui.url}/ui/chat?agent=talker`);

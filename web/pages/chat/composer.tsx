@@ -9,7 +9,7 @@ import { Button, IconButton } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { RunForm } from "../../parts/run-form.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
-import { getDraftKey, useDraft } from "./draft.ts";
+import { getDraftKey, loadDraft, removeSentText, saveDraft, useDraft } from "./draft.ts";
 import { MessageInput } from "./message-input.tsx";
 import { Queue } from "./queue.tsx";
 import { sendInput, countFinishedSteps, useQueueSender } from "./use-queue-sender.ts";
@@ -79,8 +79,12 @@ function MessageComposer({ agent, session_id, lastRunId, fork, draft }: Props & 
       ...options,
     });
     refresh();
-    if (created.session_id && created.session_id !== session_id)
+    if (created.session_id && created.session_id !== session_id) {
+      // Text that was typed during the request belongs to the conversation that is shown next.
+      saveDraft(getDraftKey(agent.name, created.session_id, null), removeSentText(loadDraft(draft), prompt));
+      saveDraft(draft, "");
       await navigate({ to: "/chat", search: { session: created.session_id } });
+    }
   };
   const resumeOptions = session_id === null ? {} : ({ mode: "resume", session_id } as const);
   useQueueSender({
@@ -135,6 +139,7 @@ function MessageComposer({ agent, session_id, lastRunId, fork, draft }: Props & 
       <MessageInput
         text={text}
         setText={setText}
+        removeSent={(sent) => setText(removeSentText(loadDraft(draft), sent))}
         placeholder={
           fork !== null
             ? "Continue differently"

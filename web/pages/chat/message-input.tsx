@@ -7,6 +7,7 @@ import styles from "./composer.module.css";
 export function MessageInput({
   text,
   setText,
+  removeSent,
   placeholder,
   sendLabel,
   send,
@@ -15,8 +16,9 @@ export function MessageInput({
 }: {
   text: string;
   setText: (text: string) => void;
+  /** Removes a message that was sent, but keeps what was typed since. */
+  removeSent: (sent: string) => void;
   placeholder: string;
-  /** Label of the send button. */
   sendLabel: string;
   send: () => Promise<void>;
   /** Sends the message in a copy of the whole conversation. */
@@ -28,7 +30,7 @@ export function MessageInput({
     if (text.trim() === "" || sending) return;
     setSending(true);
     action()
-      .then(() => setText(""), toastError)
+      .then(() => removeSent(text), toastError)
       .finally(() => setSending(false));
   };
   return (
