@@ -33,18 +33,18 @@ const agent = {
 const privateKey = ["-----BEGIN PRIVATE KEY-----", "MC4CAQAwBQYDK2VwBCIEIK", "-----END PRIVATE KEY-----"].join("\n");
 const jwt = ["eyJhbGciOiJIUzI1NiJ9", "eyJzdWIiOiIxMjM0NTY3ODkwIn0", "c2lnbmF0dXJl"].join(".");
 /** Parameters of an agent without a schema, and the part that must not be stored. */
-const undeclaredSecrets: [what: string, parameters: Record<string, unknown>, word: string][] = [
+const undeclaredSecrets: [what: string, parameters: Record<string, unknown>, secret: string][] = [
   ["a token in a sentence", { note: `use ${githubToken}, please` }, githubToken],
   ["a token in a list", { words: ["--verbose", githubToken] }, githubToken],
   ["a token deep in an object", { a: { b: [{ c: [githubToken] }] } }, githubToken],
   ["a token in JSON text", { body: JSON.stringify({ auth: githubToken }) }, githubToken],
-  ["a token in the query of an address", { url: `https://x.example/?t=${githubToken}` }, githubToken],
+  ["a token in the query of a URL", { url: `https://x.example/?t=${githubToken}` }, githubToken],
   ["a token as the name of a parameter", { [githubToken]: true }, githubToken],
-  ["a token in a name below", { env: { [`use ${githubToken}`]: "x" } }, githubToken],
+  ["a token in a nested name", { env: { [`use ${githubToken}`]: "x" } }, githubToken],
   ["a value with a sensitive name", { api_key: "hunter2-hunter2" }, "hunter2-hunter2"],
-  ["a sensitive name below", { deploy: { client_secret: "hunter3-hunter3" } }, "hunter3-hunter3"],
+  ["a nested value with a sensitive name", { deploy: { client_secret: "hunter3-hunter3" } }, "hunter3-hunter3"],
   ["a list with a sensitive name", { "x-api-key": ["hunter4-hunter4"] }, "hunter4-hunter4"],
-  ["the login in an address", { database: "postgres://app:hunter5-hunter5@db/app" }, "hunter5-hunter5"],
+  ["the credentials in a URL", { database: "postgres://app:hunter5-hunter5@db/app" }, "hunter5-hunter5"],
   ["a private key", { key: privateKey }, "MC4CAQAwBQYDK2VwBCIEIK"],
   ["a signed token", { header: `Bearer ${jwt}` }, jwt],
   ["a token after a secret of another kind", { text: `${jwt} ${githubToken}` }, githubToken],
@@ -115,6 +115,15 @@ async function dumpTables({ store }: TestCoordinator): Promise<string> {
   return JSON.stringify(rows, (_, value) => (typeof value === "bigint" ? String(value) : value));
 }
 
+/** Returns the fingerprint that is stored with the only idempotency key. */
+async function readFingerprint({ store }: TestCoordinator): Promise<string> {
+  const rows = await store.engine.read(function* (): Work<Row[]> {
+    return yield all("select fingerprint from idempotency");
+  });
+  expect(rows).toHaveLength(1);
+  return String(rows[0]!["fingerprint"]);
+}
+
 /** Polls for one run. */
 async function claim({ port }: TestCoordinator, runner_key = "one") {
   const { runner_id, epoch } = await port.register(registration(runner_key));
@@ -125,8 +134,9 @@ async function claim({ port }: TestCoordinator, runner_key = "one") {
   return { claim: claims[0]!, runner_id, epoch };
 }
 
-describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
-  test("in an idempotency key is not stored, and a repeated request is still recognized", async () => {
+test.each(engines)(
+  "does not store a secret in an idempotency key, and still recognizes the repeated request, on $name",
+  async ({ open }) => {
     const { coordinator } = await open();
     cleanups.push(() => coordinator.dispose());
     const { client } = coordinator;
@@ -138,9 +148,11 @@ describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
       created.run_id,
     );
     expect(await dumpTables(coordinator)).not.toContain(githubToken);
-  });
+  },
+);
 
-  test("that no schema declares is stored nowhere while its run waits, in whatever form it is sent", async () => {
+describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
+  test("that no schema declares is never stored in plain text while its run waits, whatever its form", async () => {
     const { coordinator } = await open();
     cleanups.push(() => coordinator.dispose());
     await coordinator.client.agents.put("any", {
@@ -150,12 +162,12 @@ describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
     });
     const runs = new Map<string, (typeof undeclaredSecrets)[number]>();
     for (const secretForm of undeclaredSecrets) {
-      const [what, sent, word] = secretForm;
+      const [what, sent, secret] = secretForm;
       const { run_id } = await coordinator.client.submit({ agent_name: "any", parameters: sent });
       runs.set(run_id, secretForm);
       const shown = JSON.stringify(await coordinator.client.runs.get(run_id));
-      expect([what, shown.includes(word)]).toEqual([what, false]);
-      expect([what, (await dumpTables(coordinator)).includes(word)]).toEqual([what, false]);
+      expect([what, shown.includes(secret)]).toEqual([what, false]);
+      expect([what, (await dumpTables(coordinator)).includes(secret)]).toEqual([what, false]);
     }
     const { port } = coordinator;
     const { runner_id, epoch } = await port.register({ ...registration("one"), slots: 20 });
@@ -205,7 +217,7 @@ describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
     });
   });
 
-  test("is deleted when the run is cancelled before it was claimed", async () => {
+  test("is deleted when the run is cancelled before it is claimed", async () => {
     const { coordinator } = await open();
     cleanups.push(() => coordinator.dispose());
     const { client } = coordinator;
@@ -216,7 +228,7 @@ describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
     expect(await dumpTables(coordinator)).not.toContain('"sealed":"v1.');
   });
 
-  test("is compared for the Idempotency-Key, but cannot be guessed from what is stored", async () => {
+  test("is part of what an idempotency key is compared with, and cannot be guessed from the stored fingerprint", async () => {
     const { coordinator } = await open();
     cleanups.push(() => coordinator.dispose());
     const { client } = coordinator;
@@ -227,6 +239,14 @@ describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
     await expect(
       client.submit({ ...request, parameters: { ...parameters, password: "another one" } }),
     ).rejects.toMatchObject({ code: "DROVER-SUB-004" });
+    // Without the record's key, a fingerprint cannot be recomputed: each record has another one for the same request.
+    const { coordinator: other } = await open();
+    cleanups.push(() => other.dispose());
+    await other.client.agents.put("deploy", agent);
+    await other.client.submit(request);
+    const fingerprint = await readFingerprint(coordinator);
+    expect(fingerprint).toMatch(/^\S{32,}$/);
+    expect(await readFingerprint(other)).not.toBe(fingerprint);
   });
 
   test("is sealed in a backup and reaches a runner of the restored record", async () => {
