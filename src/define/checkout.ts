@@ -10,7 +10,8 @@ export interface Checkout {
 
 /**
  * Returns the repository root of a directory and its commit: `repoSha` if not null, otherwise the commit inherited from
- * an enclosing Drover process in the same repository, otherwise the commit that is checked out.
+ * an enclosing Drover process, otherwise the commit that is checked out. A commit is not inherited if both processes are
+ * in repositories, and these differ.
  */
 export function findCheckout(directory: string, repoSha: string | null, env: Environment = {}): Checkout {
   const root = findRepository(directory);
@@ -26,8 +27,8 @@ export function findCheckout(directory: string, repoSha: string | null, env: Env
 }
 
 /**
- * Reads git's own files, because starting `git` would cost more than the rest of an `exec`. Returns null if there is no
- * commit or the layout is unknown.
+ * Reads git's own files, because starting `git` would cost more than the rest of `drover exec`. Returns null if there is
+ * no commit or the layout is unknown.
  */
 function readHeadCommit(repository: string): string | null {
   try {

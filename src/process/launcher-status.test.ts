@@ -35,8 +35,9 @@ test("accepts a reported end only if the launcher exited the same way", () => {
   expect(matchesExit({ wstatus: 5 << 8 }, exitedWith(5))).toBe(true);
   expect(matchesExit({ wstatus: 0 }, exitedWith(5))).toBe(false);
   expect(matchesExit({ wstatus: 0 }, { code: null, signal: "SIGKILL" })).toBe(false);
-  // With the core dump bit; and if the launcher could not die of the signal.
+  // The core dump bit is ignored.
   expect(matchesExit({ wstatus: 11 | 0x80 }, { code: null, signal: "SIGSEGV" })).toBe(true);
+  // A launcher that cannot kill itself with the signal exits with 128 + signal.
   expect(matchesExit({ wstatus: 15 }, exitedWith(143))).toBe(true);
   expect(matchesExit({ wstatus: 15 }, exitedWith(0))).toBe(false);
   // Node reports a realtime signal as exit code 0.

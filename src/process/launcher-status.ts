@@ -11,12 +11,12 @@ export interface LauncherStatus {
   failure: { step: string; errno: number } | null;
   /** Descendants that outlived the command, as far as the launcher named them. */
   killedProcesses: KilledProcess[];
-  /** Number of processes that could not be killed: set-uid programs, at level group. */
+  /** Number of processes that could not be killed. Only set-uid programs at the isolation level `group` can escape. */
   unkillable: number;
 }
 
 // Linux: O_TMPFILE is its own bit together with O_DIRECTORY, whose value differs between architectures.
-const unnamedFile = 0o20000000 | constants.O_DIRECTORY | constants.O_RDWR;
+const unnamedFileFlags = 0o20000000 | constants.O_DIRECTORY | constants.O_RDWR;
 
 /**
  * Opens an unnamed file for the launcher's report. Unlike a pipe it needs no stream and can be read after the exit.
@@ -25,7 +25,7 @@ const unnamedFile = 0o20000000 | constants.O_DIRECTORY | constants.O_RDWR;
 export function openStatusFile(): number | null {
   for (const directory of ["/dev/shm", tmpdir()]) {
     try {
-      return openSync(directory, unnamedFile, 0o600);
+      return openSync(directory, unnamedFileFlags, 0o600);
     } catch {
       // Not every file system supports unnamed files: try the next method.
     }
@@ -51,7 +51,10 @@ export function readStatusFile(file: number | null): LauncherStatus {
   return parseStatus(buffer.toString("latin1", 0, length));
 }
 
-/** Uses only complete lines, and the last one of each kind, because the launcher writes after all others. */
+/**
+ * Uses only complete lines. The last line of a kind counts, because the launcher writes after every other process. Lines
+ * of the kind `L` are all collected.
+ */
 export function parseStatus(text: string): LauncherStatus {
   const status: LauncherStatus = { level: null, end: null, failure: null, killedProcesses: [], unkillable: 0 };
   for (const line of text.split("\n").slice(0, -1)) {
