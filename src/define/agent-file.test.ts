@@ -88,7 +88,7 @@ test("refuses a definition that is not an object", () => {
   expect(parseFaults("a.md", "---\n- x\n---\n# A\n")[0]?.code).toBe("DROVER-AGT-004");
 });
 
-test("refuses a name that cannot be used in an address", () => {
+test("refuses a name that cannot be used in a URL", () => {
   for (const name of ["a b", "a/b", "a@b", "", "-x", "..", "a\\nb"])
     expect(parseFaults("a.json", `{"name": "${name}"}`)[0]?.path).toBe("name");
   expect(parseAgent("a.json", '{"name": "größe_2.x"}').name).toBe("größe_2.x");

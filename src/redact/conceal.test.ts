@@ -58,7 +58,7 @@ it.each([
   ["a token by its shape", { note: `ghp_${"a1B2".repeat(9)}` }],
   ["a value of a variable", { note: "canary-6f1d20b7e4" }],
   ["a value of a sensitive name", { password: "hunter2!" }],
-  ["a login in an address", { url: "postgres://app:s3cr3t-word@db/app" }],
+  ["credentials in a URL", { url: "postgres://app:s3cr3t-word@db/app" }],
 ])("conceals %s without any schema", (_, parameters) => {
   const concealed = concealInput(undefined, parameters);
   const [value] = Object.values(parameters);

@@ -1,6 +1,6 @@
 // node guard-process.mjs [UID GID], with an IPC channel to the process that needs a PostgreSQL server.
-// It alone creates the directory and runs the programs. However the other process ends, even by SIGKILL, the channel
-// closes and this process removes everything: processes, directory and shared memory.
+// Only this process creates the data directory and runs initdb and the server. However the other process ends, even by
+// SIGKILL, the channel closes and this process removes everything: processes, directory and shared memory.
 import { spawn, spawnSync } from "node:child_process";
 import {
   chownSync,
@@ -23,7 +23,7 @@ const directory = realpathSync(mkdtempSync(join(tmpdir(), "drover-postgres-")));
 if (uid !== undefined) chownSync(directory, uid, gid);
 const log = openSync(join(directory, "log"), "a");
 
-/** The running program, and a promise of its end. */
+/** The running program, and a promise that resolves once it has exited. */
 let child = null;
 let ended = Promise.resolve();
 let ending = false;
@@ -36,10 +36,10 @@ process.on("message", ({ run, signal }) => {
 for (const event of ["disconnect", "SIGTERM", "SIGINT", "SIGHUP"]) process.on(event, () => void end());
 send({ directory });
 
-function start([program, ...words]) {
-  // PG... variables of the user would change what the programs do, and other languages what they print.
+function start([program, ...args]) {
+  // The user's PG* variables would change what the programs do, and another locale would change what they print.
   const env = { PATH: process.env.PATH, LC_ALL: "C" };
-  const started = spawn(program, words, { cwd: directory, env, stdio: ["ignore", log, log], ...user });
+  const started = spawn(program, args, { cwd: directory, env, stdio: ["ignore", log, log], ...user });
   child = started;
   ended = new Promise((resolve) => {
     started.once("error", (error) => resolve(error.message));
@@ -73,11 +73,11 @@ async function end() {
 }
 
 /**
- * A killed server leaves its sessions behind, and initdb its server. They end and clean up on their own, except for a busy
- * session, which does not notice. All of them have their working directory in our directory.
+ * A killed server leaves its sessions running, and a killed initdb leaves its server running. They end and clean up on
+ * their own, except for a busy session, which does not notice. All of them have their working directory in our directory.
  */
 async function killLeftovers() {
-  if (!existsSync("/proc/self/cwd")) return; // Not Linux: that session ends with its statement.
+  if (!existsSync("/proc/self/cwd")) return; // Not Linux: a busy session ends when its statement does.
   const deadline = performance.now() + 1000;
   for (let left = findLeftovers(); left.length > 0; left = findLeftovers()) {
     if (performance.now() > deadline) left.forEach(kill);
@@ -89,7 +89,7 @@ function kill(pid) {
   try {
     process.kill(pid, "SIGKILL");
   } catch (error) {
-    if (error.code !== "ESRCH") throw error; // Ended meanwhile.
+    if (error.code !== "ESRCH") throw error; // It has already ended.
   }
 }
 
@@ -107,7 +107,10 @@ function readWorkingDirectory(pid) {
   }
 }
 
-/** Frees what a server removes when it ends, unless it was killed. The file is removed last, so it shows that the server was killed. */
+/**
+ * Frees the shared memory of a killed server. A server that exits normally frees it itself and removes postmaster.pid
+ * last, so the file exists only after a kill.
+ */
 function freeSharedMemory() {
   const lock = join(directory, "data", "postmaster.pid");
   if (!existsSync(lock)) return;

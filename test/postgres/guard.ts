@@ -7,7 +7,7 @@ import { findOrdinaryUser } from "./user.mjs";
 export interface Guard {
   readonly directory: string;
   /** Runs one program at a time. Its output is appended to the file `log` in the directory. */
-  run(program: string, ...words: string[]): Program;
+  run(program: string, ...args: string[]): Program;
   /** Signals the running program, if any. */
   signal(signal: NodeJS.Signals): void;
   /** Stops the running program and removes the directory. */
@@ -56,9 +56,9 @@ export async function openGuard(home: string): Promise<Guard> {
   }
   return {
     directory: guard.directory,
-    run(...words) {
+    run(...command) {
       program = { pid: null, ended: guard.ended };
-      if (child.connected) child.send({ run: words });
+      if (child.connected) child.send({ run: command });
       return program;
     },
     signal(signal) {
