@@ -20,7 +20,7 @@ import { toExitCode } from "./run-exit-code.ts";
 import { watchPending } from "./pending-notice.ts";
 import { findDroverCommand } from "./drover-command.ts";
 
-/** Shows the run of a command until it ends or is parked, and returns the exit code for the command. */
+/** Follows a submitted run until it ends or is parked, and returns the exit code of the CLI command. */
 export async function followRun(client: ApiClient, submitted: SubmittedRun, input: CommandInput): Promise<number> {
   const { run } = submitted;
   const { options } = input;
@@ -40,18 +40,18 @@ export async function followRun(client: ApiClient, submitted: SubmittedRun, inpu
     signal: null,
   };
   // A run that has already ended, because its idempotency key was used before, is shown from its log.
-  const finishedRun = await showEvents(client, run, summary, input);
-  if (options["json"]) write(1, toJsonLine(finishedRun));
-  else if (finishedRun.status === "parked") {
-    if (!options["quiet"]) write(2, await describeParked(client, finishedRun));
+  const currentRun = await showEvents(client, run, summary, input);
+  if (options["json"]) write(1, toJsonLine(currentRun));
+  else if (currentRun.status === "parked") {
+    if (!options["quiet"]) write(2, await describeParked(client, currentRun));
   } else {
-    if (submitted.type !== "procedural") printResult(finishedRun, summary, input);
-    if (!options["quiet"]) await printNextSteps(client, finishedRun, submitted, summary);
+    if (submitted.type !== "procedural") printResult(currentRun, summary, input);
+    if (!options["quiet"]) await printNextSteps(client, currentRun, submitted, summary);
   }
-  return toExitCode(finishedRun, submitted.type, summary.signal);
+  return toExitCode(currentRun, submitted.type, summary.signal);
 }
 
-/** What the events of a run have shown so far. It is used to print nothing twice. */
+/** Collected from a run's events, so that the closing lines repeat nothing and the exit code is known. */
 interface RunSummary {
   /** The tail of its stdout. */
   stdout: string;
@@ -97,7 +97,7 @@ async function showEvents(client: ApiClient, run: Run, summary: RunSummary, inpu
       const { event } = stored;
       const isRepeated = event.type === "status" && !event.reason && event.status === lastStatus;
       if (event.type === "status") lastStatus = event.status;
-      const isAtPrompt = questionPrompt !== null && isQuestion(stored);
+      const isAtPrompt = questionPrompt !== null && isQuestionEvent(stored);
       if (isAtPrompt) liveText?.endLine();
       questionPrompt?.onEvent(stored);
       if (event.type === "status" && event.status === "waiting" && reportsWaiting && !questionPrompt) {
@@ -117,7 +117,7 @@ async function showEvents(client: ApiClient, run: Run, summary: RunSummary, inpu
   return withRetries(() => client.runs.get(run_id));
 }
 
-function isQuestion({ event: { type } }: StoredEvent): boolean {
+function isQuestionEvent({ event: { type } }: StoredEvent): boolean {
   return type === "permission_request" || type === "permission_decision";
 }
 
@@ -137,7 +137,7 @@ function showEvent(
     if (options["json"]) return;
     liveText?.endLine();
     writeAbove(() => write(output.stream === "stdout" ? 1 : 2, output.bytes));
-  } else if (liveText && stored.event.type === "assistant") liveText.showWhole(stored.event.text);
+  } else if (liveText && stored.event.type === "assistant") liveText.showRecordedMessage(stored.event.text);
   else if (liveText && isRedundant(stored)) return;
   else if (liveText) {
     if (stored.event.type === "tool_use") liveText.startTool(stored.event.tool_use_id);
@@ -146,7 +146,7 @@ function showEvent(
   } else if (warning && !options["quiet"]) write(2, `drover: ${warning}\n`);
 }
 
-/** Whether an event needs no line: a failure, which is printed in full at the end, or an environment without differences. */
+/** Whether an event needs no line: a failure, which is printed in full at the end, or an environment event without names. */
 function isRedundant({ event }: StoredEvent): boolean {
   if (event.type === "result") return event.status !== "completed";
   if (event.type !== "system" || event.subtype !== "environment") return false;

@@ -13,8 +13,8 @@ describe("live text", () => {
     const text = render((live) => {
       live.showPiece("Hel");
       live.showPiece("lo\nyou");
-      live.showWhole("Hello\nyou");
-      live.showWhole("Without pieces.");
+      live.showRecordedMessage("Hello\nyou");
+      live.showRecordedMessage("Without pieces.");
     });
     expect(text).toBe("  Hello\n  you\n  Without pieces.\n");
   });
@@ -22,14 +22,14 @@ describe("live text", () => {
   it("is completed if its last pieces are missing, and repeated if its first pieces are missing", () => {
     const completed = render((live) => {
       live.showPiece("Hello");
-      live.showWhole("Hello you");
+      live.showRecordedMessage("Hello you");
     });
     expect(completed).toBe("  Hello you\n");
     const repeated = render((live) => {
       live.showPiece("lo you");
-      live.showWhole("Hello you");
+      live.showRecordedMessage("Hello you");
       live.showPiece("Next");
-      live.showWhole("Next");
+      live.showRecordedMessage("Next");
     });
     expect(repeated).toBe("  lo you\n  Hello you\n  Next\n");
   });
@@ -38,8 +38,8 @@ describe("live text", () => {
     const text = render((live) => {
       live.showPiece("One. ");
       live.showPiece("Two.");
-      live.showWhole("One. ");
-      live.showWhole("Two.");
+      live.showRecordedMessage("One. ");
+      live.showRecordedMessage("Two.");
     });
     expect(text).toBe("  One. Two.\n");
   });
@@ -49,9 +49,9 @@ describe("live text", () => {
       live.showPiece("I lo");
       live.showLine("> Read a.txt");
       live.showPiece("ok");
-      live.showWhole("I look");
+      live.showRecordedMessage("I look");
       live.showLine("< done");
-      live.showWhole("Done");
+      live.showRecordedMessage("Done");
     });
     expect(text).toBe("  I look\n  > Read a.txt\n  < done\n  Done\n");
   });
@@ -62,7 +62,7 @@ describe("live text", () => {
       live.showPiece("I lo");
       live.endLine();
       live.showPiece("ok");
-      live.showWhole("I look");
+      live.showRecordedMessage("I look");
     });
     expect(text).toBe("  I lo\n  ok\n");
   });
@@ -79,18 +79,18 @@ describe("live text", () => {
   it("is not shown again if its pieces arrive after the whole message", () => {
     const text = render((live) => {
       live.showPiece("I l");
-      live.showWhole("I look");
+      live.showRecordedMessage("I look");
       live.showPiece("ook");
       live.showPiece("Done");
-      live.showWhole("Done");
+      live.showRecordedMessage("Done");
     });
     expect(text).toBe("  I look\n  Done\n");
   });
 
   it("is not shown again if its pieces arrive late and those of the message before were lost", () => {
     const text = render((live) => {
-      live.showWhole("I look");
-      live.showWhole("Done");
+      live.showRecordedMessage("I look");
+      live.showRecordedMessage("Done");
       live.showPiece("Do");
       live.showPiece("ne");
       live.end();
@@ -106,7 +106,7 @@ describe("live text", () => {
       live.showPiece("ne");
       live.showLine("< failed");
       live.endTool("t1");
-      live.showWhole("Done");
+      live.showRecordedMessage("Done");
     });
     expect(text).toBe("  > Read a.txt\n  < failed\n  Done\n");
   });
@@ -115,7 +115,7 @@ describe("live text", () => {
     const text = render((live) => {
       live.startTool("t1");
       live.showPiece("Do");
-      live.showWhole("Done");
+      live.showRecordedMessage("Done");
       live.endTool("t1");
     });
     expect(text).toBe("  Done\n");

@@ -1,11 +1,11 @@
 import { stripControlCharacters } from "./strip-control-characters.ts";
 
-/** Shows an agent's message while it is written, and one line for each action of the agent. */
+/** Shows an agent's message as it streams in, and one line for each action of the agent. */
 export interface LiveText {
   /** Shows a piece of a message as it arrives. Delivery is best effort: pieces may be missing. */
   showPiece(text: string): void;
   /** Shows a recorded message, except for the part that pieces have already shown. */
-  showWhole(text: string): void;
+  showRecordedMessage(text: string): void;
   /** Until this tool has returned, holds new pieces back: they belong to a message that follows the tool's result. */
   startTool(tool_use_id: string): void;
   /** Call this after the line of the tool's result. */
@@ -79,7 +79,7 @@ export function createLiveText(print: (text: string) => void): LiveText {
       activeTools.delete(tool_use_id);
       if (activeTools.size === 0) showHeldText();
     },
-    showWhole(text) {
+    showRecordedMessage(text) {
       showHeldText();
       if (unrecorded.startsWith(text)) {
         // The pieces may be ahead of the record.

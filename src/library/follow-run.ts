@@ -10,7 +10,7 @@ import { waitForRun } from "./wait-for-run.ts";
 export interface FollowOptions {
   signal?: AbortSignal | undefined;
   /** Whether messages come from the executor in this process or from the run's log. */
-  messages: "executor" | "log";
+  messageSource: "executor" | "log";
 }
 
 /** Follows a run until it finishes, passing its messages and questions to the caller. */
@@ -19,7 +19,7 @@ export async function followRun(
   run: Run,
   executor: string | null,
   callbacks: Callbacks,
-  { signal, messages }: FollowOptions,
+  { signal, messageSource }: FollowOptions,
 ): Promise<RunnerResult> {
   const onAbort = (): void =>
     void client.runs.stop(run.run_id).catch((error: unknown) => {
@@ -34,7 +34,7 @@ export async function followRun(
   try {
     const finished = await waitForRun(client, run.run_id, {
       async onEvent({ event }) {
-        if (messages === "log" && "raw" in event && event.raw !== undefined) await callbacks.onMessage(event.raw);
+        if (messageSource === "log" && "raw" in event && event.raw !== undefined) await callbacks.onMessage(event.raw);
         if (event.type === "permission_request") questions?.ask(event);
       },
     });

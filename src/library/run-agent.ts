@@ -71,7 +71,7 @@ async function runInThisProcess(
       onDefect: (error, where) => warn(`${where}: ${error instanceof Error ? error.message : String(error)}`),
       onAgentFaults: (faults) => faults.forEach((fault) => warn(describeFault(fault))),
     },
-    (client) => submitAndFollow(client, prepared, { ...options, messages: "executor" }, callbacks, submitted),
+    (client) => submitAndFollow(client, prepared, { ...options, messageSource: "executor" }, callbacks, submitted),
   );
 }
 
@@ -84,7 +84,7 @@ async function runThroughCoordinator(
   if (typeof options.agent === "string") {
     const agent = await client.agents.get(options.agent);
     checkPrompt(agent, options);
-    return submitAndFollow(client, { agent }, { ...options, messages: "log" }, callbacks, submitted);
+    return submitAndFollow(client, { agent }, { ...options, messageSource: "log" }, callbacks, submitted);
   }
   const prepared = await prepareAgent(options.agent, resolve(options.cwd ?? "."));
   checkPrompt(prepared.agent, options);
@@ -96,7 +96,7 @@ async function runThroughCoordinator(
       "Run the agent without a coordinator, or use a server that the runners can start.",
     );
   await client.agents.put(prepared.agent.name, prepared.agent);
-  return submitAndFollow(client, prepared, { ...options, messages: "log" }, callbacks, submitted);
+  return submitAndFollow(client, prepared, { ...options, messageSource: "log" }, callbacks, submitted);
 }
 
 async function submitAndFollow(

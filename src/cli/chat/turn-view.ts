@@ -8,7 +8,7 @@ import { formatDuration } from "../table.ts";
 import type { Style } from "../terminal/style.ts";
 import { truncateToWidth } from "../terminal/text-width.ts";
 
-/** Shows one turn: the agent's message while it is written, and one line for each tool call. */
+/** Shows one turn: the agent's message as it streams in, and one line for each tool call. */
 export interface TurnView {
   showEvent(stored: StoredEvent): void;
   showPiece(delta: Delta): void;
@@ -98,7 +98,7 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
       else if (event.type === "assistant") {
         lastMessage = event.text;
         releaseHeldText();
-        liveText.showWhole(event.text);
+        liveText.showRecordedMessage(event.text);
         holdTimer = setTimeout(releaseHeldText, holdMs);
       } else if (event.type === "tool_use") {
         calls.set(event.tool_use_id, { name: event.name, input: event.input, startedAt: Date.parse(at) });
@@ -131,7 +131,7 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
       liveText.end();
       const text = run.result_text ?? "";
       if (run.status === "completed" && text.trim() !== "" && lastMessage.trim() === "") {
-        liveText.showWhole(text);
+        liveText.showRecordedMessage(text);
         liveText.end();
       }
       if (run.status === "cancelled")
