@@ -85,6 +85,21 @@ test("accepts its own origin, public addresses and requests without an Origin", 
   }
 });
 
+test("names the page's origin, or the Sec-Fetch-Site of a request without one", async () => {
+  const send = async (headers: Record<string, string>) =>
+    JSON.parse((await rawCall(coordinator.url, { path: "/runs", headers })).text);
+  expect(await send({ origin: "https://evil.example" })).toMatchObject({
+    detail: "Requests from web pages of https://evil.example are not accepted.",
+    next: expect.stringContaining("public_urls"),
+  });
+  const refused = await send({ "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" });
+  expect(refused).toMatchObject({
+    code: "DROVER-API-013",
+    detail: "Requests from other web pages are not accepted (Sec-Fetch-Site: cross-site).",
+  });
+  expect(refused.next).not.toContain("public_urls");
+});
+
 test("a form on another page cannot submit a run, even with auth off", async () => {
   const open = await startTestCoordinator({ authEnabled: false });
   try {

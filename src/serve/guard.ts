@@ -31,12 +31,11 @@ export function createGuard(publicUrls: readonly string[]): Guard {
       );
     }
     const { origin } = headers;
-    if (origin !== undefined && !publicOrigins.has(origin) && origin !== `http://${host}`)
-      return badOrigin("header.origin", origin);
+    if (origin !== undefined && !publicOrigins.has(origin) && origin !== `http://${host}`) return refuseOrigin(origin);
     const site = headers["sec-fetch-site"];
     const isNavigation = method === "GET" && headers["sec-fetch-mode"] === "navigate";
     if (origin === undefined && site !== undefined && site !== "same-origin" && site !== "none" && !isNavigation) {
-      return badOrigin("header.sec-fetch-site", site);
+      return refuseSite(site);
     }
     return null;
   };
@@ -52,9 +51,18 @@ export function isLoopbackAddress(address: string): boolean {
   return address === "::1" || address === "localhost" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(address);
 }
 
-function badOrigin(path: string, value: string): Refusal {
-  return new Refusal(403, "DROVER-API-013", `Requests from the web page ${value.slice(0, 200)} are not accepted.`, {
-    faults: [{ path, message: "not this coordinator's own origin" }],
-    next: "If that page is yours, add its address to public_urls.",
+function refuseOrigin(origin: string): Refusal {
+  return new Refusal(403, "DROVER-API-013", `Requests from web pages of ${origin.slice(0, 200)} are not accepted.`, {
+    faults: [{ path: "header.origin", message: "not this coordinator's own origin" }],
+    next: "If these pages are yours, add their address to public_urls.",
+  });
+}
+
+/** The request does not name the page that made it. */
+function refuseSite(site: string): Refusal {
+  const message = `Requests from other web pages are not accepted (Sec-Fetch-Site: ${site.slice(0, 200)}).`;
+  return new Refusal(403, "DROVER-API-013", message, {
+    faults: [{ path: "header.sec-fetch-site", message: "not from one of this coordinator's own pages" }],
+    next: "Send the request from this coordinator's own pages or from a program that is not a browser.",
   });
 }
