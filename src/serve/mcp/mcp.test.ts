@@ -42,6 +42,22 @@ const startRun = async (token = ann): Promise<string> => {
   return String(getData(await client.callTool({ name: "start_run", arguments: { agent: "hidden" } }))["run_id"]);
 };
 
+test.each([
+  ["with a text", "10 files", ["10 files", expect.stringContaining("The result data has 300002 characters")]],
+  ["without a text", null, [expect.stringContaining("The result data has 300002 characters")]],
+])("says that result data was too large and was left out (%s)", async (_, text, expectedTexts) => {
+  const client = await host.connect(ann);
+  const call = client.callTool({ name: "run_count", arguments: { path: "src" } });
+  const claim = await host.claim();
+  await host.finish(claim, { status: "completed", exit_code: 0, text, data: "x".repeat(300_000) });
+  const result = await call;
+  expect(result.content).toEqual(expectedTexts.map((expected) => ({ type: "text", text: expected })));
+  expect(result.structuredContent).toBeUndefined();
+  const run = getData(await client.callTool({ name: "get_run", arguments: { run_id: claim.run_id } }));
+  expect(run).not.toHaveProperty("result_data");
+  expect(run["result_data_omitted"]).toContain(`drover runs show ${claim.run_id} --json`);
+});
+
 test.each(generations)("run_<agent> starts a run, sends progress and returns its result (%s)", async (mode) => {
   const client = await host.connect(ann, mode);
   const notifications: { progress: number; message?: string | undefined }[] = [];

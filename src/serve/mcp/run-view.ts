@@ -3,7 +3,7 @@ import type { Run } from "../../model/run.ts";
 import { hasEnded } from "../../model/states.ts";
 import type { RunSnapshot } from "./wait-for-run.ts";
 
-/** The longest result text that is passed to a model. The record keeps all of it. */
+/** The longest result, in characters, that is passed to a model. The record keeps all of it. */
 const maxResultLength = 256 * 1024;
 
 /** The parts of a run that a model needs. */
@@ -29,18 +29,23 @@ export function toModelView({ run, questions }: RunSnapshot): Record<string, unk
   });
 }
 
-/** The run's result, truncated to `maxResultLength`. */
+/** Truncates the result text. Omits result data that is too large, and says so in `result_data_omitted`. */
 export function truncateResult({ run_id, result_text, result_data }: Run): {
   result_text: string | null;
   result_data: unknown;
+  result_data_omitted: string | null;
 } {
-  const isTooLarge = JSON.stringify(result_data ?? null).length > maxResultLength;
+  const { length } = JSON.stringify(result_data ?? null);
+  const isTooLarge = length > maxResultLength;
   const isTruncated = result_text !== null && result_text.length > maxResultLength;
   return {
     result_text: isTruncated
       ? `${result_text.slice(0, maxResultLength)}\n... truncated after ${maxResultLength} of ${result_text.length} characters. drover runs show ${run_id} --json prints all of it.`
       : result_text,
     result_data: isTooLarge ? null : (result_data ?? null),
+    result_data_omitted: isTooLarge
+      ? `The result data has ${length} characters and is too large to be shown. drover runs show ${run_id} --json prints it.`
+      : null,
   };
 }
 

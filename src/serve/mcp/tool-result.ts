@@ -16,9 +16,10 @@ export function toRunResult(snapshot: RunSnapshot): CallToolResult {
   const _meta = { "drover/run_id": run.run_id, "drover/status": run.status };
   if (!hasEnded(run.status)) return { ...toDataResult(toModelView(snapshot)), _meta };
   if (run.status !== "completed") return { ...toDataResult(toModelView(snapshot)), isError: true, _meta };
-  const { result_text, result_data } = truncateResult(run);
+  const { result_text, result_data, result_data_omitted } = truncateResult(run);
+  const texts = [result_text, result_data_omitted].filter((text) => text !== null);
   return {
-    content: [{ type: "text", text: result_text ?? JSON.stringify(result_data) }],
+    content: (texts.length > 0 ? texts : [JSON.stringify(result_data)]).map((text) => ({ type: "text", text })),
     ...(result_data === null ? {} : { structuredContent: asObject(result_data) }),
     _meta,
   };
