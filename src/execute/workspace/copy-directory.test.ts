@@ -65,6 +65,18 @@ test("stops copying at once and leaves nothing behind", async () => {
   expect(readdirSync(directory)).toEqual(["from"]);
 });
 
+test("leaves nothing behind if it is stopped while the complete copy is renamed", async () => {
+  const to = join(directory, "to");
+  const stopsAtRename = {
+    get aborted() {
+      return existsSync(to);
+    },
+  };
+  // Only `aborted` is read.
+  expect(await copyDirectory(directory, join(directory, "from"), to, stopsAtRename as AbortSignal)).toBe(false);
+  expect(readdirSync(directory)).toEqual(["from"]);
+});
+
 test("copies modes, symlinks and names that are not UTF-8", async () => {
   const from = join(directory, "from");
   rmSync(join(from, "in"), { recursive: true });

@@ -5,9 +5,9 @@ import { errorCode, type HeldDirectory, holdDirectory, openBelow, whileHeld } fr
 import { removeTree } from "./remove-tree.ts";
 
 /**
- * Copies a session's directory, and renames the copy into place when it is complete. Skips files that vanish meanwhile,
- * and sockets, pipes and devices. Follows no symlink below `base`, even if other processes replace directories of the
- * source or of the copy meanwhile. Returns false, leaving nothing behind, if it was stopped.
+ * Copies a session's directory, and renames the copy into place when it is complete. Skips files that vanish during the
+ * copy, and sockets, pipes and devices. Follows no symlink below `base`, even if other processes replace directories of
+ * the source or of the copy during that time. Returns false, leaving nothing behind, if it was stopped.
  */
 export async function copyDirectory(
   base: string,
@@ -26,11 +26,13 @@ export async function copyDirectory(
     );
     if (!signal.aborted) await rename(parent.at(name), parent.at(Buffer.from(basename(targetPath))));
   });
-  if (signal.aborted) await removeTree(base, temporary);
-  return !signal.aborted;
+  if (!signal.aborted) return true;
+  await removeTree(base, temporary);
+  await removeTree(base, targetPath);
+  return false;
 }
 
-/** Bounds the work: opening a directory takes as many calls as it is deep. */
+/** Bounds the work: opening a directory takes one call per level. */
 const maxDepth = 2000;
 
 /** Opens each directory from the top again, so that the number of descriptors does not grow with the depth. */
