@@ -77,7 +77,7 @@ const subjects: Record<string, { make(): Promise<Executor>; edited: unknown }> =
   },
 };
 
-eachEngine("asking over the real coordinator", (record) => {
+eachEngine("questions with a real coordinator", (record) => {
   // This hook runs before the record is closed.
   afterEach(async () => {
     for (const clean of cleanups.splice(0).toReversed()) await clean();

@@ -11,7 +11,7 @@ import { createModelExecutor } from "../executors/loop/model-executor.ts";
 const cleanups: (() => unknown)[] = [];
 let ids = 0;
 
-eachEngine("limits over the real coordinator", (record) => {
+eachEngine("limits with a real coordinator", (record) => {
   afterEach(async () => {
     for (const clean of cleanups.splice(0).toReversed()) await clean();
   });
