@@ -46,7 +46,7 @@ async function registerIn(cwd: string) {
   }
 }
 
-it("tells runners the id of its record and the file size limit of drover.yaml", async () => {
+it("tells runners the id of its record and the file size limit from drover.yaml", async () => {
   const cwd = createDirectory();
   const first = await registerIn(cwd);
   expect(first).toMatchObject({ store_id: first.id, max_file_bytes: 50 * 1024 * 1024 });
@@ -90,7 +90,7 @@ it("uses the agents, public URLs and profiles that drover.yaml names", async () 
   );
 });
 
-it("deletes records that are older than the retention in drover.yaml", async () => {
+it("deletes runs that are older than the retention in drover.yaml", async () => {
   const cwd = createDirectory();
   writeFileSync(join(cwd, "drover.yaml"), "retention:\n  runs_days: 0.001\n");
   const getAnHourAgo = () => new Date(Date.now() - 3_600_000);

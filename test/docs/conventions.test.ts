@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
-import { findConventionFailures } from "./conventions.ts";
+import { findConventionViolations } from "./conventions.ts";
 import { readPages } from "./page.ts";
 
 const pages = readPages();
 
 it("writes every block of every page in a form that a test checks", () => {
-  expect(pages.flatMap(findConventionFailures)).toEqual([]);
+  expect(pages.flatMap(findConventionViolations)).toEqual([]);
 });
 
 /** Each one is a command that no test runs, so a new one needs a reason that holds on every machine. */

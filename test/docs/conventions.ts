@@ -5,8 +5,8 @@ import type { Block, Page } from "./page.ts";
 /** The languages that pages may use. A block in any other would not be checked. */
 const languages = ["sh", "output", "yaml", "json", "md", "ts", "js", "text", "ini", "sql", "nginx", "dockerfile"];
 
-/** Lists what is wrong with how a page writes its blocks, as `path:line: problem`. */
-export function findConventionFailures(page: Page): string[] {
+/** Lists the blocks of a page that violate the conventions, as `path:line: problem`. */
+export function findConventionViolations(page: Page): string[] {
   return page.blocks.flatMap((block, index) => {
     const problem = block.isHidden ? findHiddenProblem(block) : findVisibleProblem(block, page.blocks[index - 1]);
     return problem === null ? [] : [`${page.path}:${block.line}: ${problem}`];
@@ -21,7 +21,7 @@ function findVisibleProblem(block: Block, before: Block | undefined): string | n
   if (norun !== null && norun.length < 10) return "norun needs a reason that a reader understands";
   if (language === "output" && before?.language !== "sh")
     return "an output block must follow the sh block that prints it";
-  if (language === "text" && /^\s*(?:\$ |(?:npx )?drover [a-z])/m.test(text)) return "commands belong into an sh block";
+  if (language === "text" && /^\s*(?:\$ |(?:npx )?drover [a-z])/m.test(text)) return "commands belong in an sh block";
   if (language === "sh") return findShellProblem(text);
   if (language === "json" || (language === "yaml" && file === null)) return findSyntaxProblem(text, language);
   return null;

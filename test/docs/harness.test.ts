@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { findConventionFailures } from "./conventions.ts";
+import { findConventionViolations } from "./conventions.ts";
 import { compareOutput } from "./match-output.ts";
 import { type Page, parseBlocks } from "./page.ts";
 import { runPage } from "./run-page.ts";
@@ -33,7 +33,7 @@ const answer: number = 42;
 console.log(answer);
 ${fence}
 `);
-  expect(findConventionFailures(page)).toEqual([]);
+  expect(findConventionViolations(page)).toEqual([]);
   expect(await runPage(page)).toEqual([]);
 });
 
@@ -76,9 +76,9 @@ it("matches any text with ..., and any lines with a line of it", () => {
 });
 
 it("rejects blocks that nothing would check", () => {
-  const failures = (text: string): string => findConventionFailures(parsePage(text)).join();
+  const failures = (text: string): string => findConventionViolations(parsePage(text)).join();
   expect(failures(`${fence}\ndrover up\n${fence}`)).toContain("unknown language");
-  expect(failures(`${fence}text\n$ drover up\n${fence}`)).toContain("commands belong into an sh block");
+  expect(failures(`${fence}text\n$ drover up\n${fence}`)).toContain("commands belong in an sh block");
   expect(failures(`${fence}sh skip\ntrue\n${fence}`)).toContain("unknown words in the info string: skip");
   expect(failures(`${fence}sh norun="no"\ntrue\n${fence}`)).toContain("needs a reason");
   expect(failures(`${fence}sh norun="needs a container engine"\nif\n${fence}`)).toContain("bash cannot parse it");
