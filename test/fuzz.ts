@@ -37,7 +37,7 @@ export function createFromSchema(
       return createObject(s, named, random, depth);
     case "array":
       if (Array.isArray(s["prefixItems"]))
-        return s["prefixItems"].map((one) => createFromSchema(one, named, random, depth + 1));
+        return s["prefixItems"].map((itemSchema) => createFromSchema(itemSchema, named, random, depth + 1));
       return Array.from({ length: depth > 4 ? 0 : random.int(3) }, () =>
         createFromSchema(s["items"], named, random, depth + 1),
       );
@@ -66,7 +66,7 @@ function createObject(
   const required = (s["required"] as string[] | undefined) ?? [];
   const entries = Object.entries((s["properties"] as Record<string, unknown> | undefined) ?? {})
     .filter(([name]) => required.includes(name) || random.chance(depth > 4 ? 0 : 0.3))
-    .map(([name, one]) => [name, createFromSchema(one, named, random, depth + 1)]);
+    .map(([name, property]) => [name, createFromSchema(property, named, random, depth + 1)]);
   return Object.fromEntries(entries);
 }
 
@@ -88,7 +88,7 @@ function spoilOnce(value: unknown, random: Dice): unknown {
   if (random.chance(0.15)) return Object.fromEntries(Object.entries(value).filter(([name]) => name !== key));
   const inner: unknown = Reflect.get(value, key);
   if (Array.isArray(value))
-    return value.map((one: unknown, index) => (String(index) === key ? spoilOnce(inner, random) : one));
+    return value.map((item: unknown, index) => (String(index) === key ? spoilOnce(inner, random) : item));
   return { ...value, [key]: spoilOnce(inner, random) };
 }
 

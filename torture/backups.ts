@@ -57,7 +57,8 @@ export async function backups({ seconds, perSecond, backups: requested }: Size, 
     await submitting;
     const submitMs = await Promise.all(submits);
     const results = await Promise.all(created.map((backup, index) => judge(testbed, tools, backup, index)));
-    const sum = (valueOf: (one: Judged) => number): number => results.reduce((total, item) => total + valueOf(item), 0);
+    const sum = (valueOf: (result: Judged) => number): number =>
+      results.reduce((total, item) => total + valueOf(item), 0);
     return {
       seen: {
         "runs asked for": submitMs.length,

@@ -181,7 +181,8 @@ function judge(
   logs: ReadonlyMap<string, readonly StoredEvent[]>,
 ): Finding {
   const judged = conversations.map((item) => judgeOne(testbed, item, requestKeys, logs.get(item.run.run_id) ?? []));
-  const count = (valueOf: (one: Judged) => number): number => judged.reduce((sum, item) => sum + valueOf(item), 0);
+  const count = (valueOf: (conversation: Judged) => number): number =>
+    judged.reduce((sum, item) => sum + valueOf(item), 0);
   // On a busy machine leases may expire too. A run with more than three losses may fail.
   const lostTooOften = conversations.filter((_, index) => judged[index]!.lost.length > maxLosses);
   const unfinished = conversations.filter((item) => item.run.status !== "completed" && !lostTooOften.includes(item));

@@ -10,7 +10,10 @@ const names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-s
 
 function findSystemChromium() {
   const directories = (process.env["PATH"] ?? "").split(delimiter);
-  return directories.flatMap((one) => names.map((name) => join(one, name))).find((file) => existsSync(file)) ?? null;
+  return (
+    directories.flatMap((pathEntry) => names.map((name) => join(pathEntry, name))).find((file) => existsSync(file)) ??
+    null
+  );
 }
 
 export function ensureBrowser() {

@@ -27,7 +27,7 @@ const isOwn = (key: string, value: string): boolean =>
 /** Replaces all text in a response that a model, command, runner or user could have written. */
 function replaceText(value: unknown, poison: string, key = ""): unknown {
   if (typeof value === "string") return isOwn(key, value) ? value : poison;
-  if (Array.isArray(value)) return value.map((one) => replaceText(one, poison, key));
+  if (Array.isArray(value)) return value.map((item) => replaceText(item, poison, key));
   if (typeof value !== "object" || value === null) return value;
   const entries = Object.entries(value).map(([name, one]) => [name, replaceText(one, poison, name)]);
   // In free-form values such as results, parameters and schemas, field names are untrusted too.
@@ -68,7 +68,7 @@ test.each([
     const openPage = async (name: string): Promise<void> => {
       // Open everything that a user could open.
       await page.evaluate(
-        `document.querySelectorAll("main details:not([open]) > summary").forEach((one) => one.click())`,
+        `document.querySelectorAll("main details:not([open]) > summary").forEach((summary) => summary.click())`,
       );
       expect([name, await page.evaluate("window.pwned"), faults, await unexpectedNodes(page)]).toEqual([
         name,
@@ -139,12 +139,12 @@ test("text in a page's URL is shown as text or not at all", async () => {
 
 /** Finds elements that our pages never create, handler attributes, and links that are not http(s). */
 function unexpectedNodes(page: Page): Promise<unknown> {
-  return page.evaluate(`[...document.body.querySelectorAll("*")].filter((one) =>
-    /^(?:iframe|object|embed|base|link|meta|math)$/i.test(one.tagName) ||
-    (one.tagName === "SCRIPT" && !one.src.startsWith(location.origin + "/ui/")) ||
-    (one.tagName === "IMG" && !one.src.startsWith(location.origin)) ||
-    [...one.attributes].some(({ name }) => name.startsWith("on")) ||
-    (one.tagName === "A" && one.href !== "" && !/^https?:$/.test(one.protocol)) ||
-    (one.tagName === "FORM" && one.hasAttribute("action"))
-  ).map((one) => one.outerHTML.slice(0, 200))`);
+  return page.evaluate(`[...document.body.querySelectorAll("*")].filter((element) =>
+    /^(?:iframe|object|embed|base|link|meta|math)$/i.test(element.tagName) ||
+    (element.tagName === "SCRIPT" && !element.src.startsWith(location.origin + "/ui/")) ||
+    (element.tagName === "IMG" && !element.src.startsWith(location.origin)) ||
+    [...element.attributes].some(({ name }) => name.startsWith("on")) ||
+    (element.tagName === "A" && element.href !== "" && !/^https?:$/.test(element.protocol)) ||
+    (element.tagName === "FORM" && element.hasAttribute("action"))
+  ).map((element) => element.outerHTML.slice(0, 200))`);
 }

@@ -15,7 +15,7 @@ type Step =
 
 const runner = fc.nat({ max: 2 });
 const pick = fc.nat({ max: 50 });
-const step: fc.Arbitrary<Step> = fc.oneof(
+const arbitraryStep: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 4,
     arbitrary: fc.record({
@@ -78,7 +78,7 @@ export function dispatchModelContract(name: string, open: () => Promise<OpenedFo
   it(`${name} loses no run and ends none twice, whatever happens in whatever order`, async () => {
     await fc.assert(
       fc.asyncProperty(
-        fc.array(fc.tuple(step, fc.integer({ min: 1, max: 3 })), { minLength: 5, maxLength: 60 }),
+        fc.array(fc.tuple(arbitraryStep, fc.integer({ min: 1, max: 3 })), { minLength: 5, maxLength: 60 }),
         async (steps) => {
           const opened = await open();
           try {
@@ -108,43 +108,43 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
   const reports: Report[][] = [[], [], []];
   for (const index of [0, 1, 2]) runners[index] = await d.register(`r${index}`);
 
-  for (const [one, times] of steps) {
-    for (let time = 0; time < times; time += 1) await take(one, time);
+  for (const [step, times] of steps) {
+    for (let time = 0; time < times; time += 1) await take(step, time);
     await expectEffects();
   }
   await quiesce();
   for (const run_id of runs) await checkEnd(run_id);
 
-  async function take(one: Step, time: number): Promise<void> {
-    switch (one.do) {
+  async function take(step: Step, time: number): Promise<void> {
+    switch (step.do) {
       case "submit": {
         if (time > 0) return;
-        const agent = createAgent(one.capped ? "capped" : "free", {
-          max_attempts: one.attempts,
-          ...(one.directory === null ? {} : { type: "autonomous", command: null }),
-          ...(one.capped ? { max_concurrent: 2 } : {}),
+        const agent = createAgent(step.capped ? "capped" : "free", {
+          max_attempts: step.attempts,
+          ...(step.directory === null ? {} : { type: "autonomous", command: null }),
+          ...(step.capped ? { max_concurrent: 2 } : {}),
         });
-        runs.push(await d.submit({ project_dir: one.directory }, agent));
+        runs.push(await d.submit({ project_dir: step.directory }, agent));
         return;
       }
       case "claim": {
-        const driven = await alive(one.runner);
-        if (time === 0 && (!one.sameId || closed[one.runner] === claimIds[one.runner])) claimIds[one.runner] += "'";
-        const claim_id = claimIds[one.runner] ?? "";
-        if (time === 0) report(driven, one.runner, false);
+        const driven = await alive(step.runner);
+        if (time === 0 && (!step.sameId || closed[step.runner] === claimIds[step.runner])) claimIds[step.runner] += "'";
+        const claim_id = claimIds[step.runner] ?? "";
+        if (time === 0) report(driven, step.runner, false);
         const runBefore = await cappedAtWork();
-        const poller = await store.read.poller({ ...driven, claim_id, want: one.want });
-        const { claims, orders } = await d.poll(driven, one.want, claim_id);
+        const poller = await store.read.poller({ ...driven, claim_id, want: step.want });
+        const { claims, orders } = await d.poll(driven, step.want, claim_id);
         // A poll that waits without writing must not have anything to fetch.
         if ("conflict" in poller || poller.idle)
           expect([poller, claims, orders]).toMatchObject([{ idle: true }, [], []]);
-        if (claims.length > 0) closed[one.runner] = claim_id;
+        if (claims.length > 0) closed[step.runner] = claim_id;
         for (const { run_id, attempt } of claims) {
           const key = `${run_id} ${attempt}`;
           // An attempt belongs to one runner forever.
-          expect(owners.get(key) ?? one.runner).toBe(one.runner);
-          if (!owners.has(key)) handouts.push({ runner: one.runner, run_id, attempt, sent: 0 });
-          owners.set(key, one.runner);
+          expect(owners.get(key) ?? step.runner).toBe(step.runner);
+          if (!owners.has(key)) handouts.push({ runner: step.runner, run_id, attempt, sent: 0 });
+          owners.set(key, step.runner);
         }
         // Runs that waited for a person return to work without asking, and may exceed the cap.
         expect(await cappedAtWork()).toBeLessThanOrEqual(Math.max(2, runBefore));
@@ -157,11 +157,11 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
       case "finish":
       case "drain":
       case "crash":
-        await write(one.do, handouts[one.pick % Math.max(1, handouts.length)]);
+        await write(step.do, handouts[step.pick % Math.max(1, handouts.length)]);
         return;
       case "beat": {
-        const driven = await alive(one.runner);
-        const { held: heldRuns, as_of_claim } = report(driven, one.runner, one.forget);
+        const driven = await alive(step.runner);
+        const { held: heldRuns, as_of_claim } = report(driven, step.runner, step.forget);
         await d.beat(driven, heldRuns, as_of_claim);
         return;
       }
@@ -169,7 +169,7 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
         for (const index of [0, 1, 2]) await arriveLate(index);
         return;
       case "stop": {
-        const run_id = runs[one.pick % Math.max(1, runs.length)];
+        const run_id = runs[step.pick % Math.max(1, runs.length)];
         if (run_id !== undefined)
           await store.apply([{ op: "stop_runs", run_ids: [run_id], reason: "user", by: "ann" }]);
         return;
@@ -179,12 +179,12 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
         await store.apply([{ op: "rescue", unmatched_ms: 1e9, limit: 2 }]);
         return;
       case "restart":
-        runners[one.runner] = await registerAgain(one.runner);
+        runners[step.runner] = await registerAgain(step.runner);
         return;
       case "leave": {
-        const driven = runners[one.runner];
+        const driven = runners[step.runner];
         if (driven) await store.apply([{ op: "leave_runner", ...driven }]);
-        runners[one.runner] = null;
+        runners[step.runner] = null;
       }
     }
   }

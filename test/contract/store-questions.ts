@@ -231,7 +231,7 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
         await send(run_id, 'two: 100% "_"');
         await store.apply([{ op: "leave_runner", runner_id: runner.runner_id, epoch: runner.epoch }]);
         const next = await d.register("r", { slots: 9 });
-        const claim = (await d.poll(next, 2)).claims.find((one) => one.run_id === run_id);
+        const claim = (await d.poll(next, 2)).claims.find((claimed) => claimed.run_id === run_id);
         expect(claim).toMatchObject({
           run_id,
           attempt: 2,

@@ -103,7 +103,7 @@ export function storeSpendingContract(engine: string, open: () => Promise<Opened
         await renew("r");
         await rescue();
         const { claims } = await d.poll(await d.register("r", { slots: 9 }), 9);
-        expect(claims.map((one) => [one.run_id, one.invocation.continues]).sort()).toEqual(
+        expect(claims.map((claim) => [claim.run_id, claim.invocation.continues]).sort()).toEqual(
           [
             [run_id, true],
             [next, false],
@@ -160,8 +160,8 @@ export function storeSpendingContract(engine: string, open: () => Promise<Opened
           createAgent("brave", { ...thinker, on_usage_limit: "fail" }),
         );
         expect(await d.claim(runnerOfSamePlace, 9)).toEqual([runOfOtherProvider, runThatFails]);
-        for (const one of shared)
-          expect(await store.read.run(one)).toMatchObject({
+        for (const parkedRun of shared)
+          expect(await store.read.run(parkedRun)).toMatchObject({
             status: "parked",
             parked_why: "usage_limit",
             parked_until: until,

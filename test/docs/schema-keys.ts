@@ -32,8 +32,12 @@ function listKeys(schema: JsonSchema, prefix: string): DocumentedKey[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, value]) => {
     const key = `${prefix}${name}`;
     const isRequired = schema.required?.includes(name) === true;
-    const inner = alternatives(value).flatMap((one) =>
-      one.properties ? listKeys(one, `${key}.`) : one.items?.properties ? listKeys(one.items, `${key}[].`) : [],
+    const inner = alternatives(value).flatMap((alternative) =>
+      alternative.properties
+        ? listKeys(alternative, `${key}.`)
+        : alternative.items?.properties
+          ? listKeys(alternative.items, `${key}[].`)
+          : [],
     );
     const shape = describeShape(value);
     // An object that only groups keys has no shape of its own.

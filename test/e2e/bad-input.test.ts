@@ -94,7 +94,7 @@ describe("help on the command line", () => {
       const { code, stdout } = await drover(["help", ...command]);
       expect(code).toBe(0);
       expect(stdout).toBe((await drover([...command, "--help"])).stdout);
-      for (const line of stdout.split("\n").filter((one) => /^  (-\w, )?--/.test(one)))
+      for (const line of stdout.split("\n").filter((outputLine) => /^  (-\w, )?--/.test(outputLine)))
         expect(line).toMatch(/^  (-\w, )?--[\w-]+( [A-Z=]+)?\s{2,}\S/);
     }
   });

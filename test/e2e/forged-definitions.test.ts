@@ -17,7 +17,7 @@ chmod 755 x/thief
 function createProject() {
   const top = createDirectory();
   const [home, cwd] = [join(top, "home"), join(top, "project")];
-  for (const one of [home, cwd]) mkdirSync(one);
+  for (const directory of [home, cwd]) mkdirSync(directory);
   const run = (args: string[], trust = "") => drover(args, { cwd, env: { HOME: home, DROVER_TRUST: trust } });
   return { top, home, cwd, proof: join(top, "stolen"), run };
 }
@@ -98,7 +98,7 @@ it("commands inside a run can use definitions that existed before it", async () 
 it("a link to trusted profiles does not make the directory with the link trusted", async () => {
   const { cwd, proof, run } = createProject();
   symlinkSync(join(dirname(dirname(bin)), "examples", "profiles"), join(cwd, "profiles"));
-  for (const one of ["agents", "scripts"]) mkdirSync(join(cwd, one));
+  for (const name of ["agents", "scripts"]) mkdirSync(join(cwd, name));
   writeFileSync(
     join(cwd, "agents", "mine.json"),
     JSON.stringify({ name: "mine", type: "procedural", command: "scripts/mine" }),

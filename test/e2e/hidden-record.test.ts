@@ -110,8 +110,8 @@ function createHome(uid: number | undefined) {
   const top = createDirectory(uid);
   const home = join(top, "home");
   const state = join(home, ".local", "state", "drover");
-  for (const one of ["home", "one", "two"]) mkdirSync(join(top, one));
-  for (const one of ["one", "two"]) mkdirSync(join(top, one, ".git"));
+  for (const name of ["home", "one", "two"]) mkdirSync(join(top, name));
+  for (const name of ["one", "two"]) mkdirSync(join(top, name, ".git"));
   if (uid !== undefined) for (const path of listFilesBelow(top)) chownSync(path, uid, uid);
   const run = (name: string, ...words: string[]): Promise<CommandResult> =>
     drover(words, { cwd: join(top, name), env: { HOME: home }, ...(uid === undefined ? {} : { uid }) });

@@ -34,8 +34,8 @@ it("20 runs, 20 execs and two ups started at once in one empty directory all com
     });
   for (const [n, results] of execs.entries())
     expect(results).toMatchObject({ code: 0, signal: null, stdout: `exec ${n}\n`, stderr: "" });
-  const coordinator = ups.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
-  const refusals = ups.flatMap((one) => (one.status === "rejected" ? [String(one.reason)] : []));
+  const coordinator = ups.flatMap((settled) => (settled.status === "fulfilled" ? [settled.value] : []));
+  const refusals = ups.flatMap((settled) => (settled.status === "rejected" ? [String(settled.reason)] : []));
   expect([coordinator.length, refusals]).toEqual([1, [expect.stringContaining("DROVER-STA-011")]]);
 
   // Every command finds the coordinator that serves, with everything that was recorded before.
@@ -43,7 +43,7 @@ it("20 runs, 20 execs and two ups started at once in one empty directory all com
   const listed = (await run("runs", "list", "--limit", "100", "--json")).stdout.trim().split("\n");
   const statuses = listed.map((line) => JSON.parse(line) as { agent_name: string; status: string });
   for (const agent_name of ["echo", "exec"])
-    expect(statuses.filter((one) => one.agent_name === agent_name && one.status === "completed")).toHaveLength(20);
+    expect(statuses.filter((entry) => entry.agent_name === agent_name && entry.status === "completed")).toHaveLength(20);
   expect(statuses).toHaveLength(40);
   expect((await json("run", "echo", "--message", "after")).status).toBe("completed");
   expect((await run("audit", "verify")).code).toBe(0);

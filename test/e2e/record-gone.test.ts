@@ -95,8 +95,8 @@ describe("a record that vanished or was replaced", () => {
     const next = await run("exec", "echo next");
     expect(next).toMatchObject({ code: 0, stdout: "next\n" });
     const laterVerify = await run("audit", "verify");
-    for (const one of [firstVerify, laterVerify])
-      expect(one).toMatchObject({ code: 1, stdout: expect.stringMatching(/NOT intact.*DROVER-AUD-002/) });
+    for (const verify of [firstVerify, laterVerify])
+      expect(verify).toMatchObject({ code: 1, stdout: expect.stringMatching(/NOT intact.*DROVER-AUD-002/) });
   });
 
   it("a list of runs reports it", async () => {

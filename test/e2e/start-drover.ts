@@ -12,7 +12,7 @@ export interface DroverProcess {
 
 const running: DroverProcess[] = [];
 afterEach(async () => {
-  for (const one of running.splice(0).toReversed()) await one.end("SIGKILL");
+  for (const drover of running.splice(0).toReversed()) await drover.end("SIGKILL");
 });
 
 interface StartOptions {

@@ -23,11 +23,11 @@ it("lists every table and column of SQLite, with their keys", async () => {
     { name: "store_id" },
   ]);
   expect(
-    Object.fromEntries(Object.entries(rest).map(([name, columns]) => [name, columns.map((one) => one.name)])),
+    Object.fromEntries(Object.entries(rest).map(([name, columns]) => [name, columns.map((column) => column.name)])),
   ).toEqual(known);
   for (const { name, key } of tables) {
     const primary = rest[name]?.filter(({ pk }) => pk > 0).sort((a, b) => a.pk - b.pk);
-    expect([name, primary?.map((one) => one.name)]).toEqual([name, key]);
+    expect([name, primary?.map((column) => column.name)]).toEqual([name, key]);
   }
 });
 

@@ -129,7 +129,8 @@ test("the official MCP client gets the same answers over each transport", async 
       const face = await openFace(name, workspace, root);
       try {
         const results: string[] = [];
-        for (const one of calls) results.push(JSON.parse(await face.call(one)).error?.code ?? (await face.call(one)));
+        for (const request of calls)
+          results.push(JSON.parse(await face.call(request)).error?.code ?? (await face.call(request)));
         return results;
       } finally {
         await face.close();

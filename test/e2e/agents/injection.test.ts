@@ -90,7 +90,7 @@ test("tools become strings in gemini's policy and never rules", () => {
     /^priority = (?:600|900)$/,
     /^$/,
   ];
-  for (const value of hostileValues.flatMap((one) => [one, `${one}(${one})`])) {
+  for (const value of hostileValues.flatMap((hostile) => [hostile, `${hostile}(${hostile})`])) {
     const policy = toGeminiPolicy("default", { allowed_tools: [value], denied_tools: [value] });
     const lines = policy.split("\n").filter((line) => line !== "allowRedirection = true");
     expect(lines.filter((line) => line === "[[rule]]")).toHaveLength(2);
@@ -110,7 +110,7 @@ test("a directory's name stays one key in codex's list of projects", () => {
 
 const opened: Awaited<ReturnType<typeof openContext>>[] = [];
 afterEach(async () => {
-  for (const one of opened.splice(0)) await one.close();
+  for (const context of opened.splice(0)) await context.close();
 });
 
 test("a session id that is not the client's is never passed to it", async () => {
