@@ -43,7 +43,9 @@ it("20 runs, 20 execs and two ups started at once in one empty directory all com
   const listed = (await run("runs", "list", "--limit", "100", "--json")).stdout.trim().split("\n");
   const statuses = listed.map((line) => JSON.parse(line) as { agent_name: string; status: string });
   for (const agent_name of ["echo", "exec"])
-    expect(statuses.filter((entry) => entry.agent_name === agent_name && entry.status === "completed")).toHaveLength(20);
+    expect(statuses.filter((entry) => entry.agent_name === agent_name && entry.status === "completed")).toHaveLength(
+      20,
+    );
   expect(statuses).toHaveLength(40);
   expect((await json("run", "echo", "--message", "after")).status).toBe("completed");
   expect((await run("audit", "verify")).code).toBe(0);
