@@ -40,3 +40,9 @@ it("prefers an agent from a file over one from the API, that over runners' agent
   await host.port.deregister(two);
   expect(await host.agents.find("a")).toMatchObject({ runner_id: one.runner_id });
 });
+
+it("finds the first of several agents of the local runner that have the same name", async () => {
+  const [first, second] = ["first", "second"].map((description) => sampleAgent({ name: "local", description }));
+  host.agents.setLocal([first!, second!]);
+  expect(await host.agents.find("local")).toMatchObject({ agent: { description: "first" } });
+});

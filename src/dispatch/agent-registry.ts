@@ -24,7 +24,7 @@ export interface AgentRegistry {
   remove(name: string): Promise<boolean>;
   /** Sets the agents from the files in the coordinator's directory. `errors` has the error of each file that has become invalid. */
   setFileAgents(agents: readonly Agent[], errors?: ReadonlyMap<string, string>): void;
-  /** Sets the agents of the runner in this process. Other processes cannot use them. */
+  /** Sets the agents of the runner in this process. Other processes cannot use them. Of several with one name, the first counts. */
   setLocal(agents: readonly Agent[]): void;
 }
 
@@ -89,7 +89,9 @@ export function createAgentRegistry(
     },
     setLocal(agents) {
       localAgents = new Map(
-        agents.map((agent) => [agent.name, { agent, source: "runner", runner_id: null, owner: null, fault: null }]),
+        agents
+          .toReversed() // The first of several agents with one name counts.
+          .map((agent) => [agent.name, { agent, source: "runner", runner_id: null, owner: null, fault: null }]),
       );
     },
   };

@@ -159,3 +159,17 @@ test("`runs show` prints the result of a run whose program wrote to stdout, and 
   const ms = Date.parse(finished_at) - Date.parse(started_at);
   expect(stdout).toMatch(new RegExp(`^ +took +${ms < 1000 ? `${ms}ms` : `${(ms / 1000).toFixed(1)}s`}$`, "m"));
 });
+
+test("`drover run` and `agents show` use the project's agent if a bundled agent has the same name", async () => {
+  const cwd = createDirectory();
+  for (const name of ["profiles", "own"]) mkdirSync(join(cwd, name));
+  writeFileSync(join(cwd, "profiles", "aaa.json"), '{ "type": "procedural", "agents_dir": "./own" }');
+  writeFileSync(
+    join(cwd, "own", "echo.json"),
+    '{ "name": "echo", "type": "procedural", "command": "echo my own echo" }',
+  );
+  expect(await drover(["run", "echo"], { cwd })).toMatchObject({ code: 0, stdout: "my own echo\n" });
+  expect(JSON.parse((await drover(["agents", "show", "echo", "--json"], { cwd })).stdout)).toMatchObject({
+    command: "echo my own echo",
+  });
+});
