@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { keepAll } from "../../test/fixtures/process/capture.ts";
 import type { CommandFault, CommandResult, Limits, StartCommand, StartOptions } from "../model/process.ts";
 import { createExecute } from "./execute.ts";
@@ -65,6 +65,8 @@ test("kills a command that ignores SIGTERM, and its children", async () => {
 });
 
 test("detects a limit that was exceeded faster than the watch checks", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout"] }); // No check comes due while the command runs, however slow the machine is.
+  onTestFinished(() => void vi.useRealTimers());
   expect(await runWith({ files: 5 }, touchScript("1 2 3 4 5 6"))).toMatchObject({
     ...exceeded("files"),
     exitCode: 0,
@@ -73,6 +75,7 @@ test("detects a limit that was exceeded faster than the watch checks", async () 
   expect(await runWith({ diskBytes: 1 << 20 }, "head -c 3000000 /dev/zero > big; exit 3")).toMatchObject({
     ...exceeded("diskBytes"),
     exitCode: 3,
+    stopped: null,
   });
 });
 

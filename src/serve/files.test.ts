@@ -146,7 +146,7 @@ test("refuses a file with the wrong size or hash or above the limit, and keeps n
   const large = Buffer.alloc(maxFileBytes + 1);
   await expect(claimed.upload(large)).rejects.toMatchObject({
     conflict: "refused",
-    message: expect.stringContaining("larger"),
+    message: expect.stringContaining(`accepts at most ${maxFileBytes}`),
   });
   const query = new URLSearchParams({
     runner_id: claimed.runner.runner_id,

@@ -186,7 +186,7 @@ export const openedStates: Record<string, Opened> = {
   "run-edit": {
     at: "run-result",
     open: async (page) => {
-      await page.getByRole("button", { name: "Edit and re-run" }).click();
+      await page.getByRole("button", { name: "Edit and run again" }).click();
       await waitForRole(page, "dialog");
     },
   },

@@ -89,7 +89,7 @@ test("the first Tab stop skips the navigation, every page is two keys away, and 
   await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
 });
 
-test("starts echo, reads its result, edits and re-runs it, and copies it as curl, without a mouse", async () => {
+test("starts echo, reads its result, edits it and runs it again, and copies it as curl, without a mouse", async () => {
   const { page } = await ui.open({ permissions: ["clipboard-read", "clipboard-write"] });
   await pressKeys(page, "ga", "Agents");
   await tabTo(page, page.getByRole("button", { name: "Run echo" }));
@@ -110,7 +110,7 @@ test("starts echo, reads its result, edits and re-runs it, and copies it as curl
   await page.keyboard.press("Enter");
   await expect.poll(() => page.evaluate("navigator.clipboard.readText()")).toContain("curl");
   const first = page.url();
-  await tabTo(page, main.getByRole("button", { name: "Edit and re-run" }));
+  await tabTo(page, main.getByRole("button", { name: "Edit and run again" }));
   await page.keyboard.press("Enter");
   await tabTo(page, dialog.getByLabel("message"));
   await page.keyboard.press("Control+a");

@@ -117,7 +117,7 @@ test("log lines have links, scrolling up stops following, and filters keep line 
   await log.getByRole("button").click();
   expect(new URL(page.url()).hash).toBe(`#L${number}`);
   await page.reload();
-  await expect.poll(() => log.locator("[data-marked]").innerText()).toContain("line 120.");
+  await expect.poll(() => log.locator("[data-highlighted]").innerText()).toContain("line 120.");
   await page.getByLabel("Stream").selectOption("stderr");
   await expect.poll(() => log.locator("[data-index]").count()).toBe(1);
   await expectText(page, "[role=log]").toContain("oops");

@@ -29,7 +29,7 @@ test("a link signs in once, and a used link says how to get another", async () =
   await expectText(page).toContain("You are signed out");
 });
 
-test("starts echo from its form, shows its JSON and exit code, and re-runs it with another message", async () => {
+test("starts echo from its form, shows its JSON and exit code, and runs it again with another message", async () => {
   const { page } = await ui.open();
   await page.goto(`${ui.url}/ui/agents`);
   await page.getByRole("button", { name: "Run echo" }).click();
@@ -41,7 +41,7 @@ test("starts echo from its form, shows its JSON and exit code, and re-runs it wi
   await expectText(page).toContain('message: "Hello from a form"');
   await expectText(page, "[data-testid=exit-code]").toBe("0");
   const first = page.url();
-  await page.getByRole("button", { name: "Edit and re-run" }).click();
+  await page.getByRole("button", { name: "Edit and run again" }).click();
   expect(await dialog.getByLabel("message").inputValue()).toBe("Hello from a form");
   await dialog.getByLabel("message").fill("Edited");
   await dialog.getByRole("button", { name: "Run", exact: true }).click();

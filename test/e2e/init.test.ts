@@ -5,10 +5,10 @@ test("init creates a project that works immediately, and overwrites nothing", as
   const cwd = createDirectory();
   const run = (...args: string[]) => drover(args, { cwd });
   expect((await run("init", "my agents")).stdout).toMatch(
-    /^Try:\n {2}cd 'my agents'\n {2}# a command with typed parameters\n {2}drover run greet/,
+    /^Try:\n {2}cd 'my agents'\n {2}# run a command with typed parameters\n {2}drover run greet/,
   );
   expect((await run("init")).stdout).toMatch(
-    /^Try:\n {2}# a command with typed parameters\n {2}drover run greet --name Ada$/m,
+    /^Try:\n {2}# run a command with typed parameters\n {2}drover run greet --name Ada$/m,
   );
   expect(await run("agents", "check")).toMatchObject({ code: 0, stdout: "ok greet\nok writer\n" });
   expect(await run("run", "greet", "--name", "Ada")).toMatchObject({

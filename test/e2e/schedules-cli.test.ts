@@ -50,7 +50,7 @@ it("adds, lists, shows, runs, disables and removes schedules, and shows a failed
   const shown = async () => (await json<Schedule & { history: Slot[] }>("schedules", "show", "hourly"))[0]?.history;
   await expect.poll(shown, longTimeout).toMatchObject([{ run_id: run.run_id, run_status: "failed", manual: true }]);
   const page = (await ask("schedules", "show", "hourly")).stdout;
-  expect(page).toMatch(/failed \(exit_nonzero\), by hand/);
+  expect(page).toMatch(/failed \(exit_nonzero\), started manually/);
   expect(page).not.toMatch(/completed|success/i);
   expect((await ask("schedules")).stdout).toMatch(/hourly.*failed \(exit_nonzero\)/);
 
