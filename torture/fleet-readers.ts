@@ -21,8 +21,8 @@ const linesInBurst = 50;
 
 /**
  * Runs print while readers follow them and the feed of all runs through a balancer, so that most events are read from
- * another coordinator than they were written to. Coordinators are killed meanwhile and readers resume. Each reader gets
- * every event once, in order.
+ * another coordinator than they were written to. Coordinators are killed during this time and readers resume. Each reader
+ * gets every event once, in order.
  */
 export async function fleetReaders({ bursts, readers, kills }: Size, tools: Tools): Promise<Finding> {
   return withTestbed(tools, null, async (testbed) => {

@@ -14,7 +14,7 @@ type Ask = <T>(method: string, path: string, body: unknown, token: string) => Pr
  * ids for other runners and runs, and reuses enrolments.
  */
 export async function impostors({ tries }: { tries: number }, tools: Tools): Promise<Finding> {
-  // The victim sends nothing more, and its lease must not expire meanwhile.
+  // The victim sends nothing more, and its lease must not expire during the test.
   return withTestbed(tools, { leaseMs: 3_600_000 }, async (testbed) => {
     const ask = createAsk(testbed);
     const broken: string[] = [];

@@ -20,7 +20,7 @@ interface Sizes {
 
 /**
  * Runs ask before each of their commands while coordinators and runners are killed and two people answer concurrently.
- * Some runs park meanwhile. No question is lost or answered twice, and no command runs without approval.
+ * Some of the runs park. No question is lost or answered twice, and no command runs without approval.
  */
 export async function questions({ runs, questions: each_, kills }: Sizes, tools: Tools): Promise<Finding> {
   return withTestbed(tools, null, async (testbed) => {

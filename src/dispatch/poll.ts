@@ -142,7 +142,7 @@ export function createPoll(
     return { op: "claim_runs", ...request, lease_ms: deps.leaseMs, ...(isRepeat ? { is_repeat: true } : {}) };
   }
 
-  /** Waits until woken. The dispatcher renews the lease meanwhile. */
+  /** Waits until woken. During the wait, the dispatcher renews the lease. */
   async function waitForWake(
     waiter: Waiter,
     { orders, wasLow, until }: WaitOptions,

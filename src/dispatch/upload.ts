@@ -10,7 +10,7 @@ export interface UploadDeps {
 
 /**
  * Stores a file of a run. Checks that the runner holds the attempt before the bytes arrive, and again afterwards,
- * because the runner may have lost it meanwhile.
+ * because the runner may have lost it during the upload.
  */
 export async function upload(
   request: UploadRequest,

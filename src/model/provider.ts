@@ -38,7 +38,7 @@ export interface ProviderSession {
   /** Tool calls without a result. Their results must be submitted before the next message. */
   readonly pending: readonly ToolUse[];
   sendMessage(text: string, options: TurnOptions): Promise<Turn>;
-  /** `message` is user input that arrived meanwhile. The model reads it after the results. */
+  /** `message` is user input that arrived while the tools ran. The model reads it after the results. */
   submitToolResults(results: ToolResult[], options: TurnOptions & { message?: string }): Promise<Turn>;
   /** Replaces the beginning of the conversation with a summary by the model. Pending tool uses stay pending. */
   compact(options: CompactOptions): Promise<CompactResult>;

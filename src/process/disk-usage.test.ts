@@ -90,7 +90,7 @@ if (shm !== undefined && shm !== dev) {
     try {
       const before = await measure(["/dev"], { withBytes: false });
       for (let index = 0; index < 300; index += 1) writeFileSync(join(inside, String(index)), "");
-      // Other processes create and remove devices meanwhile, but not hundreds.
+      // Other processes create and remove devices during the test, but not hundreds.
       expect((await measure(["/dev"], { withBytes: false })).files).toBeLessThan(before.files + 200);
     } finally {
       rmSync(inside, { recursive: true });

@@ -338,7 +338,7 @@ function executable(name: string, content: string): string {
   return path;
 }
 
-/** Returns an empty string for a descriptor that was closed meanwhile. */
+/** Returns an empty string for a descriptor that has been closed since it was listed. */
 function readLinkOrEmpty(path: string): string {
   try {
     return readlinkSync(path);

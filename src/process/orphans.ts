@@ -25,7 +25,7 @@ export function findOrphans(executionIds: Iterable<string>): Orphan[] {
   return orphans;
 }
 
-/** Kills orphans and any processes they start meanwhile. Returns the killed processes. Ignores processes of other users. */
+/** Kills orphans and the processes that they still start. Returns the killed processes. Ignores other users' processes. */
 export async function killOrphans(executionIds: Iterable<string>): Promise<Orphan[]> {
   const ids = [...executionIds];
   const killed = new Map<number, Orphan>();

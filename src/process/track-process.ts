@@ -66,7 +66,7 @@ export function trackProcess(
       resolve(ended);
     };
     const recordEnd = (): void => {
-      // endTime - startTime equals durationMs, even if the clock is set meanwhile.
+      // endTime - startTime equals durationMs, even if the clock is set during the run.
       durationMs = Math.round(monotonicMs() - startedAt);
       endTime = new Date(startTime.getTime() + durationMs);
     };

@@ -10,7 +10,7 @@ import { findBwrap } from "./sandbox.ts";
 import { createStart } from "./start.ts";
 import { openWorkingDirectory } from "./working-directory.ts";
 
-// A command starts in the directory that was checked, even if another process replaces it with a link meanwhile.
+// A command starts in the directory that was checked, even if another process replaces it with a link before the start.
 const { newDirectory, run: runOnce } = openStage("work");
 const rounds = 25;
 

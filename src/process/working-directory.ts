@@ -6,7 +6,7 @@ export const O_PATH = 0o10000000;
 
 /**
  * The directory in which a command starts. A descriptor holds it, so that the command starts in this directory even if
- * another process replaces it with a symlink meanwhile. Systems without /proc/self/fd use the path.
+ * another process replaces its path with a symlink. Systems without /proc/self/fd use the path.
  */
 export interface WorkingDirectory {
   realPath: string;

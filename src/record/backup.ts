@@ -12,8 +12,8 @@ export type RecordLocation = { directory: string } | { url: string; secret: Uint
 
 /**
  * Writes one file with everything a record needs: a consistent snapshot of its rows, the contents of its runs' files,
- * the key of the audit chain and the chain's head. Other processes may write meanwhile. Only the owner may read the
- * file, because the key in it can extend the chain. Logs and the token file are not included.
+ * the key of the audit chain and the chain's head. Other processes may write at the same time. Only the owner may read
+ * the file, because the key in it can extend the chain. Logs and the token file are not included.
  */
 export async function backupRecord(location: RecordLocation, file: string, now: Date): Promise<{ head: string }> {
   if ("directory" in location) return backupStore({ ...location, file }, now);

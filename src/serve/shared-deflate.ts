@@ -27,7 +27,7 @@ const blockOptions = { level: 1, windowBits: 12, memLevel: 5, finishFlush: const
 
 /**
  * Remembers the compressed form of a buffer as long as the buffer itself is in use. The buffer must not change
- * meanwhile.
+ * during that time.
  */
 export function createSharedDeflate(): SharedDeflate {
   const blocks = new WeakMap<Uint8Array, Block>();

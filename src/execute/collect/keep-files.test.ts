@@ -13,14 +13,14 @@ beforeEach(() => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-/** Keeps two files and calls `meanwhile` while the first is being read. */
-function setUp(meanwhile: () => void) {
+/** Keeps two files and calls `duringRead` while the first is being read. */
+function setUp(duringRead: () => void) {
   for (const name of ["a", "b"]) writeFileSync(join(directory, name), name);
   const files = ["a", "b"].map((path) => ({
     path,
     size: 1,
     open() {
-      if (path === "a") meanwhile();
+      if (path === "a") duringRead();
       return open(join(directory, path));
     },
   }));
@@ -70,7 +70,7 @@ test.each<[StopReason, boolean]>([
   expect(await keep()).toMatchObject({ ok });
 });
 
-test("keeps no files of a run that reached its time limit if the attempt is lost meanwhile", async () => {
+test("keeps no files of a run that reached its time limit if the attempt is lost during the upload", async () => {
   const { run, lostSignal, recorded, keep } = setUp(() => lostSignal.abort("lease_lost"));
   run.abort("timeout");
   expect(await keep()).toMatchObject({ ok: false });

@@ -20,7 +20,7 @@ export interface RootOptions {
 
 /**
  * Opens a directory below `root` while `act` runs. Follows no link below `root`, and `root` must not be one, even if
- * other processes replace directories meanwhile.
+ * other processes replace directories at the same time.
  */
 export async function inDirectory<T>(
   root: string,

@@ -24,7 +24,7 @@ export interface SupervisedRun {
   park(): boolean;
   /** Call this when the agent has used up its budget for today. */
   noteBudgetSpent(): void;
-  /** Whether the run waits for a person. It takes no slot meanwhile. */
+  /** Whether the run waits for a person. While it waits, it takes no slot. */
   readonly isWaiting: boolean;
   /** Resolves when the run's outcome is in the journal and its temporary directory is removed. Never rejects. */
   readonly ended: Promise<void>;

@@ -5,8 +5,8 @@ import { errorCode, type HeldDirectory, holdDirectory, makeAccessible, whileHeld
 
 /**
  * Removes a directory tree or a file, even if parts of it are not writable or nested deeper than the longest path that
- * the system accepts. Follows no symlink below `base`, even if other processes move and replace directories meanwhile.
- * Removes as much as it can, then rejects with the first error.
+ * the system accepts. Follows no symlink below `base`, even if other processes move and replace directories during the
+ * removal. Removes as much as it can, then rejects with the first error.
  */
 export async function removeTree(base: string, path: string): Promise<void> {
   const parent = unlessGone(() => holdDirectory(base, dirname(path)));

@@ -95,7 +95,7 @@ export function splitIntoBatches<F extends SessionFile | RemovedFile>(files: rea
 
 /**
  * Restores into a new, empty directory. The files come from another machine, and processes of other runs may replace
- * directories meanwhile: never write outside or follow a symlink.
+ * directories at the same time: never write outside or follow a symlink.
  */
 export async function restoreFiles(root: HeldDirectory, files: AsyncIterable<SessionFile>): Promise<void> {
   const links: SessionFile[] = [];

@@ -64,7 +64,7 @@ function readUnlessGone<T>(read: () => T): T | null {
   try {
     return read();
   } catch (error) {
-    // ESRCH: the process ended meanwhile. EACCES: it belongs to another user, so it is not the owner. Report anything else.
+    // ESRCH: the process has just ended. EACCES: it belongs to another user, so it is not the owner. Report anything else.
     const code: unknown = error instanceof Error ? Reflect.get(error, "code") : null;
     if (code === "ENOENT" || code === "ESRCH" || code === "EACCES") return null;
     throw error;

@@ -22,7 +22,8 @@ export interface MigrateResult {
 
 /**
  * Copies the record of a state directory into an empty PostgreSQL database, sealed with the same key. Nobody can write to
- * the directory meanwhile, and it is not changed. The copy is discarded unless it is identical and its chain verifies.
+ * the directory during the copy, and it is not changed. The copy is discarded unless it is identical and its chain
+ * verifies.
  */
 export async function migrateRecord({
   directory,

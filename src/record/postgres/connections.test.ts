@@ -9,7 +9,7 @@ import { commit, lockForWriting, wasCommitted } from "./write-lock.ts";
 
 const database = ownDatabase();
 
-test("reconnects after a broken connection and does what was requested meanwhile exactly once", async () => {
+test("reconnects after a broken connection and does what was requested during the outage exactly once", async () => {
   const { url, cut } = await openWire(database);
   const store = await database.open(url);
   const runs = Array.from({ length: 40 }, () => sampleRun({ run_id: sampleId() }));

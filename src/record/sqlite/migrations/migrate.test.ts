@@ -5,7 +5,7 @@ import { schemaVersion } from "./version.ts";
 
 const scratch = scratchStores();
 
-it("refuses a database that a newer version of Drover has migrated meanwhile, and does not change it", async () => {
+it("refuses a database that a newer version of Drover migrates before the lock is taken, and does not change it", async () => {
   const { connection } = await scratch.open(scratch.newDirectory());
   // The newer version is found under the lock, after an older version was read before.
   connection.exec(`pragma user_version = ${schemaVersion + 1}`);
