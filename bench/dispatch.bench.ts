@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { openStore } from "../src/record/open.ts";
 import { ownedDirectory } from "./dispatch/children.ts";
-import { createDroverResult, createDroverStart } from "./dispatch/drover-starts.ts";
+import { createResultVariant, createStartVariant } from "./dispatch/drover-starts.ts";
 import { createDroverIntake, createDroverSide, createStoreIntake } from "./dispatch/drover-sides.ts";
 import { startCoordinator, startDrover, waitForAllEnded } from "./dispatch/drover.ts";
 import { measureGrowth } from "./dispatch/growth.ts";
@@ -62,14 +62,14 @@ async function measureWork(
       submit: (id: string) => bull.add("noop", id),
       reached: jobTimes.started,
     }));
-    await measureSubmitToStart([createDroverStart(drover, jobTimes, durability), ...starts], {
+    await measureSubmitToStart([createStartVariant(drover, jobTimes, durability), ...starts], {
       title: "Submit to start",
       rounds,
       seconds: 120,
       samples: 120,
       goal: "<= 0.8x where durable",
     });
-    const result = createDroverResult(drover, durability);
+    const result = createResultVariant(drover, durability);
     const results = bullVersions.map((bull) => ({
       ...bull,
       label: `${bull.label}: until completed, the processor spawns /bin/true`,

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { openPostgresStore } from "../src/record/postgres/open.ts";
 import { ownedDirectory } from "./dispatch/children.ts";
-import { createDroverStart } from "./dispatch/drover-starts.ts";
+import { createStartVariant } from "./dispatch/drover-starts.ts";
 import { createDroverIntake, createDroverSide, createStoreIntake } from "./dispatch/drover-sides.ts";
 import { startCoordinator, startDrover, writeDefinitions } from "./dispatch/drover.ts";
 import { measureIdleMemory } from "./dispatch/memory.ts";
@@ -59,7 +59,7 @@ async function measureWork(server: Server, directory: string, jobTimes: JobTimes
   ];
   if (isRequested("submit")) {
     const peers = await Promise.all(sides.slice(1).map((side) => toStartVariant(side, jobTimes)));
-    await measureSubmitToStart([createDroverStart(drover, jobTimes, durability), ...peers], {
+    await measureSubmitToStart([createStartVariant(drover, jobTimes, durability), ...peers], {
       title: "Submit to start",
       rounds,
       seconds: 90,

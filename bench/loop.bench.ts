@@ -71,7 +71,7 @@ async function measureTurns(directory: string): Promise<void> {
   }
   printTable(
     `loop: one turn with a tool, model without latency, p50 of ${turns} turns`,
-    ["what", "median of rounds", "least", "most", "goal"],
+    ["what", "median of rounds", "min", "max", "goal"],
     [
       [
         "answer to next answer",

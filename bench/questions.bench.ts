@@ -13,7 +13,11 @@ async function main(): Promise<void> {
     rows.push(createRow("while it waits", await measure("alive", chooseRounds(500)), "p99 <= 100 ms"));
   if (isRequested("parked"))
     rows.push(createRow("from parked", await measure("parked", chooseRounds(100)), "p99 <= 1.5 s"));
-  printTable("questions: answer to the run going on", ["what", "answers", "p50", "p99", "most", "goal"], rows);
+  printTable(
+    "questions: from the answer until the run continues",
+    ["what", "answers", "p50", "p99", "max", "goal"],
+    rows,
+  );
 }
 
 function createRow(what: string, durations: readonly number[], goal: string): string[] {

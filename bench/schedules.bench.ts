@@ -15,8 +15,8 @@ async function main(): Promise<void> {
   process.stdout.write(`${describeMachine()}\n`);
   if (isRequested("idle")) {
     const rows: string[][] = [];
-    for (const count of [0, 10_000]) rows.push([String(count), `${(await measureIdleShare(count)).toFixed(3)} %`]);
-    printTable("schedules: an idle coordinator, of one core", ["schedules", "of a core (goal: + 1 %)"], rows);
+    for (const count of [0, 10_000]) rows.push([String(count), (await measureIdleShare(count)).toFixed(3)]);
+    printTable("schedules: CPU use of an idle coordinator", ["schedules", "% of one core (goal: at most + 1 %)"], rows);
   }
   if (isRequested("late")) {
     const rows: string[][] = [];
@@ -32,7 +32,7 @@ async function main(): Promise<void> {
         "p99 <= 250 ms",
       ]);
     }
-    printTable("schedules: from the slot to its run", ["due at once", "slots", "p50", "p99", "most", "goal"], rows);
+    printTable("schedules: from the slot to its run", ["due at once", "slots", "p50", "p99", "max", "goal"], rows);
   }
 }
 
@@ -41,7 +41,7 @@ const idleSeconds = 20;
 
 async function measureIdleShare(count: number): Promise<number> {
   return withCoordinator(undefined, async ({ store }) => {
-    await put(store, count, { cron: "0 0 1 1 *" }, Date.now());
+    await putSchedules(store, count, { cron: "0 0 1 1 *" }, Date.now());
     await sleep(2000);
     const cpuBefore = process.cpuUsage();
     await sleep(idleSeconds * 1000);
@@ -50,7 +50,7 @@ async function measureIdleShare(count: number): Promise<number> {
   });
 }
 
-/** Measured beside 10,000 other schedules. */
+/** Measured alongside 10,000 schedules that are not due. */
 async function measureLateness(atOnce: number, rounds: number): Promise<number[]> {
   const delays: number[] = [];
   return withCoordinator(
@@ -65,22 +65,27 @@ async function measureLateness(atOnce: number, rounds: number): Promise<number[]
       }) as RecordStore["apply"],
     }),
     async ({ store }) => {
-      await put(store, 10_000, { cron: "0 0 1 1 *" }, Date.now());
-      await put(store, atOnce, { every: "10s", overlap: "allow" }, Date.now());
+      await putSchedules(store, 10_000, { cron: "0 0 1 1 *" }, Date.now());
+      await putSchedules(store, atOnce, { every: "10s", overlap: "allow" }, Date.now());
       while (delays.length < atOnce * rounds) await sleep(100);
       return delays.slice(0, atOnce * rounds);
     },
   );
 }
 
-async function put(store: RecordStore, count: number, more: Record<string, string>, anchor: number): Promise<void> {
+async function putSchedules(
+  store: RecordStore,
+  count: number,
+  timing: Record<string, string>,
+  anchor: number,
+): Promise<void> {
   const at = new Date(anchor).toISOString();
-  const due = more["cron"] ? Date.UTC(new Date().getUTCFullYear() + 1, 0, 1) : anchor + 10_000;
+  const due = timing["cron"] ? Date.UTC(new Date().getUTCFullYear() + 1, 0, 1) : anchor + 10_000;
   for (let from = 0; from < count; from += 500)
     await store.apply(
       Array.from({ length: Math.min(500, count - from) }, (_, index) => {
-        const name = `${more["cron"] ? "idle" : "due"}-${from + index}`;
-        const definition = scheduleDefinitionSchema.parse({ name, ...more });
+        const name = `${timing["cron"] ? "idle" : "due"}-${from + index}`;
+        const definition = scheduleDefinitionSchema.parse({ name, ...timing });
         const schedule = {
           schedule_id: name,
           agent_name: "noop",

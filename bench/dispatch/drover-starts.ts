@@ -5,7 +5,7 @@ import type { StartVariant } from "./submit-to-start.ts";
 import type { JobTimes } from "./job-times.ts";
 
 /** Submits with Node's HTTP client and waits until the executor inside the runner starts. No process is spawned. */
-export function createDroverStart(drover: Drover, jobTimes: JobTimes, durability: string): StartVariant {
+export function createStartVariant(drover: Drover, jobTimes: JobTimes, durability: string): StartVariant {
   const post = createPoster(drover);
   return {
     name: "drover",
@@ -17,7 +17,7 @@ export function createDroverStart(drover: Drover, jobTimes: JobTimes, durability
 }
 
 /** Waits until the result of a command is streamed back. `stop` ends the stream. */
-export function createDroverResult(drover: Drover, durability: string): StartVariant & { stop(): void } {
+export function createResultVariant(drover: Drover, durability: string): StartVariant & { stop(): void } {
   const post = createPoster(drover);
   const results = followResults(drover);
   return {
@@ -53,19 +53,26 @@ function createPoster({ url, token }: Drover): (agent: string, id: string) => Pr
     });
 }
 
-/** The times at which results of /bin/true arrive over the stream of all events. */
+/** The times at which results of /bin/true arrive over the stream of all events. `next` rejects if a run or the stream fails. */
 function followResults({ client }: Drover): { next(): Promise<bigint>; stop(): void } {
-  const ending = new AbortController();
-  const waiting: ((at: bigint) => void)[] = [];
+  const controller = new AbortController();
+  const waiting: { resolve(at: bigint): void; reject(error: unknown): void }[] = [];
   let fault: unknown = null;
-  void (async () => {
+  const follow = async (): Promise<void> => {
     const { next_cursor } = await client.events({ limit: 1 });
-    for await (const { event } of client.follow({ after: next_cursor ?? 0, signal: ending.signal })) {
-      if (event.type === "result" && event.exit_code === 0) waiting.shift()?.(process.hrtime.bigint());
+    for await (const { run_id, event } of client.follow({ after: next_cursor ?? 0, signal: controller.signal })) {
+      if (event.type !== "result") continue;
+      if (event.exit_code === 0) waiting.shift()?.resolve(process.hrtime.bigint());
+      else if (event.status !== "completed")
+        waiting.shift()?.reject(new Error(`Run ${run_id} is ${event.status}: ${event.error ?? event.reason}`));
     }
-  })().catch((error: unknown) => (fault = error));
+  };
+  follow().catch((error: unknown) => {
+    fault = error;
+    for (const { reject } of waiting.splice(0)) reject(error);
+  });
   return {
-    next: () => (fault ? Promise.reject(fault) : new Promise((resolve) => waiting.push(resolve))),
-    stop: () => ending.abort(),
+    next: () => (fault ? Promise.reject(fault) : new Promise((resolve, reject) => waiting.push({ resolve, reject }))),
+    stop: () => controller.abort(),
   };
 }

@@ -27,7 +27,7 @@ export async function measureIdleMemory(
   };
   await pause(idleSeconds * 1000);
   const part = (name: keyof typeof cpuReaders): string =>
-    `${(((cpuReaders[name]?.() ?? 0) - cpuBefore[name]) / (idleSeconds * 10)).toFixed(1)} %`;
+    (((cpuReaders[name]?.() ?? 0) - cpuBefore[name]) / (idleSeconds * 10)).toFixed(1);
   const row = (label: string, pid: number, name: "runner" | "coordinator", goal: string): string[] => [
     label,
     readMegabytes(pid, "Rss"),
@@ -37,7 +37,7 @@ export async function measureIdleMemory(
   ];
   printTable(
     `Idle, ${title}, as the command line starts them, after one run`,
-    ["process", "resident", "of it private", "goal", `CPU over ${idleSeconds} s, of one core`],
+    ["process", "resident", "private part", "goal", `CPU over ${idleSeconds} s, % of one core`],
     [
       row("runner, two profiles", drover.runnerPid, "runner", "< 80 MB"),
       row("coordinator", drover.coordinatorPid, "coordinator", "< 120 MB"),
