@@ -51,7 +51,7 @@ export async function schedules({ schedules: count, seconds }: Sizes, tools: Too
   return withTestbed(tools, times, work, { coordinators: 3 });
 }
 
-/** Waits for a history line after `end`, which means that all earlier slots are decided. */
+/** Waits for a history line after `end`, which means that all earlier slots are settled. */
 async function waitUntilDecided({ client }: Testbed, { schedule_id }: Schedule, end: number): Promise<void> {
   const isDecided = async (): Promise<true | null> => {
     const { last } = await retryWhileUnreachable(() => client.schedules.get(schedule_id));
@@ -72,13 +72,13 @@ async function judge(testbed: Testbed, created: readonly Schedule[], end: number
     const [first = ""] = schedule.next;
     for (let at: number | null = Date.parse(first); at !== null && at <= end; at = times.next(at))
       expected.add(new Date(at).toISOString());
-    const decided = new Set(lines.map(({ slot }) => slot));
-    const lost = [...expected].filter((slot) => !decided.has(slot));
-    const extra = [...decided].filter((slot) => !expected.has(slot));
+    const settled = new Set(lines.map(({ slot }) => slot));
+    const lost = [...expected].filter((slot) => !settled.has(slot));
+    const extra = [...settled].filter((slot) => !expected.has(slot));
     if (lost.length > 0) broken.push(`${schedule.name}: ${lost.length} slots without a line, e.g. ${lost[0]}`);
     if (extra.length > 0) broken.push(`${schedule.name}: ${extra.length} lines for no slot, e.g. ${extra[0]}`);
-    if (decided.size !== lines.length)
-      broken.push(`${schedule.name}: ${lines.length - decided.size} slots with two lines`);
+    if (settled.size !== lines.length)
+      broken.push(`${schedule.name}: ${lines.length - settled.size} slots with two lines`);
     seen.slots += lines.length;
     for (const { slot, outcome, why: reason, run_id } of lines) {
       if (outcome === "fired") seen.fired += 1;

@@ -47,7 +47,7 @@ import { createAddressRules } from "../trigger/addresses.ts";
 import { buildSchedules } from "../trigger/agent-schedules.ts";
 import { createTriggerClock, type TriggerClock } from "../trigger/clock.ts";
 import { createScheduleEditor } from "../trigger/schedule-editor.ts";
-import type { Prepare } from "../trigger/decide-slots.ts";
+import type { Prepare } from "../trigger/settle-slots.ts";
 import { createReceiver } from "../trigger/receive.ts";
 import { createScheduler } from "../trigger/scheduler.ts";
 import { createSecretBox } from "../trigger/secret-box.ts";

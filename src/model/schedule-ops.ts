@@ -31,8 +31,8 @@ export interface DeleteSchedule {
 }
 
 /**
- * Decides the due slots of one schedule: records the `skipped` ones, creates `run` if the overlap policy allows it, and
- * advances `due_at`. A slot is decided only once. Stores nothing and reports a conflict if the schedule has changed.
+ * Settles the due slots of one schedule: records the `skipped` ones, creates `run` if the overlap policy allows it, and
+ * advances `due_at`. A slot is settled only once. Stores nothing and reports a conflict if the schedule has changed.
  */
 export interface FireSchedule {
   op: "fire_schedule";
@@ -49,8 +49,8 @@ export type ScheduleResult =
   | { ok: true; op: "put_schedule" }
   | { ok: true; op: "sync_schedules"; changed: number }
   | { ok: true; op: "delete_schedule" }
-  /** `decided` counts only the slots that this operation decided. */
-  | { ok: true; op: "fire_schedule"; run_id: string | null; decided: number }
+  /** `settled` counts only the slots that this operation settled. */
+  | { ok: true; op: "fire_schedule"; run_id: string | null; settled: number }
   /** `session`: the session to continue no longer exists. */
   | { ok: false; conflict: "not_found" | "changed" | "name_taken" | "session" };
 

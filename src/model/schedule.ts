@@ -99,7 +99,7 @@ export const slotSchema = z.object({
   detail: z.string().nullable(),
   /** A person started it outside the schedule's times. */
   manual: z.boolean(),
-  /** When the slot was decided. */
+  /** When the slot was settled. */
   at: z.string(),
   run_id: z.string().nullable(),
   /** The run's current status. null if there is no run or retention removed it. */

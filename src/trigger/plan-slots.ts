@@ -2,13 +2,13 @@ import type { SlotTimes } from "../define/slot-times.ts";
 
 /** How late a slot's run may start. After that the slot counts as missed. */
 export const graceMs = 60_000;
-/** The number of slots that one operation decides. */
+/** The number of slots that one operation settles. */
 const maxSlots = 500;
 
 export interface SlotPlan {
   /** Slots that are too old, because a newer one is due too. */
   missed: number[];
-  /** The newest due slot; null if there are more slots than can be decided at once. */
+  /** The newest due slot; null if there are more slots than can be settled at once. */
   newest: { slot: number; isInTime: boolean } | null;
   /** The first slot after the planned ones. It may already be due. */
   next: number | null;

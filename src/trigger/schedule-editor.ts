@@ -14,7 +14,7 @@ import type { Store } from "../model/store.ts";
 import type { Vault } from "../model/vault.ts";
 import type { Submitter } from "../submit/submit.ts";
 import { refuse, buildSubmitFault, type SubmitFault } from "../submit/submit-fault.ts";
-import { type Prepare, prepareScheduledRun, toRunRequest } from "./decide-slots.ts";
+import { type Prepare, prepareScheduledRun, toRunRequest } from "./settle-slots.ts";
 import { openTemplate, sealTemplate, omitSealed, wouldExposeSecrets } from "./template-secrets.ts";
 
 export interface ScheduleEditorOptions {

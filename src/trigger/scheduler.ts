@@ -5,7 +5,7 @@ import type { FireSchedule } from "../model/schedule-ops.ts";
 import type { Store } from "../model/store.ts";
 import { syncFileSchedules } from "./agent-schedules.ts";
 import type { TriggerClock } from "./clock.ts";
-import { decideSlots, type DecideSlotsDeps, type Prepare } from "./decide-slots.ts";
+import { buildSettleOp, type SettleSlotsDeps, type Prepare } from "./settle-slots.ts";
 
 export interface SchedulerOptions {
   store: Pick<Store, "apply" | "read" | "changes">;
@@ -103,10 +103,10 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   }
 
   async function fireAll(due: readonly StoredSchedule[], now: number): Promise<void> {
-    const deps: DecideSlotsDeps = options;
+    const deps: SettleSlotsDeps = options;
     for (let from = 0; from < due.length && !stopController.signal.aborted; from += batchSize) {
       const batch = due.slice(from, from + batchSize);
-      const ops = await Promise.all(batch.map((schedule) => decideSlots(schedule, now, deps)));
+      const ops = await Promise.all(batch.map((schedule) => buildSettleOp(schedule, now, deps)));
       await storeAll(batch, ops, now);
     }
   }
@@ -122,7 +122,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       const schedule = schedules[index];
       if (result.ok || result.conflict !== "session" || schedule === undefined) continue;
       // The session was deleted just now, so start a new one.
-      await store.apply([await decideSlots({ ...schedule, session_id: null }, now, options)]);
+      await store.apply([await buildSettleOp({ ...schedule, session_id: null }, now, options)]);
     }
   }
 

@@ -12,7 +12,7 @@ const agent = createAgent("echo");
 /** What every store must do about schedules and their slots. */
 export function storeScheduleContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
   describe(`${engine} keeps the schedule contract`, () => {
-    const { store, d } = eachWithStore(open);
+    const { store, driver } = eachWithStore(open);
     const scheduled = (schedule_id = "s", changes: Partial<ScheduleDefinition> = {}): NewSchedule => ({
       schedule_id,
       agent_name: "echo",
@@ -88,10 +88,10 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
       const run_id = await fired(1);
       await put(scheduled("s", { overlap: "allow", timezone: "Etc/UTC" }), 1);
       const oldDefinition = { rev: 2, at: minute(1), next: minute(2) };
-      expect(await fire(1, { due: oldDefinition })).toMatchObject({ ok: true, run_id: null, decided: 0 });
+      expect(await fire(1, { due: oldDefinition })).toMatchObject({ ok: true, run_id: null, settled: 0 });
       await store.apply([{ op: "delete_schedule", schedule_id: "s" }]);
       await put(scheduled("s", { overlap: "allow" }));
-      expect(await fire(1)).toMatchObject({ ok: true, run_id: null, decided: 0 });
+      expect(await fire(1)).toMatchObject({ ok: true, run_id: null, settled: 0 });
       expect(await lines()).toMatchObject([{ slot: minute(1), run_id }]);
       expect(await store.read.runs({}, { limit: 10 })).toHaveLength(1);
     });
@@ -132,7 +132,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
           run: { ...newRun(), slot: minute(251) },
         },
       ]);
-      expect(fireResult).toMatchObject({ ok: true, decided: 251 });
+      expect(fireResult).toMatchObject({ ok: true, settled: 251 });
       const page = await store.read.slots("s", { limit: 2, before: minute(251) });
       expect(page).toMatchObject([
         { slot: minute(250), outcome: "skipped", why: "missed", run_id: null },
@@ -143,7 +143,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
     it("skips a slot while the last run has not ended", async () => {
       await put(scheduled("s", { overlap: "skip" }));
       const run_id = await fired(1);
-      expect(await fire(2)).toMatchObject({ ok: true, run_id: null, decided: 1 });
+      expect(await fire(2)).toMatchObject({ ok: true, run_id: null, settled: 1 });
       await store.apply([{ op: "stop_runs", run_ids: [run_id], reason: "user", by: "ann" }]);
       expect(await fire(3)).toMatchObject({ run_id: expect.any(String) });
       expect(await lines()).toMatchObject([
@@ -155,26 +155,26 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
 
     it("queues a slot behind the last run, in order, and explains why it waits", async () => {
       await put(scheduled("s", { overlap: "queue" }));
-      const runner = await d.register("r");
+      const runner = await driver.register("r");
       const [one, two, three] = [await fired(1), await fired(2), await fired(3)];
-      expect(await d.claim(runner, 4)).toEqual([one]);
+      expect(await driver.claim(runner, 4)).toEqual([one]);
       expect(await store.read.why(two)).toMatchObject([{ demand: "schedule", detail: expect.stringContaining(one) }]);
-      await d.finish(runner, one, 1);
-      expect(await d.claim(runner, 4)).toEqual([two]);
-      await d.finish(runner, two, 1);
-      expect(await d.claim(runner, 4)).toEqual([three]);
+      await driver.finish(runner, one, 1);
+      expect(await driver.claim(runner, 4)).toEqual([two]);
+      await driver.finish(runner, two, 1);
+      expect(await driver.claim(runner, 4)).toEqual([three]);
     });
 
     it("keeps the rest of a queue waiting when a queued run is stopped", async () => {
       await put(scheduled("s", { overlap: "queue" }));
-      const runner = await d.register("r");
+      const runner = await driver.register("r");
       const [one, two, three] = [await fired(1), await fired(2), await fired(3)];
-      expect(await d.claim(runner, 4)).toEqual([one]);
+      expect(await driver.claim(runner, 4)).toEqual([one]);
       await store.apply([{ op: "stop_runs", run_ids: [two], reason: "user", by: "ann" }]);
-      expect(await d.claim(runner, 4)).toEqual([]);
+      expect(await driver.claim(runner, 4)).toEqual([]);
       expect(await store.read.why(three)).toMatchObject([{ demand: "schedule", detail: expect.stringContaining(one) }]);
-      await d.finish(runner, one, 1);
-      expect(await d.claim(runner, 4)).toEqual([three]);
+      await driver.finish(runner, one, 1);
+      expect(await driver.claim(runner, 4)).toEqual([three]);
     });
 
     it("queues no more than a hundred", async () => {
@@ -186,25 +186,25 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
 
     it("stops the last run for the next one, which waits until it has ended", async () => {
       await put(scheduled("s", { overlap: "cancel_previous" }));
-      const runner = await d.register("r");
+      const runner = await driver.register("r");
       const one = await fired(1);
-      expect(await d.claim(runner, 4)).toEqual([one]);
+      expect(await driver.claim(runner, 4)).toEqual([one]);
       const two = await fired(2);
-      expect(await d.statuses(one, two)).toEqual(["stopping", "pending"]);
-      expect(await d.claim(runner, 4)).toEqual([]);
+      expect(await driver.statuses(one, two)).toEqual(["stopping", "pending"]);
+      expect(await driver.claim(runner, 4)).toEqual([]);
       // It waits itself, so it is cancelled at once.
       const three = await fired(3);
-      expect(await d.statuses(one, two, three)).toEqual(["stopping", "cancelled", "pending"]);
+      expect(await driver.statuses(one, two, three)).toEqual(["stopping", "cancelled", "pending"]);
       const cancelled = { ...buildFinish(one).result, status: "cancelled" } as const;
-      await d.finish(runner, one, 1, { result: cancelled });
-      expect(await d.claim(runner, 4)).toEqual([three]);
+      await driver.finish(runner, one, 1, { result: cancelled });
+      expect(await driver.claim(runner, 4)).toEqual([three]);
     });
 
     it("runs beside the last run if that is allowed", async () => {
       await put(scheduled("s", { overlap: "allow" }));
-      const runner = await d.register("r");
+      const runner = await driver.register("r");
       const runs = [await fired(1), await fired(2)];
-      expect(await d.claim(runner, 4)).toEqual(runs);
+      expect(await driver.claim(runner, 4)).toEqual(runs);
     });
 
     it("runs what a person requests whatever the policy says, with its own row", async () => {

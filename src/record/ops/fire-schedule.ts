@@ -52,10 +52,10 @@ export function* fireSchedule(tx: Transaction, op: FireSchedule): Work<ScheduleR
     run_id: null,
     waits_for: null,
   }));
-  let decided = 0;
+  let settled = 0;
   for (let from = 0; from < skipped.length; from += slotsPerInsert)
-    decided += yield* insertSlots(op, skipped.slice(from, from + slotsPerInsert));
-  if (slotRow !== null) decided += yield* insertSlots(op, [slotRow]);
+    settled += yield* insertSlots(op, skipped.slice(from, from + slotsPerInsert));
+  if (slotRow !== null) settled += yield* insertSlots(op, [slotRow]);
   if (op.due !== undefined) yield write(advanceDue, op.due.next, toColumn(op.schedule_id));
   // Stop the previous run only now: its end releases the slot that waits for it, which has to be stored by then.
   if (typeof slotRow?.waits_for === "string" && schedule.definition.overlap === "cancel_previous")
@@ -66,10 +66,10 @@ export function* fireSchedule(tx: Transaction, op: FireSchedule): Work<ScheduleR
       by: describeSchedule(schedule.definition),
     });
   tx.changes.schedules = true;
-  return { ok: true, op: "fire_schedule", run_id: slotRow?.run_id ?? null, decided };
+  return { ok: true, op: "fire_schedule", run_id: slotRow?.run_id ?? null, settled };
 }
 
-/** Returns null if the slot was decided before or there is none to fire. Stores nothing if the session no longer exists. */
+/** Returns null if the slot was settled before or there is none to fire. Stores nothing if the session no longer exists. */
 function* fireSlot(tx: Transaction, op: FireSchedule, schedule: StoredSchedule): Work<SlotRow | "session" | null> {
   if (op.run === undefined) return null;
   const { slot, create } = op.run;

@@ -91,7 +91,7 @@ function* storeSchedule(tx: Transaction, schedule: NewSchedule, enabled: boolean
   tx.changes.schedules = true;
 }
 
-/** If the timing is unchanged, keeps the due time: slots may have been decided since the caller read the schedule. */
+/** If the timing is unchanged, keeps the due time: slots may have been settled since the caller read the schedule. */
 function keepTiming(before: NewSchedule, after: NewSchedule): NewSchedule {
   const [a, b] = [before.definition, after.definition];
   const isSame = a.cron === b.cron && a.every === b.every && a.timezone === b.timezone;

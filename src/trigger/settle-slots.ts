@@ -10,7 +10,7 @@ import { planSlots } from "./plan-slots.ts";
 
 export type Prepare = (request: RunRequest, submitter: Submitter) => Promise<PrepareResult>;
 
-export interface DecideSlotsDeps {
+export interface SettleSlotsDeps {
   prepare: Prepare;
   getSlotTimes: GetSlotTimes;
   onError: (error: unknown) => void;
@@ -18,29 +18,33 @@ export interface DecideSlotsDeps {
 
 type Skip = { why: SkipReason; detail: string | null };
 
-/** Builds the operation that decides the due slots of a schedule. Writes nothing. */
-export async function decideSlots(schedule: StoredSchedule, now: number, deps: DecideSlotsDeps): Promise<FireSchedule> {
+/** Builds the operation that settles the due slots of a schedule. Writes nothing. */
+export async function buildSettleOp(
+  schedule: StoredSchedule,
+  now: number,
+  deps: SettleSlotsDeps,
+): Promise<FireSchedule> {
   const { schedule_id, definition, enabled, rev, due_at, anchor } = schedule;
   const at = new Date(now).toISOString();
   const times = deps.getSlotTimes(definition, Date.parse(anchor));
   const { missed, newest, next } = planSlots(Date.parse(due_at ?? at), times, now);
   const skip: Skip = enabled
-    ? { why: "missed", detail: `No coordinator started the run in time; decided at ${at}.` }
+    ? { why: "missed", detail: `No coordinator started the run in time; recorded at ${at}.` }
     : disabledSkip;
-  const decision = {
+  const operation = {
     op: "fire_schedule" as const,
     schedule_id,
     due: { rev, at: due_at ?? at, next: next === null ? null : new Date(next).toISOString() },
     skipped: missed.map((slot) => ({ slot: new Date(slot).toISOString(), ...skip })),
     at,
   };
-  if (newest === null) return decision;
+  if (newest === null) return operation;
   const slot = new Date(newest.slot).toISOString();
   const shouldRun = enabled && (newest.isInTime || definition.catch_up === "one");
   const result = shouldRun ? await prepareRunOrSkip(schedule, "schedule", deps) : skip;
   return "create" in result
-    ? { ...decision, run: { slot, create: result.create } }
-    : { ...decision, skipped: [...decision.skipped, { slot, ...result }] };
+    ? { ...operation, run: { slot, create: result.create } }
+    : { ...operation, skipped: [...operation.skipped, { slot, ...result }] };
 }
 
 const disabledSkip: Skip = { why: "disabled", detail: null };
@@ -49,7 +53,7 @@ const disabledSkip: Skip = { why: "disabled", detail: null };
 async function prepareRunOrSkip(
   schedule: StoredSchedule,
   trigger: "schedule" | "manual",
-  deps: DecideSlotsDeps,
+  deps: SettleSlotsDeps,
 ): Promise<{ create: CreateRun } | Skip> {
   try {
     const prepared = await prepareScheduledRun(schedule, trigger, deps.prepare);
