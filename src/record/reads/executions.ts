@@ -14,15 +14,15 @@ export interface ExecutionFilter {
  * attempts.
  */
 const selectEnd = (column: string): string => `(
-    select ${column} from audit_rows ended join audit_batches ending on ending.batch_no = ended.batch_no
+    select ${column} from audit_rows ended join audit_batches end_batch on end_batch.batch_no = ended.batch_no
     where ended.execution_id = started.execution_id and ended.kind = 'end'
       and ended.run_id = started.run_id and ended.attempt = started.attempt
     order by ended.no limit 1)`;
 /** The columns that `toExecution` needs, for the row `started`. */
 export const executionColumns = `
     started.run_id, started.attempt, started.body as start_body,
-    (select beginning.at from audit_batches beginning where beginning.batch_no = started.batch_no) as received_at,
-    ${selectEnd("ended.body")} as end_body, ${selectEnd("ending.at")} as end_received_at`;
+    (select start_batch.at from audit_batches start_batch where start_batch.batch_no = started.batch_no) as received_at,
+    ${selectEnd("ended.body")} as end_body, ${selectEnd("end_batch.at")} as end_received_at`;
 const selectExecutions = `
   select ${executionColumns} from audit_rows started`;
 const selectSizes = `
@@ -71,7 +71,7 @@ export function toExecution(row: Row): Execution {
   };
 }
 
-/** The body of the row `started`, which includes what it seals about the run. */
+/** The body of the row `started`: the execution's start and the fields of its run that the audit chain covers. */
 export function parseStartBody(row: Row): Execution["start"] & { run?: SealedRunFields } {
   return JSON.parse(String(row["start_body"])) as Execution["start"];
 }
