@@ -86,7 +86,7 @@ export function changeTrustFile(env: Environment, change: (entries: TrustEntry[]
       if (problem !== null)
         throw createTrustFileError(
           `The decision was not stored. ${problem}`,
-          "Repeat the command when the file is fixed or gone.",
+          "Fix or delete the file, then run the command again.",
         );
       replaceFile(file, `${JSON.stringify({ version: 1, folders: change(entries) }, null, 2)}\n`);
     });

@@ -44,6 +44,6 @@ const errnoFaults: Record<string, readonly [ToolFaultCode, string]> = {
   ENOSPC: ["no_space", "no space is left on the disk. Nothing was changed."],
   EDQUOT: ["no_space", "the disk quota is used up. Nothing was changed."],
   EFBIG: ["too_large", "the file would be larger than this system allows. Nothing was changed."],
-  EMFILE: ["failed", "too many files are open on this machine. Try again."],
-  ENFILE: ["failed", "too many files are open on this machine. Try again."],
+  EMFILE: ["failed", "Drover has reached its limit of open files. Try again."],
+  ENFILE: ["failed", "this machine has reached its limit of open files. Try again."],
 };

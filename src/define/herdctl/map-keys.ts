@@ -152,7 +152,11 @@ function mapSession(value: unknown, source: Source): Keys {
   for (const key of Object.keys(others)) note(source, ["session", key], "has no equivalent");
   const seconds = toSeconds(timeout);
   if (timeout !== undefined && seconds === null)
-    note(source, ["session", "timeout"], `${String(timeout)} is not a time like 30m or 24h; it was skipped`);
+    note(
+      source,
+      ["session", "timeout"],
+      `${String(timeout)} is not a duration such as 30m or 24h; session.timeout was skipped`,
+    );
   return {
     ...(seconds === null ? {} : { session: { timeout: seconds } }),
     // The agent's own keys take precedence over those of its session.

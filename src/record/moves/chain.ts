@@ -53,7 +53,7 @@ export function* storeFollowUp(
       : missing.length > 0
         ? `The finished run has no value at ${list(missing)}. Correct the pointers in on_finish, or give them a default.`
         : redacted.length > 0
-          ? `It would copy parameters whose secrets are redacted: ${list(redacted)}. Pass the secret to the next agent in another way.`
+          ? `on_finish would copy redacted secrets: ${list(redacted)}. Pass the secret to the next agent in another way.`
           : null;
   yield write(
     insertChain,

@@ -11,7 +11,7 @@ const reasonLabels: Record<string, string> = {
   runner_id: "an offline runner",
   session: "an earlier run of the session",
   directory: "a directory to be free",
-  max_concurrent: "a free place within the agent's max_concurrent",
+  max_concurrent: "the agent to drop below its max_concurrent",
   tags: "a runner with the tags",
   hostname: "a runner on the host",
   executor_profile: "a runner with the profile",

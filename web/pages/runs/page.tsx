@@ -90,7 +90,7 @@ export function Page() {
       {visibleRuns.length > 0 ? (
         <p className="faint" style={{ marginTop: 8 }}>
           {formatCount(visibleRuns.length)}
-          {query.hasNextPage ? " runs so far; scroll to load more" : visibleRuns.length === 1 ? " run" : " runs"} ·{" "}
+          {query.hasNextPage ? " runs loaded; scroll to load more" : visibleRuns.length === 1 ? " run" : " runs"} ·{" "}
           <kbd>j</kbd> <kbd>k</kbd> move · <kbd>Enter</kbd> open · <kbd>x</kbd> select
         </p>
       ) : null}

@@ -58,7 +58,7 @@ export function Page() {
       {visibleSchedules.length > 0 ? (
         <p className="faint" style={{ marginTop: 8 }}>
           {formatCount(visibleSchedules.length)} {visibleSchedules.length === 1 ? "schedule" : "schedules"}
-          {query.hasNextPage ? " so far " : null}
+          {query.hasNextPage ? " loaded " : null}
           {query.hasNextPage ? <Button onClick={() => void query.fetchNextPage()}>Show more</Button> : null}
         </p>
       ) : null}

@@ -60,7 +60,7 @@ export function Deliveries({ search }: { search: WebhooksSearch }) {
       {deliveries.length > 0 ? (
         <p className="faint" style={{ marginTop: 8 }}>
           {formatCount(deliveries.length)} {deliveries.length === 1 ? "delivery" : "deliveries"}
-          {query.hasNextPage ? " so far " : null}
+          {query.hasNextPage ? " loaded " : null}
           {query.hasNextPage ? <Button onClick={() => void query.fetchNextPage()}>Show older</Button> : null}
         </p>
       ) : null}

@@ -184,7 +184,7 @@ function concludeRefusal(result: Fields): Conclusion | null {
   if (result["stop_reason"] === "refusal")
     return { ok: false, reason: "refused", message: "The model refused to answer.", text };
   if (result["stop_reason"] !== "max_tokens") return null;
-  const message = "The answer was cut off at the model's limit of output tokens.";
+  const message = "The answer was cut off at the model's output token limit.";
   return { ok: false, reason: "provider_invalid_response", message, text };
 }
 

@@ -48,7 +48,7 @@ export async function converse(message: string, options: ConverseOptions): Promi
 
 function readLastText({ text, stop }: Pick<ModelAnswer, "text" | "stop">): string {
   if (stop === "length")
-    throw new RunFailure("provider_invalid_response", "The answer was cut off at the model's limit of output tokens.", {
+    throw new RunFailure("provider_invalid_response", "The answer was cut off at the model's output token limit.", {
       text,
     });
   if (stop === "refused") throw new RunFailure("refused", "The model refused to answer (content filter).", { text });
