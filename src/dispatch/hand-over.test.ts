@@ -12,12 +12,12 @@ let host: Host;
 let waiters: Waiters;
 let request: PollRequest;
 let changes: Change[];
-let d: ReturnType<typeof drive>;
+let driver: ReturnType<typeof drive>;
 let waiting: Promise<PollResponse>[];
 let stopController = new AbortController();
 beforeEach(async () => {
   host = await openHost();
-  d = drive(host.store, () => new Date());
+  driver = drive(host.store, () => new Date());
   waiters = createWaiters();
   changes = [];
   waiting = [];
@@ -78,7 +78,7 @@ const demands = { executor_type: "procedural" };
 
 it("creates a run and claims it for a held poll in one transaction", async () => {
   const { response } = await startPoll();
-  const create = d.buildCreate({ demands });
+  const create = driver.buildCreate({ demands });
   expect(await openHandOver()(create)).toEqual({ ok: true, last_n: 0 });
   expect(changes).toHaveLength(1);
   expect((await response).claims).toMatchObject([{ run_id: create.run.run_id, attempt: 1 }]);
@@ -91,7 +91,7 @@ it("wakes no other poll for a run that was handed over, and gives the next run t
   const other = await host.register({ name: "other", runner_key: "key-b" });
   const second = await startPoll({ runner_id: other.runner_id, epoch: other.epoch });
   const createRun = openHandOver();
-  const [a, b] = [d.buildCreate({ demands }), d.buildCreate({ demands })];
+  const [a, b] = [driver.buildCreate({ demands }), driver.buildCreate({ demands })];
   await createRun(a);
   expect((await first.response).claims).toMatchObject([{ run_id: a.run.run_id }]);
   expect(changes).toHaveLength(1);
@@ -103,7 +103,7 @@ it("wakes no other poll for a run that was handed over, and gives the next run t
 it("gives a run to the newest poll of a runner, not to a late copy of an earlier poll", async () => {
   const late = await startPoll();
   const live = await startPoll({ claim_id: "newer" });
-  const create = d.buildCreate({ demands });
+  const create = driver.buildCreate({ demands });
   await openHandOver()(create);
   expect((await live.response).claims).toMatchObject([{ run_id: create.run.run_id }]);
   expect(await late.response).toEqual({ claims: [], orders: [] });
@@ -111,7 +111,7 @@ it("gives a run to the newest poll of a runner, not to a late copy of an earlier
 
 it("gives the same run to every copy of a poll, because any of them may have lost its reader", async () => {
   const copies = [await startPoll(), await startPoll(), await startPoll()];
-  const create = d.buildCreate({ demands });
+  const create = driver.buildCreate({ demands });
   await openHandOver()(create);
   for (const { response } of copies)
     expect((await response).claims).toMatchObject([{ run_id: create.run.run_id, attempt: 1 }]);
@@ -126,12 +126,12 @@ it("only creates the run if no held poll can take it, disk space is low, or runs
       return Promise.resolve([{ ok: true, last_n: 0 }]);
     },
   } as unknown as Host["store"];
-  await openHandOver({ store })(d.buildCreate({ demands: { tags: ["x"] } }));
-  await openHandOver({ store, getLowDiskReason: () => "3 MB left" })(d.buildCreate({ demands }));
-  await openHandOver({ store })(d.buildCreate({ demands, mode: "resume", session_id: "s" }));
+  await openHandOver({ store })(driver.buildCreate({ demands: { tags: ["x"] } }));
+  await openHandOver({ store, getLowDiskReason: () => "3 MB left" })(driver.buildCreate({ demands }));
+  await openHandOver({ store })(driver.buildCreate({ demands, mode: "resume", session_id: "s" }));
   const createRun = openHandOver({ store, burstMs: 3_600_000 });
-  await createRun(d.buildCreate({ demands: { tags: ["x"] } }));
-  await createRun(d.buildCreate({ demands }));
+  await createRun(driver.buildCreate({ demands: { tags: ["x"] } }));
+  await createRun(driver.buildCreate({ demands }));
   expect(appliedOps).toEqual(Array.from({ length: 5 }, () => ["create_run"]));
 });
 
@@ -139,14 +139,14 @@ it("keeps a poll waiting if its claim got nothing, and gives it the next run", a
   const { response } = await startPoll();
   const capped = createAgent("capped", { max_concurrent: 1 });
   const busy = await host.register({ name: "busy", runner_key: "key-b" });
-  await d.submit({ demands: { runner_id: busy.runner_id } }, capped);
-  expect(await d.claim(busy)).toHaveLength(1);
+  await driver.submit({ demands: { runner_id: busy.runner_id } }, capped);
+  expect(await driver.claim(busy)).toHaveLength(1);
   await vi.waitFor(() => expect(waiters.reserve({ tags: ["x"] })).toBe(null));
   const createRun = openHandOver();
-  const cappedRun = d.buildCreate({ demands }, capped);
+  const cappedRun = driver.buildCreate({ demands }, capped);
   await createRun(cappedRun);
-  expect(await d.statuses(cappedRun.run.run_id)).toEqual(["pending"]);
-  const free = d.buildCreate({ demands });
+  expect(await driver.statuses(cappedRun.run.run_id)).toEqual(["pending"]);
+  const free = driver.buildCreate({ demands });
   await createRun(free);
   expect((await response).claims).toMatchObject([{ run_id: free.run.run_id }]);
 });
@@ -155,7 +155,7 @@ it("gives a run to the runner's next poll if the runner disconnected while the r
   const leaving = new AbortController();
   const first = await startPoll({}, leaving.signal);
   let next: Awaited<ReturnType<typeof startPoll>> | null = null;
-  const create = d.buildCreate({ demands });
+  const create = driver.buildCreate({ demands });
   const createRun = openHandOver({
     store: {
       apply: (async (ops: readonly Op[]) => {
@@ -174,8 +174,8 @@ it("gives a run to the runner's next poll if the runner disconnected while the r
 it("reports a failed transaction to the submitter, and keeps the poll waiting for the next run", async () => {
   const { response } = await startPoll();
   const store = { apply: () => Promise.reject(new Error("the disk is full")) } as unknown as Host["store"];
-  await expect(openHandOver({ store })(d.buildCreate({ demands }))).rejects.toThrow("the disk is full");
-  const create = d.buildCreate({ demands });
+  await expect(openHandOver({ store })(driver.buildCreate({ demands }))).rejects.toThrow("the disk is full");
+  const create = driver.buildCreate({ demands });
   await openHandOver()(create);
   expect((await response).claims).toMatchObject([{ run_id: create.run.run_id }]);
 });
@@ -183,8 +183,8 @@ it("reports a failed transaction to the submitter, and keeps the poll waiting fo
 it("refuses the poll of a replaced registration, and leaves the run pending", async () => {
   const { response } = await startPoll();
   await host.register();
-  const create = d.buildCreate({ demands });
+  const create = driver.buildCreate({ demands });
   expect(await openHandOver()(create)).toMatchObject({ ok: true });
   await expect(response).rejects.toMatchObject({ conflict: "old_epoch" });
-  expect(await d.statuses(create.run.run_id)).toEqual(["pending"]);
+  expect(await driver.statuses(create.run.run_id)).toEqual(["pending"]);
 });

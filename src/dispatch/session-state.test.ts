@@ -12,10 +12,10 @@ const createFiles = (count: number, bytes = ""): File[] =>
 
 eachEngine("a save of a session", (record) => {
   async function start() {
-    const { store, d } = record;
-    const runner = await d.register("r");
-    const run_id = await d.submit({ session_id: "s" }, chat);
-    await d.claim(runner);
+    const { store, driver } = record;
+    const runner = await driver.register("r");
+    const run_id = await driver.submit({ session_id: "s" }, chat);
+    await driver.claim(runner);
     const saves: Extract<Op, { op: "save_session" }>[] = [];
     const steps: string[] = [];
     const apply: Store["apply"] = (ops) => {

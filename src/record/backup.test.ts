@@ -102,10 +102,10 @@ it("includes files of any length, and refuses a backup whose files were changed"
 });
 
 it("includes uploads of a running run that no file refers to yet", async () => {
-  const d = drive(store, () => now);
-  const runner = await d.register("r");
-  const run_id = await d.submit();
-  await d.claim(runner);
+  const driver = drive(store, () => now);
+  const runner = await driver.register("r");
+  const run_id = await driver.submit();
+  await driver.claim(runner);
   const facts = { sha256: hashBytes(Buffer.from("brought")), size: 7 };
   await store.blobs.put(Readable.from([Buffer.from("brought")]), facts, neverAborted);
   await store.apply([{ op: "add_upload", run_id, attempt: 1, runner, ...facts }]);

@@ -18,14 +18,14 @@ const minute = 60_000;
 
 eachEngine("retention", (record) => {
   it("removes old runs that have ended with their keys, sessions and files, and nothing else", async () => {
-    const { d, store } = record;
-    const runner = await d.register("r");
+    const { driver, store } = record;
+    const runner = await driver.register("r");
     const old = await createEndedRun(record, "old", async (driven, run) => {
-      await d.save(driven, run, 1, 2, "state", { files: [{ path: "a", type: "file", bytes: randomBytes(9) }] });
+      await driver.save(driven, run, 1, 2, "state", { files: [{ path: "a", type: "file", bytes: randomBytes(9) }] });
     });
     const bytes = randomBytes(300_000);
-    const kept = await d.submit({ session_id: "kept" }, chat);
-    await d.claim(runner);
+    const kept = await driver.submit({ session_id: "kept" }, chat);
+    await driver.claim(runner);
     await putBlob(record, bytes);
     await store.apply([
       { op: "add_upload", run_id: kept, attempt: 1, runner, sha256: hashBytes(bytes), size: bytes.length },
@@ -43,12 +43,12 @@ eachEngine("retention", (record) => {
     ]);
     for (const table of ["session_states", "session_files"])
       expect(await record.rows(`select session_id from ${table}`)).toEqual([]);
-    expect(await d.statuses(kept, recent)).toEqual(["claimed", "completed"]);
+    expect(await driver.statuses(kept, recent)).toEqual(["claimed", "completed"]);
     expect(await buffer((await store.blobs.open(hashBytes(bytes)))!.stream)).toEqual(bytes);
   });
 
   it("keeps logs, files, sessions and runs each for their own time", async () => {
-    const { d, store } = record;
+    const { driver, store } = record;
     const bytes = randomBytes(1000);
     const sha256 = hashBytes(bytes);
     const file = { type: "file", path: "a", size: bytes.length, sha256, media_type: "text/plain" } as const;
@@ -56,7 +56,7 @@ eachEngine("retention", (record) => {
     const run_id = await createEndedRun(record, "talk", async (runner, run) => {
       const upload = { op: "add_upload", run_id: run, attempt: 1, runner, sha256, size: bytes.length } as const;
       await store.apply([upload]);
-      await d.append(runner, run, 1, 2, file);
+      await driver.append(runner, run, 1, 2, file);
     });
     record.advance(minute);
     const prune = (kept: keyof RetentionDays) => applyRetention(store, { [kept]: 0 });
@@ -79,12 +79,12 @@ eachEngine("retention", (record) => {
   });
 
   it("keeps a session for its own time after its runs are removed, unless nothing can resume it", async () => {
-    const { d, store } = record;
+    const { driver, store } = record;
     await createEndedRun(record, "talk");
-    const runner = await d.register("r");
-    const procedural = await d.submit({ session_id: "procedural" });
-    await d.claim(runner);
-    await d.finish(runner, procedural, 1);
+    const runner = await driver.register("r");
+    const procedural = await driver.submit({ session_id: "procedural" });
+    await driver.claim(runner);
+    await driver.finish(runner, procedural, 1);
     record.advance(minute);
     await recordRuns(store, 1);
     expect(await pruneDispatch(store, record.now(), new Date(0))).toEqual({ runs: 2, sessions: 1 });
@@ -92,13 +92,13 @@ eachEngine("retention", (record) => {
   });
 
   it("removes a run with a long log piece by piece", async () => {
-    const { d, store } = record;
-    const runner = await d.register("r");
-    const run_id = await d.submit();
-    await d.claim(runner);
+    const { driver, store } = record;
+    const runner = await driver.register("r");
+    const run_id = await driver.submit();
+    await driver.claim(runner);
     const lines = Array.from({ length: 2500 }, () => ({ type: "assistant" as const, text: "line" }));
-    await d.append(runner, run_id, 1, 1, ...lines);
-    await d.finish(runner, run_id, 1);
+    await driver.append(runner, run_id, 1, 1, ...lines);
+    await driver.finish(runner, run_id, 1);
     record.advance(minute);
     await recordRuns(store, 1);
     expect(await pruneRuns(store, record.now())).toEqual({ runs: 1 });
@@ -106,19 +106,19 @@ eachEngine("retention", (record) => {
   });
 
   it("keeps a session that a fork still needs, and refuses to delete it", async () => {
-    const { d, store } = record;
+    const { driver, store } = record;
     await createEndedRun(record, "origin");
-    const runner = await d.register("r");
-    const fork = await d.submit({ session_id: "its own", mode: "fork", forked_from: "origin" }, chat);
+    const runner = await driver.register("r");
+    const fork = await driver.submit({ session_id: "its own", mode: "fork", forked_from: "origin" }, chat);
     record.advance(minute);
     await recordRuns(store, 1);
     expect(await pruneDispatch(store, record.now())).toMatchObject({ runs: 1, sessions: 0 });
     expect(await store.apply([{ op: "delete_session", session_id: "origin" }])).toEqual([
       { ok: false, conflict: "busy" },
     ]);
-    const { claims } = await d.poll(runner, 1);
+    const { claims } = await driver.poll(runner, 1);
     expect(claims).toMatchObject([{ run_id: fork, invocation: { executor_session_id: "executor session of origin" } }]);
-    await d.finish(runner, fork, 1);
+    await driver.finish(runner, fork, 1);
     record.advance(minute);
     await recordRuns(store, 1);
     expect(await pruneDispatch(store, record.now())).toMatchObject({ runs: 2, sessions: 2 });
@@ -162,18 +162,18 @@ eachEngine("retention", (record) => {
 });
 
 async function createEndedRun(
-  { d }: EachRecord,
+  { driver }: EachRecord,
   name: string,
   meanwhile: (runner: DrivenRunner, run_id: string) => Promise<void> = async () => undefined,
 ): Promise<string> {
-  const runner = await d.register(`runner of ${name}`);
+  const runner = await driver.register(`runner of ${name}`);
   const key = { subject: "ann", key: `key of ${name}`, fingerprint: "f" };
-  const run_id = await d.submit({ session_id: name }, chat, { idempotency: key });
-  await d.claim(runner);
+  const run_id = await driver.submit({ session_id: name }, chat, { idempotency: key });
+  await driver.claim(runner);
   const init = { type: "system", subtype: "init", executor_session_id: `executor session of ${name}` } as const;
-  await d.append(runner, run_id, 1, 1, init);
+  await driver.append(runner, run_id, 1, 1, init);
   await meanwhile(runner, run_id);
-  await d.finish(runner, run_id, 1);
+  await driver.finish(runner, run_id, 1);
   return run_id;
 }
 

@@ -12,16 +12,16 @@ const minute = 60_000;
 
 eachEngine("data that only removed runs used", (record) => {
   it("is removed with them: demands, their matches, and agent revisions", async () => {
-    const { d, store } = record;
-    await d.register("a", { tags: ["x", "y"] });
+    const { driver, store } = record;
+    await driver.register("a", { tags: ["x", "y"] });
     const [x, y] = [{ tags: ["x"] }, { tags: ["y"] }];
-    await d.submit({ demands: x }, createAgent("one"));
-    await d.submit({ demands: y }, createAgent("two"));
-    await d.submit({}, createAgent("three"));
+    await driver.submit({ demands: x }, createAgent("one"));
+    await driver.submit({ demands: y }, createAgent("two"));
+    await driver.submit({}, createAgent("three"));
     await finishAll(record);
     record.advance(minute);
     const before = record.now();
-    const kept = await d.submit({ demands: y }, createAgent("two"));
+    const kept = await driver.submit({ demands: y }, createAgent("two"));
     await recordRuns(store, 1);
     expect(await listDemands(record)).toEqual(["{}", '{"tags":["x"]}', '{"tags":["y"]}']);
     expect(await pruneDispatch(store, before)).toMatchObject({ runs: 3 });
@@ -32,32 +32,32 @@ eachEngine("data that only removed runs used", (record) => {
     ).toEqual([]);
     expect((await store.read.run(kept))?.demands).toEqual(y);
     // Requested again, they work as before.
-    const resubmitted = await d.submit({ demands: x }, createAgent("one"));
-    expect((await d.claim(await d.register("a", { tags: ["x", "y"] }), 5)).toSorted()).toEqual(
+    const resubmitted = await driver.submit({ demands: x }, createAgent("one"));
+    expect((await driver.claim(await driver.register("a", { tags: ["x", "y"] }), 5)).toSorted()).toEqual(
       [kept, resubmitted].toSorted(),
     );
   });
 
   it("stays if a new run needs it meanwhile", async () => {
-    const { d, store } = record;
-    await d.submit({}, createAgent("one"));
+    const { driver, store } = record;
+    await driver.submit({}, createAgent("one"));
     await finishAll(record);
     record.advance(minute);
     const before = record.now();
-    await d.submit({}, createAgent("two"));
+    await driver.submit({}, createAgent("two"));
     await recordRuns(store, 1);
     expect(await pruneRuns(store, before)).toEqual({ runs: 1 });
     let submittedMeanwhile = "";
     const engine: Engine = {
       ...store.engine,
       async write(work) {
-        submittedMeanwhile = await d.submit({}, createAgent("one"));
+        submittedMeanwhile = await driver.submit({}, createAgent("one"));
         return store.engine.write(work);
       },
     };
     expect(await pruneAgentRevs(engine)).toBe(0);
     expect(await listAgents(record)).toEqual(["one", "two"]);
-    const { claims } = await d.poll(await d.register("b"), 5);
+    const { claims } = await driver.poll(await driver.register("b"), 5);
     expect(claims.map(({ run_id, invocation }) => [run_id, invocation.agent.name])).toContainEqual([
       submittedMeanwhile,
       "one",
@@ -65,12 +65,12 @@ eachEngine("data that only removed runs used", (record) => {
   });
 
   it("is found without the lock, and no whole table is scanned under it", async () => {
-    const { d, store } = record;
-    await d.submit({ demands: { tags: ["x"] } }, createAgent("one"));
+    const { driver, store } = record;
+    await driver.submit({ demands: { tags: ["x"] } }, createAgent("one"));
     await finishAll(record);
     record.advance(minute);
     const before = record.now();
-    await d.submit({}, createAgent("two"));
+    await driver.submit({}, createAgent("two"));
     await recordRuns(store, 1);
     const queries: Query[] = [];
     const engine: Engine = {
@@ -85,8 +85,8 @@ eachEngine("data that only removed runs used", (record) => {
   });
 
   it("is left for the next time if the newest run was removed meanwhile, because its number may be reused", async () => {
-    const { d, store } = record;
-    await d.submit({}, createAgent("one"));
+    const { driver, store } = record;
+    await driver.submit({}, createAgent("one"));
     await store.engine.write(function* () {
       yield {
         text: "insert into agent_revs (hash, max_attempts, type, body) values (?, 1, '', '{}')",
@@ -113,7 +113,7 @@ const listDemands = async ({ rows }: EachRecord) =>
 const listAgents = async ({ rows }: EachRecord) =>
   (await rows("select body from agent_revs")).map(({ body }) => JSON.parse(String(body)).name).toSorted();
 
-async function finishAll({ d }: EachRecord): Promise<void> {
-  const runner = await d.register("a", { tags: ["x", "y"] });
-  for (const run_id of await d.claim(runner, 50)) await d.finish(runner, run_id, 1);
+async function finishAll({ driver }: EachRecord): Promise<void> {
+  const runner = await driver.register("a", { tags: ["x", "y"] });
+  for (const run_id of await driver.claim(runner, 50)) await driver.finish(runner, run_id, 1);
 }

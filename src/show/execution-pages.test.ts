@@ -7,16 +7,16 @@ import { listExecutions } from "./pages.ts";
 
 eachEngine("a page of executions", (record) => {
   it("ends at half a megabyte, and the pages together contain every execution", async () => {
-    const { d, store } = record;
-    const run_id = await d.submit({}, createAgent("echo"));
-    const runner = await d.register("r");
-    await d.claim(runner);
+    const { driver, store } = record;
+    const run_id = await driver.submit({}, createAgent("echo"));
+    const runner = await driver.register("r");
+    await driver.claim(runner);
     const ids = Array.from({ length: 5 }, () => sampleId());
     for (const [n, id] of ids.entries()) {
       const event = executionStarted(id);
       if (event.type !== "execution_started") throw new Error(`unexpected event ${event.type}`);
       const long = { ...event, execution: { ...event.execution, command: "x".repeat(200_000) } };
-      expect(await d.append(runner, run_id, 1, n + 1, long)).toMatchObject({ ok: true });
+      expect(await driver.append(runner, run_id, 1, n + 1, long)).toMatchObject({ ok: true });
     }
     const pages: string[][] = [];
     for (let before: string | null | undefined; before !== null;) {

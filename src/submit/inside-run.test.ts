@@ -35,10 +35,10 @@ eachEngine("runs that commands inside a run submit", (record) => {
   };
 
   const startParent = async (name = "parents") => {
-    const { d } = record;
-    const run_id = await d.submit({ demands: { runner_id: name }, created_by: "ann" });
-    const runner = await d.register(name);
-    expect(await d.claim(runner)).toEqual([run_id]);
+    const { driver } = record;
+    const run_id = await driver.submit({ demands: { runner_id: name }, created_by: "ann" });
+    const runner = await driver.register(name);
+    expect(await driver.claim(runner)).toEqual([run_id]);
     return { runner, parentAttempt: { run_id, attempt: 1 } };
   };
   const stop = (run_id: string) =>
@@ -48,7 +48,7 @@ eachEngine("runs that commands inside a run submit", (record) => {
   it("are the run's children while it is running", async () => {
     const { parentAttempt, runner } = await startParent();
     expect(await ask({}, parentAttempt)).toMatchObject({ repeated: false });
-    await record.d.append(runner, parentAttempt.run_id, 1, 1, { type: "status", status: "running" });
+    await record.driver.append(runner, parentAttempt.run_id, 1, 1, { type: "status", status: "running" });
     expect(await ask({}, parentAttempt)).toMatchObject({ repeated: false });
   });
 
@@ -56,7 +56,7 @@ eachEngine("runs that commands inside a run submit", (record) => {
     const { parentAttempt } = await startParent();
     const firstResult = await ask({ idempotency_key: "k" }, parentAttempt);
     await stop(parentAttempt.run_id);
-    expect(await record.d.statuses(parentAttempt.run_id)).toEqual(["stopping"]);
+    expect(await record.driver.statuses(parentAttempt.run_id)).toEqual(["stopping"]);
     expect(await ask({}, parentAttempt)).toEqual(refusedInside);
     expect(await ask({ idempotency_key: "new" }, parentAttempt)).toEqual(refusedInside);
     expect(await ask({ idempotency_key: "k" }, parentAttempt)).toEqual({ ...firstResult, repeated: true });
@@ -80,9 +80,9 @@ eachEngine("runs that commands inside a run submit", (record) => {
     expect(await ask({}, { ...parentAttempt, attempt: 2 })).toEqual(refusedInside);
     expect(await ask({}, { ...parentAttempt, attempt: 0 })).toEqual(refusedInside);
     expect(await ask({}, { run_id: newId(), attempt: 1 })).toEqual(refusedInside);
-    await record.d.finish(runner, parentAttempt.run_id, 1);
+    await record.driver.finish(runner, parentAttempt.run_id, 1);
     expect(await ask({}, parentAttempt)).toEqual(refusedInside);
-    const pending = await record.d.submit({ demands: { runner_id: "nobody" } });
+    const pending = await record.driver.submit({ demands: { runner_id: "nobody" } });
     expect(await ask({}, { run_id: pending, attempt: 0 })).toEqual(refusedInside);
   });
 
@@ -125,9 +125,9 @@ eachEngine("runs that commands inside a run submit", (record) => {
     expect(await ask({}, parentAttempt)).toMatchObject({ repeated: false });
 
     let parentId = parentAttempt.run_id;
-    for (let depth = 1; depth < 8; depth += 1) parentId = await record.d.submit({ parent_run_id: parentId });
+    for (let depth = 1; depth < 8; depth += 1) parentId = await record.driver.submit({ parent_run_id: parentId });
     expect(await ask({ parent_run_id: parentId })).toMatchObject({ repeated: false });
-    parentId = await record.d.submit({ parent_run_id: parentId });
+    parentId = await record.driver.submit({ parent_run_id: parentId });
     expect(await ask({ parent_run_id: parentId })).toEqual({ code: "DROVER-SUB-007" });
   });
 });

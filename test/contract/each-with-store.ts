@@ -31,5 +31,5 @@ export function eachWithStore(open: () => Promise<OpenedForDispatch>) {
     changes: (listener) => current.store.changes(listener),
     close: () => current.store.close(),
   };
-  return { store, d: drive(store, now), now, advance: (ms: number) => current.advance(ms) };
+  return { store, driver: drive(store, now), now, advance: (ms: number) => current.advance(ms) };
 }

@@ -95,7 +95,7 @@ export function dispatchModelContract(name: string, open: () => Promise<OpenedFo
 
 async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise<void> {
   const { store } = opened;
-  const d = drive(store, opened.now);
+  const driver = drive(store, opened.now);
   const runs: string[] = [];
   const handouts: Handout[] = [];
   const owners = new Map<string, number>();
@@ -106,7 +106,7 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
   /** The last id that was answered with claims since registration. Reports are made as of it. */
   const closed: (string | null)[] = [null, null, null];
   const reports: Report[][] = [[], [], []];
-  for (const index of [0, 1, 2]) runners[index] = await d.register(`r${index}`);
+  for (const index of [0, 1, 2]) runners[index] = await driver.register(`r${index}`);
 
   for (const [step, times] of steps) {
     for (let time = 0; time < times; time += 1) await take(step, time);
@@ -124,7 +124,7 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
           ...(step.directory === null ? {} : { type: "autonomous", command: null }),
           ...(step.capped ? { max_concurrent: 2 } : {}),
         });
-        runs.push(await d.submit({ project_dir: step.directory }, agent));
+        runs.push(await driver.submit({ project_dir: step.directory }, agent));
         return;
       }
       case "claim": {
@@ -134,7 +134,7 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
         if (time === 0) report(driven, step.runner, false);
         const runBefore = await cappedAtWork();
         const poller = await store.read.poller({ ...driven, claim_id, want: step.want });
-        const { claims, orders } = await d.poll(driven, step.want, claim_id);
+        const { claims, orders } = await driver.poll(driven, step.want, claim_id);
         // A poll that waits without writing must not have anything to fetch.
         if ("conflict" in poller || poller.idle)
           expect([poller, claims, orders]).toMatchObject([{ idle: true }, [], []]);
@@ -162,7 +162,7 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
       case "beat": {
         const driven = await alive(step.runner);
         const { held: heldRuns, as_of_claim } = report(driven, step.runner, step.forget);
-        await d.beat(driven, heldRuns, as_of_claim);
+        await driver.beat(driven, heldRuns, as_of_claim);
         return;
       }
       case "late":
@@ -238,7 +238,7 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
     await alive(index);
     for (const { at, held: heldRuns, as_of_claim, handouts: runBefore } of reports[index] ?? []) {
       const since = new Set(handouts.slice(runBefore).map(({ run_id, attempt }) => `${run_id} ${attempt}`));
-      const result = await d.beat(at, heldRuns, as_of_claim);
+      const result = await driver.beat(at, heldRuns, as_of_claim);
       for (const run_id of result.ok ? result.requeued : [])
         expect(since).not.toContain(`${run_id} ${(await store.read.run(run_id))?.attempt}`);
     }
@@ -259,14 +259,14 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
     const seqs = (await store.read.events(handout.run_id, 0, 1000)).length;
     const result =
       what in runnerEvents
-        ? await d.append(
+        ? await driver.append(
             driven,
             handout.run_id,
             handout.attempt,
             handout.sent + 1,
             runnerEvents[what as keyof typeof runnerEvents],
           )
-        : await d.finish(driven, handout.run_id, handout.attempt, {
+        : await driver.finish(driven, handout.run_id, handout.attempt, {
             last_n: handout.sent,
             ...(what === "finish" ? {} : { give_back: what === "drain" ? "at_no_cost" : "as_failure" }),
           });
@@ -290,7 +290,7 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
   async function registerAgain(index: number): Promise<DrivenRunner> {
     claimIds[index] += "'";
     closed[index] = null;
-    return d.register(`r${index}`);
+    return driver.register(`r${index}`);
   }
 
   /** All runners are lost, then one runner finishes everything that is left. */
@@ -300,11 +300,11 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
       const [rescued] = await store.apply([{ op: "rescue", unmatched_ms: 1e9, limit: 5 }]);
       hasMore = rescued.ok && rescued.more;
     }
-    const lastRunner = await d.register("last");
+    const lastRunner = await driver.register("last");
     for (let round = 0; ; round += 1) {
-      const { claims } = await d.poll(lastRunner, 10, `last ${round}`);
+      const { claims } = await driver.poll(lastRunner, 10, `last ${round}`);
       for (const { run_id, attempt } of claims)
-        expect(await d.finish(lastRunner, run_id, attempt)).toMatchObject({ ok: true });
+        expect(await driver.finish(lastRunner, run_id, attempt)).toMatchObject({ ok: true });
       if (claims.length === 0) return;
     }
   }

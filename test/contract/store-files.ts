@@ -11,7 +11,7 @@ const hashBytes = (text: string) => createHash("sha256").update(text).digest("he
 /** What every store must do about the files of runs. */
 export function storeFileContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
   describe(`${engine} keeps the file contract`, () => {
-    const { store, d, now } = eachWithStore(open);
+    const { store, driver, now } = eachWithStore(open);
 
     const put = (text: string, announced: { sha256?: string; size?: number } = {}) =>
       store.blobs.put(
@@ -57,15 +57,15 @@ export function storeFileContract(engine: string, open: () => Promise<OpenedForD
     });
 
     it("creates files only for events whose bytes this attempt has uploaded", async () => {
-      const run = await d.submit();
-      const other = await d.submit();
-      const runner = await d.register("r");
-      await d.claim(runner, 2);
+      const run = await driver.submit();
+      const other = await driver.submit();
+      const runner = await driver.register("r");
+      await driver.claim(runner, 2);
       await put("secret");
       await add(runner, other, 1, "secret");
       await add(runner, run, 1, "mine");
       expect(await add(runner, run, 1, "only looked at", { only_check: true })).toMatchObject({ ok: true });
-      await d.append(
+      await driver.append(
         runner,
         run,
         1,
@@ -79,7 +79,7 @@ export function storeFileContract(engine: string, open: () => Promise<OpenedForD
       expect(await store.read.files(run)).toEqual([
         { path: "a/b.txt", size: 4, sha256: hashBytes("mine"), media_type: "text/plain" },
       ]);
-      await d.finish(runner, run, 1, {
+      await driver.finish(runner, run, 1, {
         events: [{ n: 6, at: now().toISOString(), event: file("z", "mine") }],
         last_n: 6,
       });
@@ -90,16 +90,16 @@ export function storeFileContract(engine: string, open: () => Promise<OpenedForD
     });
 
     it("shows the last attempt's files, and accepts none from an attempt that is over", async () => {
-      const run = await d.submit();
-      const a = await d.register("a");
-      await d.claim(a, 1);
+      const run = await driver.submit();
+      const a = await driver.register("a");
+      await driver.claim(a, 1);
       expect(await add(a, run, 1, "first")).toMatchObject({ ok: true });
-      await d.append(a, run, 1, 1, file("first", "first"));
+      await driver.append(a, run, 1, 1, file("first", "first"));
       expect(await paths(run)).toEqual(["first"]);
-      await d.finish(a, run, 1, { give_back: "at_no_cost" });
+      await driver.finish(a, run, 1, { give_back: "at_no_cost" });
       expect(await paths(run)).toEqual(["first"]);
-      const b = await d.register("b");
-      await d.claim(b, 1);
+      const b = await driver.register("b");
+      await driver.claim(b, 1);
       expect(await paths(run)).toEqual([]);
       const fenced = { ok: false, conflict: "fenced" };
       expect(await add(a, run, 1, "late")).toEqual(fenced);
@@ -107,8 +107,8 @@ export function storeFileContract(engine: string, open: () => Promise<OpenedForD
       expect(await add({ ...b, epoch: b.epoch - 1 }, run, 2, "late")).toEqual(fenced);
       expect(await add(b, run, 2, "late", { only_check: true })).toMatchObject({ ok: true });
       expect(await add(b, run, 2, "kept")).toMatchObject({ ok: true });
-      await d.append(b, run, 2, 1, file("kept", "kept"), file("first", "first"));
-      await d.finish(b, run, 2);
+      await driver.append(b, run, 2, 1, file("kept", "kept"), file("first", "first"));
+      await driver.finish(b, run, 2);
       expect(await paths(run)).toEqual(["kept"]);
       // A repeated upload is accepted; a new one comes too late.
       expect(await add(b, run, 2, "kept")).toMatchObject({ ok: true });
@@ -117,12 +117,12 @@ export function storeFileContract(engine: string, open: () => Promise<OpenedForD
     });
 
     it("keeps the last of two files with one path", async () => {
-      const run = await d.submit();
-      const runner = await d.register("r");
-      await d.claim(runner);
+      const run = await driver.submit();
+      const runner = await driver.register("r");
+      await driver.claim(runner);
       await add(runner, run, 1, "old");
       await add(runner, run, 1, "newer");
-      await d.append(runner, run, 1, 1, file("x", "old"), file("x", "newer"));
+      await driver.append(runner, run, 1, 1, file("x", "old"), file("x", "newer"));
       expect(await store.read.files(run)).toMatchObject([{ path: "x", size: 5 }]);
     });
   });

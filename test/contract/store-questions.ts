@@ -8,17 +8,17 @@ import { describeParked } from "./store-parked.ts";
 export function storeQuestionContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
   describe(`${engine} keeps the question contract`, () => {
     const opened = eachWithStore(open);
-    const { store, d, now, advance } = opened;
+    const { store, driver, now, advance } = opened;
     const { rescue, answer, inbox, createWaitingRun, createParkedRun } = createQuestionHelpers(opened);
 
     describe("asking", () => {
       it("stores a question with the event that asks it, and the run waits", async () => {
-        const runner = await d.register("r");
-        const run_id = await d.submit({ attended: true, session_id: "s", created_by: "eve" }, chat);
-        await d.claim(runner);
+        const runner = await driver.register("r");
+        const run_id = await driver.submit({ attended: true, session_id: "s", created_by: "eve" }, chat);
+        await driver.claim(runner);
         const schema = { type: "object" };
-        await d.append(runner, run_id, 1, 1, request("q", { effect: "execute", input_schema: schema }));
-        expect(await d.statuses(run_id)).toEqual(["waiting"]);
+        await driver.append(runner, run_id, 1, 1, request("q", { effect: "execute", input_schema: schema }));
+        expect(await driver.statuses(run_id)).toEqual(["waiting"]);
         const question = await store.read.question(run_id, "q");
         expect(question).toEqual({
           run_id,
@@ -45,29 +45,29 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
       });
 
       it("stores no question for an unattended run, or for one that is stopping", async () => {
-        const runner = await d.register("r", { slots: 9 });
-        const unattended = await d.submit({ session_id: "a" }, chat);
-        const stopped = await d.submit({ session_id: "b", attended: true }, chat);
-        await d.claim(runner, 2);
+        const runner = await driver.register("r", { slots: 9 });
+        const unattended = await driver.submit({ session_id: "a" }, chat);
+        const stopped = await driver.submit({ session_id: "b", attended: true }, chat);
+        await driver.claim(runner, 2);
         await store.apply([{ op: "stop_runs", run_ids: [stopped], reason: "user", by: "ann" }]);
-        for (const run_id of [unattended, stopped]) await d.append(runner, run_id, 1, 1, request());
+        for (const run_id of [unattended, stopped]) await driver.append(runner, run_id, 1, 1, request());
         expect(await inbox({})).toEqual([]);
-        expect(await d.statuses(unattended, stopped)).toEqual(["running", "stopping"]);
+        expect(await driver.statuses(unattended, stopped)).toEqual(["running", "stopping"]);
       });
 
       it("lists open questions oldest first, by owner and run, in pages, with the parent runs", async () => {
-        const runner = await d.register("r", { slots: 9 });
-        const parent = await d.submit({ session_id: "p" }, chat);
+        const runner = await driver.register("r", { slots: 9 });
+        const parent = await driver.submit({ session_id: "p" }, chat);
         const runs = [];
         for (const created_by of ["ann", "bob", "ann"])
           runs.push(
-            await d.submit(
+            await driver.submit(
               { attended: true, session_id: created_by + runs.length, created_by, parent_run_id: parent },
               chat,
             ),
           );
-        await d.claim(runner, 9);
-        for (const run_id of runs) await d.append(runner, run_id, 1, 1, request());
+        await driver.claim(runner, 9);
+        for (const run_id of runs) await driver.append(runner, run_id, 1, 1, request());
         const [first = "", second = "", third = ""] = runs;
         expect(await inbox()).toEqual(runs.map((run_id) => [run_id, "q"]));
         expect(await inbox({ open: true, created_by: "ann" })).toEqual([first, third].map((run_id) => [run_id, "q"]));
@@ -81,37 +81,37 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
       });
 
       it("waits until the last of several questions is answered, and for none that its runner withdraws", async () => {
-        const runner = await d.register("r");
+        const runner = await driver.register("r");
         const run_id = await createWaitingRun(runner);
-        await d.append(runner, run_id, 1, 2, request("r"), request("s"));
+        await driver.append(runner, run_id, 1, 2, request("r"), request("s"));
         await answer(run_id, "q");
         await answer(run_id, "r");
-        expect(await d.statuses(run_id)).toEqual(["waiting"]);
-        await d.append(runner, run_id, 1, 4, {
+        expect(await driver.statuses(run_id)).toEqual(["waiting"]);
+        await driver.append(runner, run_id, 1, 4, {
           type: "permission_decision",
           request_id: "s",
           decision: "superseded",
           by: "x",
         });
-        expect(await d.statuses(run_id)).toEqual(["running"]);
+        expect(await driver.statuses(run_id)).toEqual(["running"]);
         expect(await answer(run_id, "s")).toMatchObject({ ok: false, conflict: "closed" });
       });
 
       it("releases slot and cap while it waits", async () => {
         const one = createAgent("one", { type: "autonomous", command: null, max_concurrent: 1 });
-        const runner = await d.register("r", { slots: 1 });
+        const runner = await driver.register("r", { slots: 1 });
         const run_id = await createWaitingRun(runner, one);
         expect(await store.read.runner("r")).toMatchObject({ running: 0 });
-        const next = await d.submit({ session_id: "t" }, one);
-        expect(await d.claim(runner)).toEqual([next]);
+        const next = await driver.submit({ session_id: "t" }, one);
+        expect(await driver.claim(runner)).toEqual([next]);
         await answer(run_id);
-        expect(await d.statuses(run_id, next)).toEqual(["running", "claimed"]);
+        expect(await driver.statuses(run_id, next)).toEqual(["running", "claimed"]);
       });
     });
 
     describe("answering", () => {
       it("orders the answer to the runner, and logs who decided what", async () => {
-        const runner = await d.register("r");
+        const runner = await driver.register("r");
         const run_id = await createWaitingRun(runner);
         const answerFields = { decision: "allow", input: { command: "pwd" }, remember: "session" } as const;
         expect(await answer(run_id, "q", answerFields)).toMatchObject({
@@ -123,27 +123,27 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
             edited_input: { command: "pwd" },
           },
         });
-        expect(await d.statuses(run_id)).toEqual(["running"]);
-        const { orders } = await d.poll(runner, 0, "orders");
+        expect(await driver.statuses(run_id)).toEqual(["running"]);
+        const { orders } = await driver.poll(runner, 0, "orders");
         expect(orders).toMatchObject([{ run_id, attempt: 1, answer: { request_id: "q", answer: answerFields } }]);
-        expect(await d.event(run_id, -2)).toEqual({
+        expect(await driver.event(run_id, -2)).toEqual({
           type: "permission_decision",
           request_id: "q",
           by: "ann",
           ...answerFields,
         });
-        expect(await d.event(run_id, -1)).toMatchObject({ type: "status", status: "running" });
+        expect(await driver.event(run_id, -1)).toMatchObject({ type: "status", status: "running" });
         // An event of the runner that was already on its way changes nothing.
-        await d.append(runner, run_id, 1, 2, { type: "status", status: "waiting", reason: "shell" });
-        expect(await d.statuses(run_id)).toEqual(["running"]);
-        expect(await d.finish(runner, run_id, 1, { last_n: 2 })).toMatchObject({ ok: true });
-        const resumed = await d.submit({ session_id: "s", mode: "resume", attended: true }, chat);
-        const { claims } = await d.poll(runner, 1);
+        await driver.append(runner, run_id, 1, 2, { type: "status", status: "waiting", reason: "shell" });
+        expect(await driver.statuses(run_id)).toEqual(["running"]);
+        expect(await driver.finish(runner, run_id, 1, { last_n: 2 })).toMatchObject({ ok: true });
+        const resumed = await driver.submit({ session_id: "s", mode: "resume", attended: true }, chat);
+        const { claims } = await driver.poll(runner, 1);
         expect(claims[0]?.invocation).toMatchObject({ run_id: resumed, granted_tools: ["shell"], answers: [] });
       });
 
       it("accepts the first of two answers, even in one transaction, and names who gave it", async () => {
-        const runner = await d.register("r", { slots: 9 });
+        const runner = await driver.register("r", { slots: 9 });
         const [one, two] = [await createWaitingRun(runner), await createWaitingRun(runner, chat, "t")];
         await answer(one, "q", { decision: "deny", message: "no" });
         expect(await answer(one, "q", allow, "bob")).toMatchObject({
@@ -155,22 +155,22 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
           ({ op: "answer_question", run_id: two, request_id: "q", answer: allow, by: name }) as const;
         const results = await store.apply([by("bob"), by("eve")]);
         expect(results).toMatchObject([{ ok: true }, { conflict: "answered", question: { answered_by: "bob" } }]);
-        expect((await d.poll(runner, 0)).orders).toHaveLength(2);
+        expect((await driver.poll(runner, 0)).orders).toHaveLength(2);
         expect(await answer(one, "unknown")).toEqual({ ok: false, conflict: "not_found" });
         expect(await answer("no run")).toEqual({ ok: false, conflict: "not_found" });
       });
 
       it("keeps an answer for the next attempt if the runner is lost, and asks unanswered questions again", async () => {
-        const runner = await d.register("r");
+        const runner = await driver.register("r");
         const run_id = await createWaitingRun(runner);
-        await d.append(runner, run_id, 1, 2, request("r"));
-        await d.save(runner, run_id, 1, 3, "state");
+        await driver.append(runner, run_id, 1, 2, request("r"));
+        await driver.save(runner, run_id, 1, 3, "state");
         advance(10_001);
         await rescue();
-        expect(await d.statuses(run_id)).toEqual(["pending"]);
+        expect(await driver.statuses(run_id)).toEqual(["pending"]);
         expect(await answer(run_id, "q", { decision: "deny", message: "no" })).toMatchObject({ ok: true });
-        const other = await d.register("other");
-        const { claims } = await d.poll(other, 1);
+        const other = await driver.register("other");
+        const { claims } = await driver.poll(other, 1);
         expect(claims[0]?.invocation).toMatchObject({
           attempt: 2,
           continues: true,
@@ -180,58 +180,58 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
         });
         expect(await inbox()).toEqual([]);
         expect(await answer(run_id, "r")).toMatchObject({ conflict: "closed", question: { decision: "superseded" } });
-        await d.append(other, run_id, 2, 1, request("r"));
+        await driver.append(other, run_id, 2, 1, request("r"));
         expect(await answer(run_id, "r")).toMatchObject({ ok: true, question: { attempt: 2 } });
       });
 
       it("closes open questions when the run ends or is stopped", async () => {
-        const runner = await d.register("r", { slots: 9 });
+        const runner = await driver.register("r", { slots: 9 });
         const [endedRun, stopped] = [await createWaitingRun(runner), await createWaitingRun(runner, chat, "t")];
-        await d.finish(runner, endedRun, 1, { last_n: 1 });
+        await driver.finish(runner, endedRun, 1, { last_n: 1 });
         await store.apply([{ op: "stop_runs", run_ids: [stopped], reason: "user", by: "ann" }]);
         expect(await inbox()).toEqual([]);
         for (const run_id of [endedRun, stopped])
           expect(await answer(run_id)).toMatchObject({ conflict: "closed", question: { decision: "superseded" } });
-        expect(await d.event(endedRun, -1)).toMatchObject({ type: "result" });
+        expect(await driver.event(endedRun, -1)).toMatchObject({ type: "result" });
       });
     });
 
     describe("input", () => {
       it("goes to the runner of an active run, and into its log", async () => {
-        const runner = await d.register("r");
+        const runner = await driver.register("r");
         const send = async (run_id: string) =>
           (await store.apply([{ op: "send_input", run_id, text: "hi", by: "ann" }]))[0];
-        const run_id = await d.submit({ session_id: "s" }, chat);
+        const run_id = await driver.submit({ session_id: "s" }, chat);
         expect(await send(run_id)).toMatchObject({ ok: false, conflict: "wrong_state", status: "pending" });
         expect(await send("none")).toEqual({ ok: false, conflict: "not_found" });
-        await d.claim(runner);
+        await driver.claim(runner);
         expect(await send(run_id)).toMatchObject({ ok: true });
-        expect((await d.poll(runner, 0)).orders).toMatchObject([{ run_id, input: { text: "hi", seq: 3 } }]);
+        expect((await driver.poll(runner, 0)).orders).toMatchObject([{ run_id, input: { text: "hi", seq: 3 } }]);
         expect((await store.read.events(run_id, 2, 1))[0]).toMatchObject({ seq: 3, event: { subtype: "user_input" } });
-        expect(await d.event(run_id, -1)).toEqual({
+        expect(await driver.event(run_id, -1)).toEqual({
           type: "system",
           subtype: "user_input",
           data: { text: "hi", by: "ann" },
         });
-        await d.finish(runner, run_id, 1);
+        await driver.finish(runner, run_id, 1);
         expect(await send(run_id)).toMatchObject({ conflict: "wrong_state", status: "completed" });
       });
 
       it("is passed to the run's next attempt, whether or not its runner had it, and to no other run", async () => {
-        const runner = await d.register("r", { slots: 9 });
-        const run_id = await d.submit({ session_id: "s" }, chat);
-        const other = await d.submit({ session_id: "other" }, chat);
-        await d.claim(runner, 2);
+        const runner = await driver.register("r", { slots: 9 });
+        const run_id = await driver.submit({ session_id: "s" }, chat);
+        const other = await driver.submit({ session_id: "other" }, chat);
+        await driver.claim(runner, 2);
         const send = (to: string, text: string) => store.apply([{ op: "send_input", run_id: to, text, by: "ann" }]);
         await send(run_id, "one");
         await send(other, "for the other");
-        await d.poll(runner, 0);
-        await d.append(runner, run_id, 1, 1, { type: "system", subtype: "user_input", data: { text: "forged" } });
-        await d.save(runner, run_id, 1, 2, "state");
+        await driver.poll(runner, 0);
+        await driver.append(runner, run_id, 1, 1, { type: "system", subtype: "user_input", data: { text: "forged" } });
+        await driver.save(runner, run_id, 1, 2, "state");
         await send(run_id, 'two: 100% "_"');
         await store.apply([{ op: "leave_runner", runner_id: runner.runner_id, epoch: runner.epoch }]);
-        const next = await d.register("r", { slots: 9 });
-        const claim = (await d.poll(next, 2)).claims.find((claimed) => claimed.run_id === run_id);
+        const next = await driver.register("r", { slots: 9 });
+        const claim = (await driver.poll(next, 2)).claims.find((claimed) => claimed.run_id === run_id);
         expect(claim).toMatchObject({
           run_id,
           attempt: 2,
@@ -244,14 +244,14 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
           },
         });
         await send(run_id, "three");
-        const { orders } = await d.poll(next, 0);
+        const { orders } = await driver.poll(next, 0);
         expect(orders).toMatchObject([{ input: { text: "three" } }]);
       });
     });
 
     describe("expiry", () => {
       it("fails a run whose question nobody answered: at once if it is parked, by an order if it waits", async () => {
-        const runner = await d.register("r", { slots: 9 });
+        const runner = await driver.register("r", { slots: 9 });
         const impatientAgent = createAgent("brief", { type: "autonomous", command: null, answer_within_seconds: 5 });
         const [waitingRun, parkedRun] = [
           await createWaitingRun(runner, impatientAgent),
@@ -259,12 +259,12 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
         ];
         advance(4999);
         await rescue();
-        expect(await d.statuses(waitingRun, parkedRun)).toEqual(["waiting", "parked"]);
+        expect(await driver.statuses(waitingRun, parkedRun)).toEqual(["waiting", "parked"]);
         advance(1);
         expect(await rescue()).toMatchObject([{ failed: [parkedRun] }]);
         expect(await store.read.run(parkedRun)).toMatchObject({ status: "failed", reason: "approval_expired" });
-        expect(await d.statuses(waitingRun)).toEqual(["stopping"]);
-        expect((await d.poll(runner, 0)).orders).toMatchObject([{ run_id: waitingRun, stop: "approval_expired" }]);
+        expect(await driver.statuses(waitingRun)).toEqual(["stopping"]);
+        expect((await driver.poll(runner, 0)).orders).toMatchObject([{ run_id: waitingRun, stop: "approval_expired" }]);
         expect(await answer(waitingRun)).toMatchObject({ conflict: "closed", question: { decision: "expired" } });
         advance(10_001);
         await rescue();

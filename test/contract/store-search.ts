@@ -11,7 +11,7 @@ const toolUse = (input: unknown, name = "shell"): RunEvent => ({ type: "tool_use
 /** What every store must do about searching runs. Both engines find the same. */
 export function storeSearchContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
   describe(`${engine} keeps the search contract`, () => {
-    const { store, d } = eachWithStore(open);
+    const { store, driver } = eachWithStore(open);
     const storeRun = async (
       run: Partial<Run>,
       result: Partial<FinishRun["result"]> | null = {},
@@ -46,12 +46,12 @@ export function storeSearchContract(engine: string, open: () => Promise<OpenedFo
     });
 
     it("finds a run while it is pending, and its result once it has ended", async () => {
-      const run_id = await d.submit({ prompt: "count the geese" }, createAgent("counter"));
+      const run_id = await driver.submit({ prompt: "count the geese" }, createAgent("counter"));
       expect(await ids("geese")).toEqual([run_id]);
-      const runner = await d.register("r");
-      await d.claim(runner);
+      const runner = await driver.register("r");
+      await driver.claim(runner);
       expect(await ids("seventeen")).toEqual([]);
-      await d.finish(runner, run_id, 1, { result: buildFinish(run_id, [], { result_text: "seventeen" }).result });
+      await driver.finish(runner, run_id, 1, { result: buildFinish(run_id, [], { result_text: "seventeen" }).result });
       expect(await ids("seventeen")).toEqual([run_id]);
       expect(await ids("geese seventeen")).toEqual([run_id]);
     });

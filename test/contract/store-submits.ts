@@ -7,14 +7,18 @@ import type { EachWithStore } from "./each-with-store.ts";
 const rescue = { op: "rescue", unmatched_ms: 300_000, limit: 100 } as const;
 
 /** Submitting and stopping runs, notifications, and why a run is pending. */
-export function describeSubmits({ store, d, now, advance }: EachWithStore): void {
+export function describeSubmits({ store, driver, now, advance }: EachWithStore): void {
   describe("stopping", () => {
     it("cancels pending runs, orders running ones to stop, and leaves the rest", async () => {
-      const [first, second, finishedRun] = [await d.submit(), await d.submit(), await d.submit({ priority: 1 })];
-      const runner = await d.register("r");
-      await d.claim(runner);
-      await d.finish(runner, finishedRun, 1);
-      await d.claim(runner);
+      const [first, second, finishedRun] = [
+        await driver.submit(),
+        await driver.submit(),
+        await driver.submit({ priority: 1 }),
+      ];
+      const runner = await driver.register("r");
+      await driver.claim(runner);
+      await driver.finish(runner, finishedRun, 1);
+      await driver.claim(runner);
       const stop = {
         op: "stop_runs",
         run_ids: [first, second, finishedRun, "none"],
@@ -32,11 +36,11 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
         },
       ]);
       expect(await store.read.run(second)).toMatchObject({ status: "cancelled", reason: null });
-      const { orders } = await d.poll(runner, 1, "x");
+      const { orders } = await driver.poll(runner, 1, "x");
       expect(orders).toEqual([{ no: 1, run_id: first, attempt: 1, stop: "user" }]);
-      expect((await d.poll(runner, 1, "y")).orders).toEqual(orders);
-      expect((await d.poll(runner, 1, "z", 1)).orders).toEqual([]);
-      await d.finish(runner, first, 1, {
+      expect((await driver.poll(runner, 1, "y")).orders).toEqual(orders);
+      expect((await driver.poll(runner, 1, "z", 1)).orders).toEqual([]);
+      await driver.finish(runner, first, 1, {
         result: {
           type: "result",
           status: "cancelled",
@@ -47,38 +51,38 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
           result_data: null,
         },
       });
-      expect(await d.statuses(first)).toEqual(["cancelled"]);
+      expect(await driver.statuses(first)).toEqual(["cancelled"]);
     });
 
     it("ends a stopping run whose runner is lost, instead of requeueing it", async () => {
       const retriedAgent = createAgent("often", { max_attempts: 5 });
       const runs = [];
-      for (let i = 0; i < 3; i += 1) runs.push(await d.submit({}, retriedAgent));
-      const [a, b, c] = [await d.register("a"), await d.register("b"), await d.register("c")];
-      for (const runner of [a, b, c]) await d.claim(runner);
+      for (let i = 0; i < 3; i += 1) runs.push(await driver.submit({}, retriedAgent));
+      const [a, b, c] = [await driver.register("a"), await driver.register("b"), await driver.register("c")];
+      for (const runner of [a, b, c]) await driver.claim(runner);
       await store.apply([{ op: "stop_runs", run_ids: runs, reason: "user", by: "ann" }]);
-      await d.finish(a, runs[0]!, 1, { give_back: "at_no_cost" });
+      await driver.finish(a, runs[0]!, 1, { give_back: "at_no_cost" });
       await store.apply([{ op: "leave_runner", ...b }]);
       advance(10_001);
       await store.apply([rescue]);
-      expect(await d.statuses(...runs)).toEqual(["cancelled", "cancelled", "cancelled"]);
+      expect(await driver.statuses(...runs)).toEqual(["cancelled", "cancelled", "cancelled"]);
     });
 
     it("drops an order with the attempt it was for", async () => {
-      const run = await d.submit({}, createAgent("often", { max_attempts: 5 }));
-      const runner = await d.register("r");
-      await d.claim(runner);
+      const run = await driver.submit({}, createAgent("often", { max_attempts: 5 }));
+      const runner = await driver.register("r");
+      await driver.claim(runner);
       await store.apply([{ op: "stop_runs", run_ids: [run], reason: "user", by: "ann" }]);
-      await d.finish(runner, run, 1);
-      expect((await d.poll(runner, 1)).orders).toEqual([]);
+      await driver.finish(runner, run, 1);
+      expect((await driver.poll(runner, 1)).orders).toEqual([]);
     });
   });
 
   describe("submits", () => {
     it("recognizes a repeated idempotency key, and refuses it for another request", async () => {
       const key = { subject: "ann", key: "k", fingerprint: "f" };
-      const run = await d.submit({}, createAgent("echo"), { idempotency: key });
-      const submitAgain = (idempotency: typeof key) => d.submit({}, createAgent("echo"), { idempotency });
+      const run = await driver.submit({}, createAgent("echo"), { idempotency: key });
+      const submitAgain = (idempotency: typeof key) => driver.submit({}, createAgent("echo"), { idempotency });
       await submitAgain(key);
       await expect(submitAgain({ ...key, fingerprint: "other" })).rejects.toThrow("idempotency");
       await submitAgain({ ...key, subject: "bob" });
@@ -129,11 +133,11 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
           return { agent, run, more };
         }),
       );
-      const submitAll = () => Promise.all(newRuns.map(({ agent, run, more }) => d.submit(run, agent, more)));
+      const submitAll = () => Promise.all(newRuns.map(({ agent, run, more }) => driver.submit(run, agent, more)));
       await submitAll();
       for (const { run, agent } of newRuns) {
         expect(await store.read.run(run.run_id)).toEqual(run);
-        expect(await d.event(run.run_id, -1)).toEqual({ type: "status", status: "pending" });
+        expect(await driver.event(run.run_id, -1)).toEqual({ type: "status", status: "pending" });
         if (run.session_id === null) continue;
         expect(await store.read.session(run.session_id)).toMatchObject({
           executor_session_id: agent.type === "procedural" ? run.session_id : null,
@@ -149,9 +153,9 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
 
     it("keeps the agent a run was submitted with", async () => {
       const firstAgent = createAgent("echo", { description: "before" });
-      const run = await d.submit({}, firstAgent, { timeout_seconds: 7 });
+      const run = await driver.submit({}, firstAgent, { timeout_seconds: 7 });
       await store.apply([{ op: "put_agent", agent: createAgent("echo", { description: "after" }), by: "ann" }]);
-      const { claims } = await d.poll(await d.register("r"), 1);
+      const { claims } = await driver.poll(await driver.register("r"), 1);
       expect(claims[0]).toMatchObject({
         timeout_seconds: 7,
         invocation: { agent: { description: "before", timeout_seconds: 7 } },
@@ -160,8 +164,8 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
     });
 
     it("creates a session with each start, which a procedural run binds to itself", async () => {
-      await d.submit({ session_id: "p", created_by: "ann" });
-      await d.submit(
+      await driver.submit({ session_id: "p", created_by: "ann" });
+      await driver.submit(
         { session_id: "q", created_by: "bob" },
         createAgent("chat", { type: "autonomous", command: null }),
       );
@@ -190,20 +194,20 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
   it("notifies listeners after each commit of what they may wait for", async () => {
     const changes: Change[] = [];
     const stop = store.changes((change) => changes.push(change));
-    const run = await d.submit({ demands: { tags: ["a"] } });
+    const run = await driver.submit({ demands: { tags: ["a"] } });
     expect(changes.at(-1)).toEqual({
       runs: new Set([run]),
       claimable: [{ tags: ["a"] }],
       runnersWithOrders: new Set(),
       fromOtherProcess: false,
     });
-    const runner = await d.register("r", { tags: ["a"] });
-    await d.claim(runner);
+    const runner = await driver.register("r", { tags: ["a"] });
+    await driver.claim(runner);
     await store.apply([{ op: "stop_runs", run_ids: [run], reason: "user", by: "ann" }]);
     expect(changes.at(-1)).toMatchObject({ runnersWithOrders: new Set(["r"]), runs: new Set([run]) });
     stop();
     const notified = changes.length;
-    await d.submit();
+    await driver.submit();
     expect(changes).toHaveLength(notified);
   });
 
@@ -212,22 +216,22 @@ export function describeSubmits({ store, d, now, advance }: EachWithStore): void
       (await store.read.why(run_id))?.map(({ demand, detail }) => `${demand}: ${detail}`).join("\n");
 
     it("names what is missing", async () => {
-      const run = await d.submit({ demands: { hostname: "big", tags: ["gpu", "cuda"] } });
+      const run = await driver.submit({ demands: { hostname: "big", tags: ["gpu", "cuda"] } });
       expect(await why(run)).toContain("agent: No runner is online");
-      await d.register("r");
+      await driver.register("r");
       expect(await why(run)).toContain("hostname: No online runner has hostname big");
-      await d.register("b", { hostname: "big", tags: ["gpu"] });
+      await driver.register("b", { hostname: "big", tags: ["gpu"] });
       expect(await why(run)).toContain("tags: No online runner has the tag cuda");
-      await d.register("c", { hostname: "big", tags: ["cuda"] });
+      await driver.register("c", { hostname: "big", tags: ["cuda"] });
       expect(await why(run)).toContain("No single online runner has all");
-      const full = await d.register("d", { hostname: "big", tags: ["cuda", "gpu"], slots: 1 });
+      const full = await driver.register("d", { hostname: "big", tags: ["cuda", "gpu"], slots: 1 });
       expect(await why(run)).toBe("");
-      await d.submit({ priority: 9, demands: { runner_id: "d" } });
-      await d.claim(full);
+      await driver.submit({ priority: 9, demands: { runner_id: "d" } });
+      await driver.claim(full);
       expect(await why(run)).toContain("slots: All slots are busy");
       await store.apply([{ op: "drain_runner", runner_id: "d", draining: true }]);
       expect(await why(run)).toContain("slots: Every runner that could take it is draining");
-      const pinned = await d.submit({ demands: { runner_id: "gone" } });
+      const pinned = await driver.submit({ demands: { runner_id: "gone" } });
       expect(await why(pinned)).toContain("runner_id: Runner gone is offline");
       expect(await store.read.why("none")).toBeNull();
     });

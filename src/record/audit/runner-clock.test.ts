@@ -19,10 +19,10 @@ const times = [
 
 eachEngine("a runner's clock", (record) => {
   it.each(times)("that says %j hides no execution from an export, and is reported as doubtful", async (claimedTime) => {
-    const { d, store } = record;
-    const run_id = await d.submit({ demands: { runner_id: "r" } });
-    const runner = await d.register("r");
-    await d.claim(runner);
+    const { driver, store } = record;
+    const run_id = await driver.submit({ demands: { runner_id: "r" } });
+    const runner = await driver.register("r");
+    await driver.claim(runner);
     record.advance(1000);
     const since = record.now().toISOString();
     const id = sampleId();
@@ -59,10 +59,10 @@ eachEngine("a runner's clock", (record) => {
   });
 
   it("is not reported as doubtful if it is correct, even if its events arrive late", async () => {
-    const { d, store } = record;
-    const run_id = await d.submit({ demands: { runner_id: "r" } });
-    const runner = await d.register("r");
-    await d.claim(runner);
+    const { driver, store } = record;
+    const run_id = await driver.submit({ demands: { runner_id: "r" } });
+    const runner = await driver.register("r");
+    await driver.claim(runner);
     const [startedAt, id] = [record.now().toISOString(), sampleId()];
     record.advance(5000);
     const events = [{ n: 1, at: startedAt, event: executionStarted(id, { started_at: startedAt }) }];

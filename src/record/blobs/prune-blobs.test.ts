@@ -36,16 +36,16 @@ it("removes unreferenced contents after an hour, and partial files", async () =>
 
 it("keeps uploads of a running run, and removes them when it ends without referring to them", async () => {
   const store = await open(newDirectory());
-  const d = drive(store, () => new Date());
+  const driver = drive(store, () => new Date());
   const bytes = toBytes("brought");
-  const run_id = await d.submit({}, createAgent("keeper"));
-  const runner = await d.register("r");
-  await d.claim(runner);
+  const run_id = await driver.submit({}, createAgent("keeper"));
+  const runner = await driver.register("r");
+  await driver.claim(runner);
   await put(store, bytes);
   await store.apply([{ op: "add_upload", run_id, attempt: 1, runner, sha256: hashBytes(bytes), size: bytes.length }]);
   utimesSync(getBlobFile(store, bytes), hoursAgo(2), hoursAgo(2));
   expect(await pruneBlobs(store, new Date())).toEqual({ blobs: 0 });
-  await d.finish(runner, run_id, 1);
+  await driver.finish(runner, run_id, 1);
   expect(await pruneBlobs(store, new Date())).toEqual({ blobs: 1 });
 });
 

@@ -116,15 +116,15 @@ async function readAll({ read, blobs, storeId }: RecordStore) {
 
 /** Adds runs, sessions and files, and ends what was running. */
 async function continueRecord(store: RecordStore): Promise<void> {
-  const d = drive(store, now);
+  const driver = drive(store, now);
   await recordRuns(store, 3);
   await runWithFiles(store, [Buffer.from("new"), contents[0]!]);
   const runner = { runner_id: "holder", epoch: (await store.read.runner("holder"))?.epoch ?? 0 };
   const running = await store.read.runs({ status: ["running"] }, { limit: 1000 });
   const held = running.find(({ runner_id }) => runner_id === "holder")?.run_id ?? "";
-  expect(await d.append(runner, held, 1, 2, output("further"))).toMatchObject({ ok: true, last_n: 2 });
-  expect(await d.finish(runner, held, 1, { last_n: 2 })).toMatchObject({ ok: true });
-  expect(await d.submit({ demands: { hostname: "held" } })).toEqual((await d.claim(runner, 1))[0]);
+  expect(await driver.append(runner, held, 1, 2, output("further"))).toMatchObject({ ok: true, last_n: 2 });
+  expect(await driver.finish(runner, held, 1, { last_n: 2 })).toMatchObject({ ok: true });
+  expect(await driver.submit({ demands: { hostname: "held" } })).toEqual((await driver.claim(runner, 1))[0]);
   await store.apply([
     { op: "put_agent", agent: (await store.read.agent_page({ limit: 1 })).items[0]!.agent, by: "me" },
   ]);

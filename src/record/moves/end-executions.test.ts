@@ -9,7 +9,7 @@ const day = 86_400_000;
 
 eachEngine("the executions of an attempt that is over", (record) => {
   it("are ended as interrupted when the runner is lost, and audit retention continues", async () => {
-    const { d, store } = record;
+    const { driver, store } = record;
     const { run_id, execution_id, runner } = await startRun(record);
     record.advance(10_001);
     expect(await store.apply([rescue])).toMatchObject([{ failed: [run_id] }]);
@@ -21,26 +21,26 @@ eachEngine("the executions of an attempt that is over", (record) => {
     const types = (await store.read.events(run_id, 0, 100)).map(({ event }) => event.type);
     expect(types.slice(-2)).toEqual(["execution_ended", "result"]);
     // Later reports of the runner are refused and audited.
-    expect(await d.append(runner, run_id, 1, 2, executionEnded(execution_id))).toMatchObject({ ok: false });
+    expect(await driver.append(runner, run_id, 1, 2, executionEnded(execution_id))).toMatchObject({ ok: false });
     record.advance(400 * day);
     await recordRuns(store, 1);
     expect(await pruneAudit(store, new Date(record.now().getTime() - 365 * day))).toEqual({ rows: 3 });
   });
 
   it("are ended when the run is taken back, given back or stopped", async () => {
-    const { d, store } = record;
+    const { driver, store } = record;
     const lost = await startRun(record, "a");
     await store.apply([{ op: "leave_runner", ...lost.runner }]);
     const forgotten = await startRun(record, "b");
-    await d.beat(await d.register("b"), [], null);
+    await driver.beat(await driver.register("b"), [], null);
     const givenBack = await startRun(record, "c");
-    await d.finish(givenBack.runner, givenBack.run_id, 1, { give_back: "at_no_cost" });
+    await driver.finish(givenBack.runner, givenBack.run_id, 1, { give_back: "at_no_cost" });
     const stopped = await startRun(record, "d");
     await store.apply([{ op: "stop_runs", run_ids: [stopped.run_id], reason: "user", by: "ann" }]);
     await store.apply([{ op: "leave_runner", ...stopped.runner }]);
     for (const { execution_id } of [lost, forgotten, givenBack, stopped])
       expect((await store.read.execution(execution_id))?.end).toMatchObject({ interrupted: true });
-    expect(await d.statuses(...[lost, forgotten, givenBack, stopped].map(({ run_id }) => run_id))).toEqual([
+    expect(await driver.statuses(...[lost, forgotten, givenBack, stopped].map(({ run_id }) => run_id))).toEqual([
       "pending",
       "failed",
       "pending",
@@ -49,10 +49,10 @@ eachEngine("the executions of an attempt that is over", (record) => {
   });
 
   it("are ended even if they started in the same transaction, and never twice", async () => {
-    const { d, store } = record;
-    const run_id = await d.submit({}, createAgent("often", { max_attempts: 2 }));
-    const runner = await d.register("r");
-    await d.claim(runner);
+    const { driver, store } = record;
+    const run_id = await driver.submit({}, createAgent("often", { max_attempts: 2 }));
+    const runner = await driver.register("r");
+    await driver.claim(runner);
     const [open, ended] = [sampleId(), sampleId()];
     record.advance(10_001);
     const at = record.now().toISOString();
@@ -70,24 +70,24 @@ eachEngine("the executions of an attempt that is over", (record) => {
   });
 
   it("delay audit retention only while the attempt is running", async () => {
-    const { d, store } = record;
+    const { driver, store } = record;
     const { run_id, execution_id, runner } = await startRun(record);
     const before = () => new Date(record.now().getTime() - 365 * day);
     record.advance(400 * day);
     expect(await pruneAudit(store, before())).toEqual({ rows: 0 });
     // The runner ends the run without reporting the end of the execution.
-    expect(await d.finish(runner, run_id, 1)).toMatchObject({ ok: true });
+    expect(await driver.finish(runner, run_id, 1)).toMatchObject({ ok: true });
     expect(await store.read.execution(execution_id)).toMatchObject({ end: null });
     expect(await pruneAudit(store, before())).toEqual({ rows: 1 });
     expect(await record.rows("select * from open_executions")).toEqual([]);
   });
 });
 
-async function startRun({ d }: EachRecord, name = "r") {
-  const run_id = await d.submit({ demands: { runner_id: name } });
-  const runner = await d.register(name);
-  await d.claim(runner);
+async function startRun({ driver }: EachRecord, name = "r") {
+  const run_id = await driver.submit({ demands: { runner_id: name } });
+  const runner = await driver.register(name);
+  await driver.claim(runner);
   const execution_id = sampleId();
-  await d.append(runner, run_id, 1, 1, executionStarted(execution_id));
+  await driver.append(runner, run_id, 1, 1, executionStarted(execution_id));
   return { run_id, execution_id, runner };
 }

@@ -9,11 +9,11 @@ import { appendEvents } from "./append-events.ts";
 const chat = createAgent("chat", { type: "autonomous", command: null });
 const request = { type: "permission_request", request_id: "q", tool: "shell", input: { command: "ls" } } as const;
 
-async function askQuestion({ d }: EachRecord) {
-  const runner = await d.register("r");
-  const run_id = await d.submit({ session_id: "s", attended: true }, chat);
-  await d.claim(runner);
-  await d.append(runner, run_id, 1, 1, request, {
+async function askQuestion({ driver }: EachRecord) {
+  const runner = await driver.register("r");
+  const run_id = await driver.submit({ session_id: "s", attended: true }, chat);
+  await driver.claim(runner);
+  await driver.append(runner, run_id, 1, 1, request, {
     type: "usage",
     usage: { input_tokens: 1, output_tokens: 1, cost_usd: null },
   });
@@ -45,10 +45,10 @@ eachEngine("an answer", (record) => {
 
   it("is removed with its run by retention, and so is the usage of its session", async () => {
     const { runner, run_id } = await askQuestion(record);
-    await record.d.finish(runner, run_id, 1, { last_n: 2 });
+    await record.driver.finish(runner, run_id, 1, { last_n: 2 });
     // Retention keeps the run with the newest event.
-    const last = await record.d.submit({ session_id: "t" }, chat);
-    expect(await record.d.claim(runner)).toEqual([last]);
+    const last = await record.driver.submit({ session_id: "t" }, chat);
+    expect(await record.driver.claim(runner)).toEqual([last]);
     record.advance(2 * 86_400_000);
     await pruneDispatch(record.store, record.now());
     const count = async (table: string) => (await record.rows(`select * from ${table}`)).length;
@@ -56,11 +56,11 @@ eachEngine("an answer", (record) => {
   });
 
   it("costs nothing without questions: an attended run takes as many statements as any other", async () => {
-    const { d, store, now } = record;
+    const { driver, store, now } = record;
     const countStatements = async (attended: boolean): Promise<number> => {
-      const runner = await d.register(`r${attended}`);
-      const run_id = await d.submit({ session_id: `s${attended}`, attended }, chat);
-      await d.claim(runner);
+      const runner = await driver.register(`r${attended}`);
+      const run_id = await driver.submit({ session_id: `s${attended}`, attended }, chat);
+      await driver.claim(runner);
       const tx = {
         now: now(),
         audit: [],

@@ -28,11 +28,11 @@ eachEngine("a runner may only report executions of its own attempt", (record) =>
   ];
 
   it.each(forgeries)("refuses %s, records that in the log and the audit, and keeps the rest", async (_, forge) => {
-    const { d, store } = record;
+    const { driver, store } = record;
     const { runner, run_id, attempt, n, event, execution_id } = await forge(record);
     const before = await store.read.execution(execution_id);
     const fenced = await record.rows("select no from audit_rows where kind = 'fenced'");
-    expect(await d.append(runner, run_id, attempt, n, output("before"), event, output("after"))).toEqual({
+    expect(await driver.append(runner, run_id, attempt, n, output("before"), event, output("after"))).toEqual({
       ok: true,
       last_n: n + 2,
     });
@@ -49,15 +49,15 @@ eachEngine("a runner may only report executions of its own attempt", (record) =>
       runner_id: runner.runner_id,
       executions: [{ execution_id }],
     });
-    expect(await d.finish(runner, run_id, attempt)).toMatchObject({ ok: true });
+    expect(await driver.finish(runner, run_id, attempt)).toMatchObject({ ok: true });
   });
 
   it("keeps one start and one end of an execution, even if all come in one report", async () => {
-    const { d, store } = record;
+    const { driver, store } = record;
     const { runner, run_id, n } = await startOwnRun(record);
     const id = sampleId();
     const [start, end] = [executionStarted(id), executionEnded(id, { exit_code: 1 })];
-    await d.append(runner, run_id, 1, n, end, start, start, end, executionEnded(id, { exit_code: 0 }), start);
+    await driver.append(runner, run_id, 1, n, end, start, start, end, executionEnded(id, { exit_code: 0 }), start);
     expect((await store.read.events(run_id, 0, 100)).slice(-6).map(({ event }) => event.type)).toEqual([
       "error",
       "execution_started",
@@ -71,34 +71,34 @@ eachEngine("a runner may only report executions of its own attempt", (record) =>
   });
 
   it("gives an id to the first of two runs that use it in one transaction", async () => {
-    const { d, store } = record;
+    const { driver, store } = record;
     const [one, two] = [await startOwnRun(record, "one"), await startOwnRun(record, "two")];
     const id = sampleId();
     const start = executionStarted(id);
-    await Promise.all([one, two].map(({ runner, run_id, n }) => d.append(runner, run_id, 1, n, start)));
+    await Promise.all([one, two].map(({ runner, run_id, n }) => driver.append(runner, run_id, 1, n, start)));
     expect(await record.rows("select run_id from audit_rows where execution_id = ?", id)).toHaveLength(1);
     const owner = (await store.read.execution(id))?.run_id;
     const other = owner === one.run_id ? two : one;
-    await d.append(other.runner, other.run_id, 1, other.n + 1, executionEnded(id));
+    await driver.append(other.runner, other.run_id, 1, other.n + 1, executionEnded(id));
     expect(await store.read.execution(id)).toMatchObject({ end: null });
   });
 
   it("refuses a forged end that comes with the finish, and still ends the run", async () => {
-    const { d, store } = record;
+    const { driver, store } = record;
     const victim = await finishOtherRun(record);
     const { runner, run_id, n } = await startOwnRun(record);
     const at = record.now().toISOString();
     const events = [{ n, at, event: executionEnded(victim, { exit_code: 66 }) }];
-    expect(await d.finish(runner, run_id, 1, { events, last_n: n })).toMatchObject({ ok: true });
+    expect(await driver.finish(runner, run_id, 1, { events, last_n: n })).toMatchObject({ ok: true });
     expect(await store.read.execution(victim)).toMatchObject({ end: { exit_code: 0 } });
-    expect(await d.statuses(run_id)).toEqual(["completed"]);
+    expect(await driver.statuses(run_id)).toEqual(["completed"]);
   });
 
   it("does not let a runner decide in a person's name", async () => {
-    const { d, store } = record;
+    const { driver, store } = record;
     const { runner, run_id, n } = await startOwnRun(record);
     const decision = { type: "permission_decision", request_id: "q", decision: "allow" } as const;
-    await d.append(runner, run_id, 1, n, { ...decision, by: "ann" }, { ...decision, by: "session" });
+    await driver.append(runner, run_id, 1, n, { ...decision, by: "ann" }, { ...decision, by: "session" });
     expect((await store.read.events(run_id, 0, 100)).slice(-2).map(({ event }) => event)).toMatchObject([
       { type: "error", code: "refused_decision" },
       { ...decision, by: "session" },
@@ -107,10 +107,10 @@ eachEngine("a runner may only report executions of its own attempt", (record) =>
   });
 
   it("stores little of a flood of forgeries, and counts what it omits", async () => {
-    const { d, store } = record;
+    const { driver, store } = record;
     const { runner, run_id, n } = await startOwnRun(record);
     const forged = Array.from({ length: 500 }, () => executionEnded(sampleId(), { signal: "x".repeat(1000) }));
-    await d.append(runner, run_id, 1, n, ...forged);
+    await driver.append(runner, run_id, 1, n, ...forged);
     const rows = await record.rows("select body from audit_rows where kind = 'fenced'");
     expect(rows).toHaveLength(1);
     expect(String(rows[0]!["body"]).length).toBeLessThan(100_000);
@@ -158,7 +158,7 @@ eachEngine("the audit of refused writes", (record) => {
 
   it("separates runs, runners and reports, and combines all kinds of writes in one report", async () => {
     const a = await startOwnRun(record);
-    const b = { runner: await record.d.register("other"), run_id: await record.d.submit() };
+    const b = { runner: await record.driver.register("other"), run_id: await record.driver.submit() };
     const decision = { type: "permission_decision", request_id: "q", decision: "allow", by: "ann" } as const;
     const own = { ...append(a.runner, a.run_id, 1), events: [{ n: a.n, at, event: decision as RunEvent }] };
     await record.store.apply([
@@ -207,10 +207,10 @@ function forgeStart(execution_id: string, own: HeldRun): Forgery {
   return { ...own, execution_id, event: executionStarted(sampleId(), { execution_id }) };
 }
 
-async function startOwnRun({ d }: EachRecord, name = "own", agent = createAgent("echo")): Promise<HeldRun> {
-  const run_id = await d.submit({ demands: { runner_id: name } }, agent);
-  const runner = await d.register(name);
-  await d.claim(runner);
+async function startOwnRun({ driver }: EachRecord, name = "own", agent = createAgent("echo")): Promise<HeldRun> {
+  const run_id = await driver.submit({ demands: { runner_id: name } }, agent);
+  const runner = await driver.register(name);
+  await driver.claim(runner);
   return { runner, run_id, attempt: 1, n: 1 };
 }
 
@@ -218,36 +218,36 @@ async function startOwnRun({ d }: EachRecord, name = "own", agent = createAgent(
 async function startOtherRun(record: EachRecord, name = "other"): Promise<string> {
   const { runner, run_id } = await startOwnRun(record, name);
   const id = sampleId();
-  await record.d.append(runner, run_id, 1, 1, executionStarted(id));
+  await record.driver.append(runner, run_id, 1, 1, executionStarted(id));
   return id;
 }
 
 /** The end of another run that the same runner holds. */
 async function forgeSiblingEnd(record: EachRecord): Promise<Forgery> {
-  const { d } = record;
-  const [run_id, other] = [await d.submit(), await d.submit()];
-  const runner = await d.register("own");
-  await d.claim(runner, 2);
+  const { driver } = record;
+  const [run_id, other] = [await driver.submit(), await driver.submit()];
+  const runner = await driver.register("own");
+  await driver.claim(runner, 2);
   const id = sampleId();
-  await d.append(runner, other, 1, 1, executionStarted(id));
+  await driver.append(runner, other, 1, 1, executionStarted(id));
   return forgeEnd(id, { runner, run_id, attempt: 1, n: 1 });
 }
 
 async function finishOtherRun(record: EachRecord): Promise<string> {
   const { runner, run_id } = await startOwnRun(record, "other");
   const id = sampleId();
-  await record.d.append(runner, run_id, 1, 1, executionStarted(id), executionEnded(id));
-  await record.d.finish(runner, run_id, 1);
+  await record.driver.append(runner, run_id, 1, 1, executionStarted(id), executionEnded(id));
+  await record.driver.finish(runner, run_id, 1);
   return id;
 }
 
 async function forgeEarlierAttempt(record: EachRecord): Promise<Forgery> {
-  const { d, store } = record;
+  const { driver, store } = record;
   const own = await startOwnRun(record, "own", createAgent("often", { max_attempts: 3 }));
   const id = sampleId();
-  await d.append(own.runner, own.run_id, 1, 1, executionStarted(id));
-  await d.finish(own.runner, own.run_id, 1, { give_back: "at_no_cost" });
-  await d.claim(own.runner);
+  await driver.append(own.runner, own.run_id, 1, 1, executionStarted(id));
+  await driver.finish(own.runner, own.run_id, 1, { give_back: "at_no_cost" });
+  await driver.claim(own.runner);
   expect((await store.read.run(own.run_id))?.attempt).toBe(2);
   return forgeEnd(id, { ...own, attempt: 2, n: 1 });
 }

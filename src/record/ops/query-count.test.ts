@@ -9,9 +9,9 @@ import { stopRuns } from "./stop-runs.ts";
 
 eachEngine("one operation", (record) => {
   it("uses one query per run to stop runs that no runner has claimed", async () => {
-    const { d, store, now } = record;
+    const { driver, store, now } = record;
     const run_ids = [];
-    for (let i = 0; i < 10; i += 1) run_ids.push(await d.submit({ session_id: `s${i}` }));
+    for (let i = 0; i < 10; i += 1) run_ids.push(await driver.submit({ session_id: `s${i}` }));
     const queries: Query[] = [];
     const changes = { runs: new Set<string>(), claimable: [], runnersWithOrders: new Set<string>() };
     const tx = { now: now(), audit: [], changes };
@@ -23,22 +23,22 @@ eachEngine("one operation", (record) => {
   });
 
   it("releases the agent's cap and the session of a stopped run", async () => {
-    const { d, store } = record;
+    const { driver, store } = record;
     const chat = createAgent("chat", { type: "autonomous", command: null, max_concurrent: 1 });
-    const first = await d.submit({ session_id: "s" }, chat);
-    const second = await d.submit({ session_id: "s", mode: "resume" }, chat);
+    const first = await driver.submit({ session_id: "s" }, chat);
+    const second = await driver.submit({ session_id: "s", mode: "resume" }, chat);
     const claimableAgain: unknown[] = [];
     store.changes(({ claimable }) => claimableAgain.push(...claimable));
     await store.apply([{ op: "stop_runs", run_ids: [first], reason: "user", by: "ann" }]);
     expect(claimableAgain.length).toBeGreaterThan(0);
-    expect(await d.claim(await d.register("r"))).toEqual([second]);
+    expect(await driver.claim(await driver.register("r"))).toEqual([second]);
   });
 
   it("uses the same number of queries to claim ten runs as to claim one, and likewise for their heartbeat", async () => {
-    const { d, store, now } = record;
+    const { driver, store, now } = record;
     const countQueries = async (runs: number): Promise<number[]> => {
-      const runner = await d.register(`r${runs}`);
-      for (let i = 0; i < runs; i += 1) await d.submit();
+      const runner = await driver.register(`r${runs}`);
+      for (let i = 0; i < runs; i += 1) await driver.submit();
       const tx = () => ({
         now: now(),
         audit: [],
@@ -60,8 +60,8 @@ eachEngine("one operation", (record) => {
   });
 
   it("uses one query per hundred sessions to find those that no longer exist", async () => {
-    const { d, store } = record;
-    for (const session_id of ["s7", "s150"]) await d.submit({ session_id });
+    const { driver, store } = record;
+    for (const session_id of ["s7", "s150"]) await driver.submit({ session_id });
     const ids = Array.from({ length: 250 }, (_, index) => `s${index}`);
     const queries: Query[] = [];
     expect(await store.engine.read(() => captureQueries(readDeletedSessions(ids), queries))).toEqual(
@@ -72,12 +72,12 @@ eachEngine("one operation", (record) => {
   });
 
   it("gives each run its own invocation when one claim covers runs with different demands", async () => {
-    const { d } = record;
+    const { driver } = record;
     const both = [];
     for (const tags of [[], ["fast"]])
-      both.push(await d.submit({ demands: { tags }, parameters: { tags }, prompt: `do ${tags.length}` }));
-    const runner = await d.register("r", { tags: ["fast"] });
-    const { claims } = await d.poll(runner, 5);
+      both.push(await driver.submit({ demands: { tags }, parameters: { tags }, prompt: `do ${tags.length}` }));
+    const runner = await driver.register("r", { tags: ["fast"] });
+    const { claims } = await driver.poll(runner, 5);
     expect(claims.map(({ run_id }) => run_id)).toEqual(both);
     expect(claims.map(({ attempt, invocation }) => [attempt, invocation.attempt, invocation.prompt])).toEqual([
       [1, 1, "do 0"],
@@ -87,12 +87,12 @@ eachEngine("one operation", (record) => {
   });
 
   it("hands out at most fifty runs, and the others with the next claims", async () => {
-    const { d } = record;
+    const { driver } = record;
     const runs = [];
-    for (let i = 0; i < 60; i += 1) runs.push(await d.submit());
-    const runner = await d.register("r", { slots: 100 });
-    expect(await d.claim(runner, 100, "a")).toEqual(runs.slice(0, 50));
-    expect(await d.claim(runner, 100, "a")).toEqual(runs.slice(0, 50));
-    expect(await d.claim(runner, 50, "b")).toEqual(runs.slice(50));
+    for (let i = 0; i < 60; i += 1) runs.push(await driver.submit());
+    const runner = await driver.register("r", { slots: 100 });
+    expect(await driver.claim(runner, 100, "a")).toEqual(runs.slice(0, 50));
+    expect(await driver.claim(runner, 100, "a")).toEqual(runs.slice(0, 50));
+    expect(await driver.claim(runner, 50, "b")).toEqual(runs.slice(50));
   });
 });

@@ -20,12 +20,12 @@ eachEngine("rescue", (record) => {
   });
 
   it("releases the runs of many lost runners in rounds, each exactly once", async () => {
-    const { d, store } = record;
+    const { driver, store } = record;
     const runs: string[] = [];
     for (const name of ["a", "b", "c"]) {
-      const runner = await d.register(name);
-      for (let i = 0; i < 3; i += 1) runs.push(await d.submit({}, createAgent("often", { max_attempts: 2 })));
-      await d.claim(runner, 3);
+      const runner = await driver.register(name);
+      for (let i = 0; i < 3; i += 1) runs.push(await driver.submit({}, createAgent("often", { max_attempts: 2 })));
+      await driver.claim(runner, 3);
     }
     record.advance(10_001);
     const rounds: string[][] = [];
@@ -42,12 +42,12 @@ eachEngine("rescue", (record) => {
   });
 
   it("takes few queries for each run that it releases", async () => {
-    const { d } = record;
+    const { driver } = record;
     await loseRunners(record, 1);
     const before = (await recordQueries(record)).length;
-    const runner = await d.register("r");
-    for (let i = 0; i < 10; i += 1) await d.submit({ session_id: `s${i}` });
-    await d.claim(runner, 10);
+    const runner = await driver.register("r");
+    for (let i = 0; i < 10; i += 1) await driver.submit({ session_id: `s${i}` });
+    await driver.claim(runner, 10);
     record.advance(10_001);
     const queries = await recordQueries(record);
     const awaitedQueries = queries.filter(({ returns }) => returns !== "none");
@@ -55,8 +55,8 @@ eachEngine("rescue", (record) => {
   });
 });
 
-async function loseRunners({ d, store, advance }: EachRecord, count: number): Promise<void> {
-  for (let i = 0; i < count; i += 1) await d.register(`lost ${count} ${i}`);
+async function loseRunners({ driver, store, advance }: EachRecord, count: number): Promise<void> {
+  for (let i = 0; i < count; i += 1) await driver.register(`lost ${count} ${i}`);
   advance(10_001);
   await store.apply([op]);
 }

@@ -40,16 +40,16 @@ async function addWebhook({ store, now }: EachRecord, changes: Partial<Webhook> 
 
 /** Starts a run and finishes it. */
 async function endRun(
-  { d }: EachRecord,
+  { driver }: EachRecord,
   agent: Agent = createAgent("echo"),
   status: "completed" | "failed" = "completed",
   options: Partial<CreateRun> = {},
   data: unknown = null,
 ): Promise<string> {
-  const run_id = await d.submit({}, agent, options);
-  const runner = await d.register("r");
-  await d.claim(runner);
-  expect(await d.finish(runner, run_id, 1, { result: createResult(status, data) })).toMatchObject({ ok: true });
+  const run_id = await driver.submit({}, agent, options);
+  const runner = await driver.register("r");
+  await driver.claim(runner);
+  expect(await driver.finish(runner, run_id, 1, { result: createResult(status, data) })).toMatchObject({ ok: true });
   return run_id;
 }
 
@@ -152,17 +152,17 @@ eachEngine("deliveries", (record) => {
 
   it("are stored whenever a run ends or waits: stopped, lost, parked", async () => {
     await addWebhook(record, { events: ["completed", "failed", "cancelled", "waiting", "parked"] });
-    const stopped = await record.d.submit({});
+    const stopped = await record.driver.submit({});
     await record.store.apply([{ op: "stop_runs", run_ids: [stopped], reason: "user", by: "ann" }]);
-    const runner = await record.d.register("r");
-    const lost = await record.d.submit({});
-    await record.d.claim(runner);
+    const runner = await record.driver.register("r");
+    const lost = await record.driver.submit({});
+    await record.driver.claim(runner);
     record.advance(10_001);
     await record.store.apply([{ op: "rescue", unmatched_ms: 300_000, limit: 10 }]);
-    const parked = await record.d.submit({}, createAgent("think", { type: "autonomous", command: null }));
-    const replacement = await record.d.register("r");
-    await record.d.claim(replacement);
-    await record.d.finish(replacement, parked, 1, {
+    const parked = await record.driver.submit({}, createAgent("think", { type: "autonomous", command: null }));
+    const replacement = await record.driver.register("r");
+    await record.driver.claim(replacement);
+    await record.driver.finish(replacement, parked, 1, {
       parked: { why: "usage_limit", until: "2026-03-02T00:00:00.000Z" },
     });
     expect((await listDeliveries()).items.map(({ run_id, event }) => [run_id, event])).toEqual([
@@ -254,7 +254,7 @@ eachEngine("deliveries", (record) => {
     await record.store.apply([{ op: "delete_webhook", name: "other" }]);
     expect((await listDeliveries()).items).toHaveLength(1);
     record.advance(40 * 86_400_000);
-    await record.d.submit({});
+    await record.driver.submit({});
     await pruneDispatch(record.store, new Date(record.now().getTime() - 86_400_000));
     expect((await listDeliveries()).items).toEqual([]);
   });
@@ -282,23 +282,23 @@ eachEngine("a delivery to a hook", (record) => {
   const settles = (...keys: string[]) => ({ settles: { hook: "h", keys, until: record.now().getTime() + 1000 } });
 
   it("creates one run, whichever of its keys is repeated", async () => {
-    await record.d.submit({}, createAgent("echo"), settles("a", "b"));
+    await record.driver.submit({}, createAgent("echo"), settles("a", "b"));
     for (const keys of [["a"], ["c", "b"], ["a", "b"]])
-      await expect(record.d.submit({}, createAgent("echo"), settles(...keys))).rejects.toThrow("repeated");
-    await record.d.submit({}, createAgent("echo"), settles("c"));
+      await expect(record.driver.submit({}, createAgent("echo"), settles(...keys))).rejects.toThrow("repeated");
+    await record.driver.submit({}, createAgent("echo"), settles("c"));
     expect(await record.store.read.runs({}, { limit: 9 })).toHaveLength(2);
   });
 
   it("creates one run if two arrive at once", async () => {
     const results = await Promise.allSettled([
-      record.d.submit({}, createAgent("echo"), settles("k")),
-      record.d.submit({}, createAgent("echo"), settles("k")),
+      record.driver.submit({}, createAgent("echo"), settles("k")),
+      record.driver.submit({}, createAgent("echo"), settles("k")),
     ]);
     expect(results.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
   });
 
   it("is forgotten after its retention", async () => {
-    await record.d.submit({}, createAgent("echo"), settles("k"));
+    await record.driver.submit({}, createAgent("echo"), settles("k"));
     record.advance(999);
     await pruneDispatch(record.store, new Date(0));
     expect(await record.rows("select key from hook_keys")).toHaveLength(1);
@@ -338,10 +338,10 @@ eachEngine("a chain", (record) => {
     await endRun(record, createChangeAgent({ when: "failed", parameters: {} }));
     expect(await record.store.read.pending_chains(9)).toEqual([]);
     const failed = await endRun(record, createChangeAgent({ when: "failed", parameters: {} }), "failed");
-    const stopped = await record.d.submit({}, createChangeAgent({ when: "always", parameters: {} }));
+    const stopped = await record.driver.submit({}, createChangeAgent({ when: "always", parameters: {} }));
     await record.store.apply([{ op: "stop_runs", run_ids: [stopped], reason: "user", by: "ann" }]);
-    const lost = await record.d.submit({}, createChangeAgent({ when: "failed", parameters: {} }));
-    await record.d.claim(await record.d.register("l"));
+    const lost = await record.driver.submit({}, createChangeAgent({ when: "failed", parameters: {} }));
+    await record.driver.claim(await record.driver.register("l"));
     record.advance(10_001);
     await record.store.apply([{ op: "rescue", unmatched_ms: 300_000, limit: 10 }]);
     const followed = (await record.store.read.pending_chains(9)).map(({ parent_run_id }) => parent_run_id);
@@ -352,8 +352,8 @@ eachEngine("a chain", (record) => {
     const run_id = await endRun(record, createChangeAgent({ parameters: {} }));
     const settles = { settles: { chain_of: run_id } };
     const child = { parent_run_id: run_id, trigger_type: "agent" as const };
-    await record.d.submit(child, createAgent("review"), settles);
-    await expect(record.d.submit(child, createAgent("review"), settles)).rejects.toThrow("repeated");
+    await record.driver.submit(child, createAgent("review"), settles);
+    await expect(record.driver.submit(child, createAgent("review"), settles)).rejects.toThrow("repeated");
     expect(await record.store.read.pending_chains(9)).toEqual([]);
     expect(await record.store.read.runs({ parent_run_id: run_id }, { limit: 9 })).toHaveLength(1);
   });

@@ -123,11 +123,11 @@ describe("fails when", () => {
 });
 
 it("exports executions in order of their start, with the refused writes", async () => {
-  const d = drive(store, now);
-  const runner = await d.register("late");
-  const run_id = await d.submit();
-  await d.claim(runner);
-  await d.append(runner, run_id, 7, 1, executionStarted(sampleId()));
+  const driver = drive(store, now);
+  const runner = await driver.register("late");
+  const run_id = await driver.submit();
+  await driver.claim(runner);
+  await driver.append(runner, run_id, 7, 1, executionStarted(sampleId()));
   const lines: string[] = [];
   expect(await exportPostgres(database.url, {}, (line) => void lines.push(line))).toEqual({ executions: 4 });
   const types = lines.map((line) => JSON.parse(line).eventType);

@@ -19,9 +19,9 @@ eachEngine("among many runs", (record) => {
   }
 
   it("one person's runs are found by an index, and so are their sessions", async () => {
-    const { d, store } = record;
+    const { driver, store } = record;
     for (const who of ["ann", "bob", "ann"])
-      await d.submit({ created_by: who, session_id: `${who} ${Math.random()}` }, chat);
+      await driver.submit({ created_by: who, session_id: `${who} ${Math.random()}` }, chat);
     const page = { limit: 2 };
     for (const plan of [
       await explainQueries(() => readRuns({ created_by: "ann" }, page), /from runs/),
@@ -42,7 +42,7 @@ eachEngine("among many runs", (record) => {
   });
 
   it("sessions are filtered and paged by any combination of conditions", async () => {
-    const { d, store } = record;
+    const { driver, store } = record;
     const other = createAgent("other", { type: "autonomous", command: null });
     for (const [session_id, created_by, agent] of [
       ["a", "ann", chat],
@@ -50,7 +50,7 @@ eachEngine("among many runs", (record) => {
       ["c", "ann", other],
       ["d", "ann", chat],
     ] as const)
-      await d.submit({ session_id, created_by }, agent);
+      await driver.submit({ session_id, created_by }, agent);
     const findSessions = async (...filter: Parameters<typeof store.read.sessions>) =>
       (await store.read.sessions(...filter)).map(({ session_id }) => session_id).join("");
     expect(await findSessions({}, { limit: 10 })).toBe("dcba");
@@ -61,13 +61,13 @@ eachEngine("among many runs", (record) => {
   });
 
   it("runs and sessions are found by the end of their id, alone and together with other conditions", async () => {
-    const { d, store } = record;
+    const { driver, store } = record;
     const ids = ["01a1ef80-0000-7000-8000-aaaabbbbcccc", "01a1ef80-0000-7000-8000-ddddbbbbcccc"] as const;
     for (const [id, created_by] of [
       [ids[0], "ann"],
       [ids[1], "bob"],
     ] as const)
-      await d.submit({ run_id: id, session_id: id, created_by }, chat);
+      await driver.submit({ run_id: id, session_id: id, created_by }, chat);
     const find = async (filter: Parameters<typeof store.read.sessions>[0]) => {
       const runs = (await store.read.runs(filter, { limit: 5, limitBytes: true })).map(({ run_id }) => run_id);
       expect((await store.read.sessions(filter, { limit: 5 })).map(({ session_id }) => session_id)).toEqual(runs);
@@ -90,9 +90,9 @@ eachEngine("among many runs", (record) => {
   });
 
   it("pending runs of one agent are found by an index, past all others", async () => {
-    const { d } = record;
-    for (const name of ["other", "wanted", "other", "wanted"]) await d.submit({}, createAgent(name));
-    await d.register("r", { only_agent: "wanted" });
+    const { driver } = record;
+    for (const name of ["other", "wanted", "other", "wanted"]) await driver.submit({}, createAgent(name));
+    await driver.register("r", { only_agent: "wanted" });
     const plan = await explainQueries(function* () {
       return yield* pickRuns((yield* findRunner("r"))!, 5);
     }, /agent_name = \?/);

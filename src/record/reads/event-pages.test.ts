@@ -7,13 +7,13 @@ const long = 200_000;
 
 eachEngine("pages of events", (record) => {
   it("hold what fits into half a megabyte, at least one event, and continue from there", async () => {
-    const { d, store } = record;
-    const run_id = await d.submit();
-    const runner = await d.register("r");
-    await d.claim(runner);
+    const { driver, store } = record;
+    const run_id = await driver.submit();
+    const runner = await driver.register("r");
+    await driver.claim(runner);
     const sizes = [1, long, long, long, 900_000, 1, 1, long, long, 1];
-    await d.append(runner, run_id, 1, 1, ...sizes.map((size) => output("x".repeat(size))));
-    await d.finish(runner, run_id, 1, {
+    await driver.append(runner, run_id, 1, 1, ...sizes.map((size) => output("x".repeat(size))));
+    await driver.finish(runner, run_id, 1, {
       result: {
         type: "result",
         status: "completed",

@@ -26,10 +26,10 @@ function* insertMany(count: number, engine: Engine): Work<void> {
 
 eachEngine("statistics", (record) => {
   it("scans no whole table and no ended runs", async () => {
-    const { d, store, now } = record;
+    const { driver, store, now } = record;
     await store.engine.write(() => insertMany(20_000, store.engine));
-    await d.register("r");
-    await d.submit({ created_by: "ann" });
+    await driver.register("r");
+    await driver.submit({ created_by: "ann" });
     const queries: Query[] = [];
     const engine: Engine = {
       ...store.engine,
@@ -69,11 +69,11 @@ eachEngine("statistics", (record) => {
 
 eachEngine("counts of ended runs", (record) => {
   it("are removed once no statistics reach them, and not before", async () => {
-    const { d, store, now, advance } = record;
-    const runner = await d.register("r");
-    const run_id = await d.submit();
-    await d.claim(runner);
-    await d.finish(runner, run_id, 1);
+    const { driver, store, now, advance } = record;
+    const runner = await driver.register("r");
+    const run_id = await driver.submit();
+    await driver.claim(runner);
+    await driver.finish(runner, run_id, 1);
     const readCounts = () => record.rows("select runs from run_counts");
     advance(90 * 86_400_000);
     await pruneCounts(store.engine, now());
