@@ -61,12 +61,17 @@ function checkFleetFiles(state: string, token: string): string[] {
 async function checkRefusals(testbed: Testbed, { root }: Tools, broken: string[]): Promise<number> {
   const { directory, processes, fleet } = testbed;
   let refusals = 0;
-  const refuses = async (what: string, code: string, host: string, more: Record<string, string>): Promise<void> => {
+  const refuses = async (what: string, code: string, host: string, extraEnv: Record<string, string>): Promise<void> => {
     const child = processes.start(
       [process.execPath, join(root, "bin", "drover.js"), "coordinator", "--host", host, "--port", "0"],
       {
         cwd: directory,
-        env: { PATH: process.env["PATH"] ?? "", HOME: directory, DROVER_STATE_DIR: join(directory, "open"), ...more },
+        env: {
+          PATH: process.env["PATH"] ?? "",
+          HOME: directory,
+          DROVER_STATE_DIR: join(directory, "open"),
+          ...extraEnv,
+        },
       },
     );
     const ended = await waitFor(async () => (child.alive ? null : true), 20_000);

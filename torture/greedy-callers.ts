@@ -82,9 +82,9 @@ async function createLoads(testbed: Testbed, runs: number): Promise<Load[]> {
     headers: createJsonHeaders(testbed.token),
     body,
   });
-  const get = (name: string, path: string, token: string | null = user, more: RawCall | object = {}): Load => ({
+  const get = (name: string, path: string, token: string | null = user, changes: RawCall | object = {}): Load => ({
     name,
-    call: () => ({ path, headers: token === null ? {} : createJsonHeaders(token), ...more }),
+    call: () => ({ path, headers: token === null ? {} : createJsonHeaders(token), ...changes }),
   });
   const post = (name: string, path: string, make: (index: number) => unknown, token: string | null = user): Load => ({
     name,

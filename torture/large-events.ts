@@ -127,7 +127,7 @@ export function createRegistrations(): Body[] {
     path: "/runner/register",
     make: () => JSON.stringify({ ...registration("heavy"), ...changes }),
   });
-  const agent = (index: number, more: object = {}) => ({ name: `agent-${index}`, command: "true", ...more });
+  const agent = (index: number, changes: object = {}) => ({ name: `agent-${index}`, command: "true", ...changes });
   const schema = (properties: object) => ({ parameters_schema: { type: "object", properties } });
   return [
     body("20 MB", { project_dir: "x".repeat(20 * megabyte) }),

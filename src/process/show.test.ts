@@ -53,10 +53,10 @@ function run(script: string, { uid, ...runOptions }: RunOptions): RunResult {
 }
 
 describe.each(subjects)("$name", ({ isolation, launchMethods, uid }) => {
-  const runOptions = (more: StartOptions = {}): RunOptions => ({
+  const runOptions = (changes: StartOptions = {}): RunOptions => ({
     uid,
     launchMethods: [launchMethods],
-    options: { isolation, ...more },
+    options: { isolation, ...changes },
   });
   const writable = (): StartOptions => ({ writable: [pathTo("nested", "own")] });
 

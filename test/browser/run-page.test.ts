@@ -37,8 +37,8 @@ const ui = useDrover({
 const expectText = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
 const steps = (page: Page) => page.getByRole("list", { name: "Steps" });
 
-async function runToEnd(agent_name: string, more: object): Promise<string> {
-  const { run_id } = await ui.client.submit({ agent_name, ...more });
+async function runToEnd(agent_name: string, changes: object): Promise<string> {
+  const { run_id } = await ui.client.submit({ agent_name, ...changes });
   for await (const _ of ui.client.runs.follow(run_id)) void _;
   return run_id;
 }

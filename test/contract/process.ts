@@ -38,16 +38,19 @@ export function processContract(name: string, { start, isolation, applied, reach
       { isolation, graceMs: 300, environment: { mode: "merge" }, ...options },
       signal,
     );
-  const sh = (script: string, options?: StartOptions, more?: Partial<Command>): RunningProcess =>
-    begin({ executable: "sh", arguments: ["-c", script], ...more }, options);
+  const sh = (script: string, options?: StartOptions, changes?: Partial<Command>): RunningProcess =>
+    begin({ executable: "sh", arguments: ["-c", script], ...changes }, options);
   const escape = (
     script: string,
     mark: string,
     command: "stay" | "leave",
     options?: StartOptions,
-    more?: Partial<Command>,
+    changes?: Partial<Command>,
   ): RunningProcess =>
-    begin({ executable: "sh", arguments: [join(fixtures, "escape", `${script}.sh`), mark, command], ...more }, options);
+    begin(
+      { executable: "sh", arguments: [join(fixtures, "escape", `${script}.sh`), mark, command], ...changes },
+      options,
+    );
   /** The command exits once the process it leaves behind has escaped. */
   const leaveBehind = async (script: string, mark: string, options?: StartOptions) => {
     const running = escape(script, mark, "leave", { stdin: "pipe", ...options });

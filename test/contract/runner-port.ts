@@ -64,11 +64,11 @@ const base64 = (text: string) => Buffer.from(text).toString("base64");
 function createState(
   of: Pick<SaveSessionRequest, "runner_id" | "epoch" | "run_id" | "attempt">,
   ns: readonly number[],
-  more: Partial<SaveSessionRequest> = {},
+  changes: Partial<SaveSessionRequest> = {},
 ): SaveSessionRequest {
   const n = ns.at(-1)!;
   const bytes = base64(`state ${n}`);
-  return { ...of, n, events: ns.map(line), format: "test-1", bytes, portable: true, files: [], ...more };
+  return { ...of, n, events: ns.map(line), format: "test-1", bytes, portable: true, files: [], ...changes };
 }
 
 export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
@@ -268,8 +268,8 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
       const { run_id, attempt, runner_id, epoch } = await claimOne(subject);
       const of = { runner_id, epoch, run_id, attempt };
       const part = (text: string) => ({ path: `/${text.repeat(64)}`, type: "file" as const, bytes: base64(text) });
-      const save = (n: number, more: Partial<SaveSessionRequest>) =>
-        subject.port.saveSession({ ...createState(of, n === 0 ? [] : [n], more), n });
+      const save = (n: number, changes: Partial<SaveSessionRequest>) =>
+        subject.port.saveSession({ ...createState(of, n === 0 ? [] : [n], changes), n });
       const paths = async () => {
         const loaded = await subject.port.loadSession({ ...of, files_after: "" });
         return loaded.load === "fenced" ? null : loaded.files.map(({ path }) => path);

@@ -24,9 +24,9 @@ export function storeFileContract(engine: string, open: () => Promise<OpenedForD
       run_id: string,
       attempt: number,
       text: string,
-      more: { only_check?: true } = {},
+      changes: { only_check?: true } = {},
     ) => {
-      const facts = { sha256: hashBytes(text), size: Buffer.byteLength(text), ...more };
+      const facts = { sha256: hashBytes(text), size: Buffer.byteLength(text), ...changes };
       return (await store.apply([{ op: "add_upload", run_id, attempt, runner, ...facts }]))[0];
     };
     const file = (path: string, text: string, changes: { size?: number } = {}) =>

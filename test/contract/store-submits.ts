@@ -116,7 +116,7 @@ export function describeSubmits({ store, driver, now, advance }: EachWithStore):
       ];
       const newRuns = oddTexts.flatMap((text, index) =>
         agents.map((agent, kind) => {
-          const more = { idempotency: { subject: text, key: `${text} ${kind}`, fingerprint: text } };
+          const changes = { idempotency: { subject: text, key: `${text} ${kind}`, fingerprint: text } };
           const run = sampleRun({
             session_id: index % 3 === 0 ? null : `${text} session ${index} ${kind}`,
             status: "pending",
@@ -130,10 +130,10 @@ export function describeSubmits({ store, driver, now, advance }: EachWithStore):
             task_id: index % 4 === 0 ? text : null,
             project_dir: text,
           });
-          return { agent, run, more };
+          return { agent, run, changes };
         }),
       );
-      const submitAll = () => Promise.all(newRuns.map(({ agent, run, more }) => driver.submit(run, agent, more)));
+      const submitAll = () => Promise.all(newRuns.map(({ agent, run, changes }) => driver.submit(run, agent, changes)));
       await submitAll();
       for (const { run, agent } of newRuns) {
         expect(await store.read.run(run.run_id)).toEqual(run);

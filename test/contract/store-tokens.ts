@@ -92,8 +92,8 @@ export function describeTokens({ store, now }: EachWithStore): void {
     });
 
     it("revokes all current tokens of a subject with the given roles", async () => {
-      const of = (token_id: string, more: object = {}) =>
-        ({ op: "put_token", token: { ...token, token_id, ...more }, hash: `hash of ${token_id}` }) as const;
+      const of = (token_id: string, changes: object = {}) =>
+        ({ op: "put_token", token: { ...token, token_id, ...changes }, hash: `hash of ${token_id}` }) as const;
       await store.apply([
         of("a"),
         of("b", { role: "viewer" }),

@@ -115,8 +115,8 @@ describe.each(hosts)("exec %s", (_name, how, levels) => {
 describe("exec", () => {
   const createProject = () => {
     const cwd = createDirectory();
-    const run = (args: string[], more: RunOptions = {}) =>
-      drover(args, { cwd, ...more, env: { DROVER_STATE_DIR: join(cwd, "state"), ...more.env } });
+    const run = (args: string[], options: RunOptions = {}) =>
+      drover(args, { cwd, ...options, env: { DROVER_STATE_DIR: join(cwd, "state"), ...options.env } });
     return { cwd, run };
   };
 

@@ -26,12 +26,12 @@ function createProject() {
   return { cwd, env, command, letGo: () => writeFileSync(join(cwd, "go"), "") };
 }
 
-async function connect({ cwd, env }: ReturnType<typeof createProject>, more: Record<string, string> = {}) {
+async function connect({ cwd, env }: ReturnType<typeof createProject>, extraEnv: Record<string, string> = {}) {
   const transport = new StdioClientTransport({
     command: process.execPath,
     args: [bin, "mcp"],
     cwd,
-    env: { PATH: process.env["PATH"] ?? "", HOME: getTestHome(), DROVER_TRUST: trusted, ...env, ...more },
+    env: { PATH: process.env["PATH"] ?? "", HOME: getTestHome(), DROVER_TRUST: trusted, ...env, ...extraEnv },
     stderr: "inherit",
   });
   const client = new Client({ name: "drover-tests", version: "1" });

@@ -19,8 +19,8 @@ export function createProject(lines: string, uid: number | undefined, profile: o
   for (const name of ["profiles", "agents", "script.sh", "profiles/here.json", "agents/script.yaml"])
     if (uid !== undefined) chownSync(join(cwd, name), uid, uid);
   chmodSync(join(cwd, "script.sh"), 0o755);
-  const run = (args: readonly string[], more: Record<string, string> = {}) =>
-    drover(args, { cwd, env: { ...env, ...more }, ...(uid === undefined ? {} : { uid }) });
+  const run = (args: readonly string[], extraEnv: Record<string, string> = {}) =>
+    drover(args, { cwd, env: { ...env, ...extraEnv }, ...(uid === undefined ? {} : { uid }) });
   return { cwd, env, uid, run };
 }
 export type Project = ReturnType<typeof createProject>;

@@ -38,11 +38,11 @@ beforeAll(() => {
   cwd = install();
 }, longMs);
 
-function compile(files: Record<string, string>, ...more: string[]): void {
+function compile(files: Record<string, string>, ...extraArgs: string[]): void {
   for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text);
   const options = ["--module", "nodenext", "--target", "es2023", "--lib", "es2023,esnext.disposable"];
   const checks = ["--strict", "--noUncheckedIndexedAccess", "--types", "node"];
-  succeed(join(root, "node_modules", ".bin", "tsc"), [...options, ...checks, ...more, ...Object.keys(files)], cwd);
+  succeed(join(root, "node_modules", ".bin", "tsc"), [...options, ...checks, ...extraArgs, ...Object.keys(files)], cwd);
 }
 
 /** The Node.js that runs the tests and the others that `npm test` installs. */

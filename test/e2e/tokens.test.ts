@@ -118,10 +118,10 @@ describe("drover tokens", () => {
     const enrolment = await createToken("enrol", "build-host", "--label", "rack-7");
     expect(enrolment).toMatchObject({ kind: "enrolment", role: "runner", token: expect.stringMatching(/^drve_/) });
     expect(Date.parse(enrolment.expires_at!) - Date.now()).toBeLessThan(86_400_001);
-    const runner = (name: string, more: Record<string, string> = { DROVER_ENROLMENT: enrolment.token }) =>
+    const runner = (name: string, extraEnv: Record<string, string> = { DROVER_ENROLMENT: enrolment.token }) =>
       startCommand(["runner", "--examples", "-x", "echo", "--name", name], {
         cwd,
-        env: { DROVER_STATE_DIR: join(cwd, name), DROVER_API_URL: coordinator.url, ...more },
+        env: { DROVER_STATE_DIR: join(cwd, name), DROVER_API_URL: coordinator.url, ...extraEnv },
         ready: /^Offers /m,
       });
     await runner("one");

@@ -69,8 +69,8 @@ async function offer(): Promise<void> {
   await startCommand(["runner", "-x", "claude-sdk"], { cwd, env, ready: /^Offers /m, lifetime: "file" });
 }
 
-const run = (agent_name: string, prompt: string, more = {}): Promise<Run> =>
-  runToEnd(coordinator, { agent_name, prompt, ...more });
+const run = (agent_name: string, prompt: string, changes = {}): Promise<Run> =>
+  runToEnd(coordinator, { agent_name, prompt, ...changes });
 const files = async ({ run_id }: Run): Promise<string[]> =>
   (await coordinator.call<{ items: { path: string }[] }>("GET", `/runs/${run_id}/files`)).json.items.map(
     ({ path }) => path,

@@ -31,8 +31,12 @@ const filterByType = <T extends RunEvent["type"]>(events: readonly RunEvent[], t
 const modelTexts = (request: Received | undefined): string =>
   request?.messages.map(({ text }) => text).join("\n") ?? "";
 
-async function putAgent(harness: AgentHarness, name: string, more: Readonly<Record<string, unknown>>): Promise<void> {
-  const agent = { name, type: "autonomous", executor: "codex", demands: { executor_type: "codex" }, ...more };
+async function putAgent(
+  harness: AgentHarness,
+  name: string,
+  changes: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  const agent = { name, type: "autonomous", executor: "codex", demands: { executor_type: "codex" }, ...changes };
   const { status, json } = await harness.coordinator.call("PUT", `/agents/${name}`, agent);
   if (status >= 300) throw new Error(`PUT /agents/${name} was answered with ${status}: ${JSON.stringify(json)}`);
 }

@@ -33,7 +33,7 @@ export interface AgentHarness {
   /** The runner's HOME. */
   home: string;
   /** Runs an agent and waits for the end. `more` adds fields to the request. */
-  run(agent: string, prompt: string, more?: Readonly<Record<string, unknown>>): Promise<Run>;
+  run(agent: string, prompt: string, changes?: Readonly<Record<string, unknown>>): Promise<Run>;
   events(run: Run): Promise<RunEvent[]>;
   /** Path and content of a run's files. */
   files(run: Run): Promise<Record<string, string>>;
@@ -90,7 +90,7 @@ export async function startAgentHarness(
     coordinator,
     cwd,
     home,
-    run: (agent_name, prompt, more = {}) => runToEnd(coordinator, { agent_name, prompt, ...more }),
+    run: (agent_name, prompt, changes = {}) => runToEnd(coordinator, { agent_name, prompt, ...changes }),
     events: ({ run_id }) => listEvents(coordinator, run_id),
     async files({ run_id }) {
       const { json } = await coordinator.call<{ items: StoredFile[] }>("GET", `/runs/${run_id}/files`);

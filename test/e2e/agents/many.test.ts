@@ -136,7 +136,11 @@ test("twelve runs, a third of them stopped, leave nothing once their sessions ar
     await expect.poll(() => readdirSync(join(runsDirectory(state), name))).toEqual([]);
 });
 
-async function putAgent(harness: AgentHarness, name: string, more: Readonly<Record<string, unknown>>): Promise<void> {
-  const agent = { type: "autonomous", executor: "claude", demands: { executor_type: "claude" }, ...more };
+async function putAgent(
+  harness: AgentHarness,
+  name: string,
+  changes: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  const agent = { type: "autonomous", executor: "claude", demands: { executor_type: "claude" }, ...changes };
   expect(await harness.coordinator.call("PUT", `/agents/${name}`, agent)).toMatchObject({ status: 200 });
 }

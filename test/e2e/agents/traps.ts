@@ -29,10 +29,10 @@ const writeFileBelow = ({ repository }: Bait, path: string, text: string, mode =
 };
 
 /** Merges fields into a JSON file that other traps may have created, up to one level deep. */
-const mergeJson = (bait: Bait, path: string, more: Readonly<Record<string, unknown>>): void => {
+const mergeJson = (bait: Bait, path: string, changes: Readonly<Record<string, unknown>>): void => {
   const file = join(bait.repository, path);
   const whole = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Record<string, object>) : {}; // Written by this file.
-  for (const [key, value] of Object.entries(more))
+  for (const [key, value] of Object.entries(changes))
     Object.assign(whole, { [key]: isTable(whole[key]) && isTable(value) ? { ...whole[key], ...value } : value });
   writeFileBelow(bait, path, JSON.stringify(whole));
 };
