@@ -257,7 +257,7 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
     },
   },
   {
-    title: "an answer that reached the limit of output tokens says so, and stays in the conversation",
+    title: "an answer that reached the output token limit says so, and stays in the conversation",
     async check(make) {
       const subject = await make();
       const session = await openSession(subject);

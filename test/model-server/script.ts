@@ -15,7 +15,7 @@ export interface Answer {
   tool?: ToolCall;
   tools?: readonly ToolCall[];
   usage?: { input_tokens: number; output_tokens: number };
-  /** Reports that the answer reached the limit of output tokens. */
+  /** Reports that the answer reached the output token limit. */
   token_limit?: true;
   /** A pause before each chunk of a streamed answer. */
   slow_ms_per_chunk?: number;

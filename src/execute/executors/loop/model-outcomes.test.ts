@@ -95,10 +95,10 @@ describe("the outcome of a run", () => {
       requests: 2,
       steps: ["assistant"],
     },
-    "an answer that reached the limit of output tokens": {
+    "an answer that reached the output token limit": {
       turns: [{ text: "only the beginning", token_limit: true }],
       expectedOutcome: { status: "failed", reason: "provider_invalid_response", text: "only the beginning" },
-      message: /cut off at the model's limit of output tokens/,
+      message: /cut off at the model's output token limit/,
       requests: 1,
       steps: ["assistant"],
     },
