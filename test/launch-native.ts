@@ -16,7 +16,7 @@ import { join } from "node:path";
 /** Runs the launchers of native/ directly, without src/process. */
 export interface Implementation {
   name: string;
-  words: readonly string[];
+  command: readonly string[];
 }
 
 export const hostHasNamespaces = canRun("unshare", ["--user", "--map-root-user", "--pid", "--fork", "true"]);
@@ -57,13 +57,13 @@ export function parseEnd({ lines }: Finished): {
   systemUs: number;
   maxRssKb: number;
 } {
-  const words = lines
+  const fields = lines
     .find((line) => line.startsWith("S "))
     ?.split(" ")
     .slice(1)
     .map(Number);
-  if (words === undefined) throw new Error(`no S line in ${JSON.stringify(lines)}`);
-  const [status = NaN, leftovers = NaN, userUs = NaN, systemUs = NaN, maxRssKb = NaN] = words;
+  if (fields === undefined) throw new Error(`no S line in ${JSON.stringify(lines)}`);
+  const [status = NaN, leftovers = NaN, userUs = NaN, systemUs = NaN, maxRssKb = NaN] = fields;
   return { status, leftovers, userUs, systemUs, maxRssKb };
 }
 
@@ -90,7 +90,7 @@ export function prepareStage() {
   ): Launched {
     const statusFile = join(directory, `status-${launches++}`);
     const status = openSync(statusFile, "wx+", 0o600);
-    const [program = "", ...args] = [...within, ...implementation.words, "-f", "3", ...options, "--", ...command];
+    const [program = "", ...args] = [...within, ...implementation.command, "-f", "3", ...options, "--", ...command];
     const child = spawn(program, args, {
       stdio: [stdin, "pipe", "pipe", status],
       cwd: "/",
@@ -154,15 +154,17 @@ function findImplementations(directory: string): Implementation[] {
   const found: Implementation[] = [];
   if (process.platform !== "linux") return found;
   const binary = join(directory, "bin", `drover-init-linux-${process.arch}`);
-  if (existsSync(binary)) found.push({ name: "static", words: [binary] });
-  if (canRun("perl", ["-e", "1"])) found.push({ name: "perl", words: ["perl", join(directory, "init.pl")] });
+  if (existsSync(binary)) found.push({ name: "static", command: [binary] });
+  if (canRun("perl", ["-e", "1"])) found.push({ name: "perl", command: ["perl", join(directory, "init.pl")] });
   return found;
 }
 
 /** The other architecture's binary under emulation, which supports neither namespaces nor reapers. */
 function findForeignImplementation(directory: string): Implementation[] {
   if (process.arch !== "x64" || !canRun("qemu-aarch64-static", ["--version"])) return [];
-  return [{ name: "arm64, emulated", words: ["qemu-aarch64-static", join(directory, "bin/drover-init-linux-arm64")] }];
+  return [
+    { name: "arm64, emulated", command: ["qemu-aarch64-static", join(directory, "bin/drover-init-linux-arm64")] },
+  ];
 }
 
 function canRun(program: string, args: readonly string[]): boolean {

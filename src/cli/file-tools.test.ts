@@ -20,13 +20,13 @@ async function findError(positionals: string[], options: Record<string, string |
   throw new Error(`The command did not refuse the workspace: ${String(error)}`);
 }
 
-const faces: [face: string, words: string[], options: Record<string, string | true>][] = [
+const faces: [face: string, args: string[], options: Record<string, string | true>][] = [
   ["one call", ['{"tool":"file.write","path":"a.txt","content":"x"}'], {}],
   ["--mcp", [], { mcp: true }],
   ["--http", [], { http: "0" }],
 ];
 
-describe.each(faces)("a workspace for %s", (_face, words, options) => {
+describe.each(faces)("a workspace for %s", (_face, args, options) => {
   const cases: [what: string, make: (path: string) => void, path: string, code: string, says: string][] = [
     ["that is missing", () => undefined, "ws", "DROVER-USE-003", "does not exist"],
     ["that is a file", (path) => writeFileSync(path, ""), "ws", "DROVER-USE-004", "is not a directory"],
@@ -41,7 +41,7 @@ describe.each(faces)("a workspace for %s", (_face, words, options) => {
     const path = name && join(directory, name);
     make(path);
     const before = readdirSync(directory);
-    expect(await findError([path, ...words], options)).toMatchObject({
+    expect(await findError([path, ...args], options)).toMatchObject({
       code,
       field: "WORKSPACE",
       message: expect.stringContaining(message),

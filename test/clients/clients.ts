@@ -71,8 +71,8 @@ function nativeCodex(packages: string): string {
   return join(vendor, target ?? "", "bin", "codex");
 }
 
-function installed(packages: string, ...words: string[]): string {
-  const path = join(packages, ...words);
+function installed(packages: string, ...names: string[]): string {
+  const path = join(packages, ...names);
   if (!existsSync(path)) throw new Error(`${path} is missing; \`npm test\` installs the clients`);
   return path;
 }

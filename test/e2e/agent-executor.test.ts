@@ -30,8 +30,8 @@ function project() {
     "turns:\n  - tools: [{ name: file.write, input: { path: done.txt, content: done } }]\n  - text: It is done.\n",
   );
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
-  const execute = (words: string[], options: { input?: string; env?: Record<string, string> } = {}) =>
-    drover(["agent-executor", "agents/developer.md", "ws", ...words], {
+  const execute = (args: string[], options: { input?: string; env?: Record<string, string> } = {}) =>
+    drover(["agent-executor", "agents/developer.md", "ws", ...args], {
       cwd,
       input: options.input ?? '{"TASK_FILE": "t.md"}',
       env: { ...env, ...options.env },
@@ -173,15 +173,15 @@ it.each(providers)(
 
 it("refuses an empty WORKSPACE instead of working in the current directory", async () => {
   const { cwd } = project();
-  const words = ["agent-executor", "agents/developer.md", "", "--provider", "scripted"];
-  const { code, stderr } = await drover(words, { cwd, input: '{"TASK_FILE": "t.md"}' });
+  const args = ["agent-executor", "agents/developer.md", "", "--provider", "scripted"];
+  const { code, stderr } = await drover(args, { cwd, input: '{"TASK_FILE": "t.md"}' });
   expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("WORKSPACE is empty") });
   expect(exists(join(cwd, ".session"))).toBe(false);
 });
 
 it("refuses what it cannot do, with a code and exit code 2, and leaves no run and no .session", async () => {
   const { cwd, execute } = project();
-  const cases: [words: string[], input: string, stable: string, says: string][] = [
+  const cases: [args: string[], input: string, stable: string, says: string][] = [
     [["--provider", "openai"], "{}", "DROVER-LLM-002", "Set OPENAI_API_KEY in the environment of the runner, or of"],
     [["--provider", "scripted"], "[1]", "DROVER-PAR-006", "stdin is not a JSON object"],
     [["--provider", "scripted"], "{}", "DROVER-PAR-001", "TASK_FILE"],
@@ -193,8 +193,8 @@ it("refuses what it cannot do, with a code and exit code 2, and leaves no run an
     ],
     [["--provider", "scripted", "01a1e5df-be17", "--new"], "{}", "DROVER-USE-001", "--new"],
   ];
-  for (const [words, input, stable, says] of cases) {
-    const { code, stdout, stderr } = await execute(words, { input });
+  for (const [args, input, stable, says] of cases) {
+    const { code, stdout, stderr } = await execute(args, { input });
     expect({ code, stdout }, stderr).toEqual({ code: 2, stdout: "" });
     expect(stderr).toContain(stable);
     expect(stderr).toContain(says);

@@ -11,10 +11,10 @@ it.each([
   ["missing", ["--http", "0"], "DROVER-USE-003", "The workspace missing cannot be opened: it does not exist."],
   ["missing", [], "DROVER-USE-001", "Pass one call as JSON, or --mcp, or --http PORT."],
   ["file", [list], "DROVER-USE-004", "file is not a directory"],
-])("refuses the workspace %s with %j, with exit code 2 and no stack trace", async (name, words, code, message) => {
+])("refuses the workspace %s with %j, with exit code 2 and no stack trace", async (name, args, code, message) => {
   const cwd = createDirectory();
   writeFileSync(join(cwd, "file"), "");
-  const refused = await drover(["file-tools", name, ...words], { cwd });
+  const refused = await drover(["file-tools", name, ...args], { cwd });
   expect(refused).toMatchObject({ code: 2, signal: null, stdout: "" });
   const [first, ...rest] = refused.stderr.trimEnd().split("\n");
   expect(first).toMatch(/^drover: /);

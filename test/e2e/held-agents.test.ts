@@ -5,7 +5,7 @@ import { drover, createDirectory, type CommandResult } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
 /** A project served by `drover up`, with an agent that writes whatever its prompt says. */
-async function startProject(...words: string[]) {
+async function startProject(...options: string[]) {
   const cwd = createDirectory();
   const env = { DROVER_STATE_DIR: join(createDirectory(), "state") };
   for (const name of ["profiles", "offers", "agents"]) mkdirSync(join(cwd, name));
@@ -13,7 +13,7 @@ async function startProject(...words: string[]) {
   const write = `node -e 'fs.writeFileSync(process.argv[2], process.argv[4])' --`;
   writeFileSync(join(cwd, "offers", "write.json"), JSON.stringify({ name: "write", command: write }));
   const run = (...args: string[]): Promise<CommandResult> => drover(args, { cwd, env });
-  const up = () => startDrover(["up", "--port", "0", ...words], { cwd, env, ready: /Drover is up at/ });
+  const up = () => startDrover(["up", "--port", "0", ...options], { cwd, env, ready: /Drover is up at/ });
   const process = await up();
   const evil = async (file: string, name: string): Promise<void> => {
     const text = JSON.stringify({ name, command: "echo it is me" });

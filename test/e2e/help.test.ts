@@ -13,11 +13,11 @@ describe("drover help", () => {
   });
 
   it("prints the same text as --help, for a command, a subcommand and a group", async () => {
-    for (const words of [["exec"], ["runs", "list"], ["questions"], ["state", "move"], ["trust"]]) {
-      const [help, option] = await Promise.all([drover(["help", ...words]), drover([...words, "--help"])]);
+    for (const args of [["exec"], ["runs", "list"], ["questions"], ["state", "move"], ["trust"]]) {
+      const [help, option] = await Promise.all([drover(["help", ...args]), drover([...args, "--help"])]);
       expect(help).toMatchObject({ code: 0, stderr: "" });
       expect(help.stdout).toBe(option.stdout);
-      expect(help.stdout).toContain(`drover ${words.join(" ")}`);
+      expect(help.stdout).toContain(`drover ${args.join(" ")}`);
     }
   });
 
@@ -48,9 +48,9 @@ describe("drover help", () => {
       [["sessions", "shwo", "x"], "Unknown command sessions shwo. Did you mean sessions show?"],
       [["help", "agnets", "list"], "Unknown command agnets. Did you mean agents?"],
     ] as const;
-    for (const [words, message] of suggestions) {
-      const { code, stderr } = await drover(words);
-      expect({ words, code }).toEqual({ words, code: 2 });
+    for (const [args, message] of suggestions) {
+      const { code, stderr } = await drover(args);
+      expect({ args, code }).toEqual({ args, code: 2 });
       expect(stderr).toContain(message);
     }
   });

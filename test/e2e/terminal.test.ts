@@ -75,8 +75,8 @@ terminalTest("prints complete rows on a terminal of unknown width", async () => 
   const env = { DROVER_STATE_DIR: join(cwd, "state") };
   await drover(["exec", "echo hello"], { cwd, env });
   const command = ["script", "-qec", 'stty cols 0; exec "$NODE" "$BIN" runs list', "/dev/null"];
-  const [file, ...words] = command;
-  const { stdout } = spawnSync(file!, words, {
+  const [file, ...args] = command;
+  const { stdout } = spawnSync(file!, args, {
     cwd,
     env: { ...process.env, ...env, NODE: process.execPath, BIN: bin },
     encoding: "utf8",

@@ -14,11 +14,11 @@ const fillDisk = (directory: string): string =>
   `echo started; cd "${directory}"; while :; do i=$((i+1)); head -c 100000 /dev/zero > f$i; done`;
 const makeFiles = (directory: string): string =>
   `echo started; cd "${directory}"; while :; do i=$((i+1)); : > n$i; sleep 0.001; done`;
-const limitFailure = (words: string) => ({
+const limitFailure = (limit: string) => ({
   status: "failed",
   reason: "limit_exceeded",
   message: expect.stringMatching(
-    new RegExp(`^(?=.*: it used at least \\d)The run exceeded its limit on ${words}.*\\. Raise the limit`),
+    new RegExp(`^(?=.*: it used at least \\d)The run exceeded its limit on ${limit}.*\\. Raise the limit`),
   ),
 });
 

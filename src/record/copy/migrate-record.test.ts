@@ -16,9 +16,9 @@ const movableStore = movable();
 const { start } = workers("migrator.ts");
 
 describe("a killed migration leaves nothing behind and can be repeated, when it", () => {
-  for (const words of [["copying", "events"], ["copying", "contents"], ["comparing", "contents"], ["verifying"]]) {
-    it(`was ${words.join(" ")}`, async () => {
-      const migrator = start([movableStore.directory, movableStore.url, ...words]);
+  for (const step of [["copying", "events"], ["copying", "contents"], ["comparing", "contents"], ["verifying"]]) {
+    it(`was ${step.join(" ")}`, async () => {
+      const migrator = start([movableStore.directory, movableStore.url, ...step]);
       await migrator.waitForLines(1);
       expect(migrator.lines).toEqual(["there"]);
       const store = await movableStore.open(50);

@@ -24,8 +24,8 @@ const trap = () => join(directory, "trap");
 const disable = (workDir = repository) =>
   disableRepositoryFilters({
     workDir,
-    outputLines([program, ...words]) {
-      const printed = execFileSync(program, words, { cwd: workDir, env: env(), encoding: "utf8" });
+    outputLines([program, ...args]) {
+      const printed = execFileSync(program, args, { cwd: workDir, env: env(), encoding: "utf8" });
       return Promise.resolve(printed.split("\n").filter((line) => line !== ""));
     },
   });
