@@ -66,8 +66,8 @@ async function startWaitingRunner(testbed: Testbed, index: number): Promise<stri
 function countHeldPolls({ coordinators, token }: Testbed): Promise<number[]> {
   return Promise.all(
     coordinators.map(async ({ url }) => {
-      const answer = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
-      const found = /^drover_held_polls (\d+)$/m.exec(await answer.text());
+      const response = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
+      const found = /^drover_held_polls (\d+)$/m.exec(await response.text());
       if (found === null) throw new Error(`${url} does not say how many polls it holds.`);
       return Number(found[1]);
     }),

@@ -188,21 +188,21 @@ describe("sessions", () => {
   it("are deleted only without active runs, and keep their runs", async () => {
     const { run } = await getServing();
     const id = (await run("run", "scribe", ...toPrompt({ wait: true }), "--detach", "--quiet")).stdout.trim();
-    const show = async () => JSON.parse((await run("runs", "show", id, "--json")).stdout);
-    await expect.poll(async () => (await show()).status, { interval: 500 }).toBe("running");
-    const { session_id } = await show();
+    const getRun = async () => JSON.parse((await run("runs", "show", id, "--json")).stdout);
+    await expect.poll(async () => (await getRun()).status, { interval: 500 }).toBe("running");
+    const { session_id } = await getRun();
     const activeDeletion = await run("sessions", "delete", session_id);
     expect(activeDeletion.code).not.toBe(0);
     expect(activeDeletion.stderr).toContain("DROVER-API-030");
     expect((await run("sessions", "show", session_id)).code).toBe(0);
 
     await run("runs", "stop", id);
-    await expect.poll(async () => (await show()).status, { interval: 500 }).toBe("cancelled");
+    await expect.poll(async () => (await getRun()).status, { interval: 500 }).toBe("cancelled");
     const deleted = await run("sessions", "delete", session_id);
     expect(deleted, deleted.stderr).toMatchObject({ code: 0, stdout: `${session_id}\n` });
     expect((await run("sessions", "show", session_id)).stderr).toContain("Unknown session");
     expect((await run("sessions", "resume", session_id, ...toPrompt({}))).code).toBe(2);
-    expect((await show()).session_id).toBe(session_id);
+    expect((await getRun()).session_id).toBe(session_id);
   });
 
   it("need no permanent coordinator, and continue in the directory where they started", async () => {

@@ -9,9 +9,9 @@ export interface FreshDatabase {
 }
 
 export async function freshDatabase(): Promise<FreshDatabase> {
-  const answer = await fetch(inject("postgres"));
-  const text = await answer.text();
-  if (!answer.ok) throw new Error(text);
+  const response = await fetch(inject("postgres"));
+  const text = await response.text();
+  if (!response.ok) throw new Error(text);
   const url = await createDatabase(text);
   return { url, drop: () => dropDatabase(url) };
 }
