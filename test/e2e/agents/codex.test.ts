@@ -101,7 +101,7 @@ test("a repository's own git filter neither runs nor passes content through unfi
   const harness = await startAgentHarness({ script, clients, before: prepareConfig });
   const repository = join(harness.cwd, "repository");
   const trap = join(harness.cwd, "trap");
-  const git = (...words: string[]) => execFileSync("git", ["-C", repository, ...words]);
+  const git = (...args: string[]) => execFileSync("git", ["-C", repository, ...args]);
   execFileSync("git", ["init", "--quiet", repository]);
   writeFileSync(join(repository, "secret.txt"), "plain\n");
   writeFileSync(join(repository, ".gitattributes"), "secret.txt filter=crypt\n");
