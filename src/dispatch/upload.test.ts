@@ -39,7 +39,10 @@ async function openHostWithRun(options: Partial<DispatcherOptions>) {
 it("rejects a file that is too large, or any file while the disk is low, before reading it", async () => {
   let disk: string | null = null;
   const { upload, countReads } = await openHostWithRun({ maxFileBytes: 4, getLowDiskReason: () => disk });
-  await expect(upload()).rejects.toMatchObject({ conflict: "refused", message: expect.stringContaining("accepts at most 4") });
+  await expect(upload()).rejects.toMatchObject({
+    conflict: "refused",
+    message: expect.stringContaining("accepts at most 4"),
+  });
   disk = "no room";
   await expect(upload({ size: 4 })).rejects.toMatchObject({
     conflict: "away",

@@ -121,7 +121,7 @@ describe("a state of an earlier version", () => {
   }
 
   it("named by DROVER_STATE_DIR is never modified, and every command says how to move it", async () => {
-    const { cwd, home, state } = await createEarlierState((cwd) => join(cwd, "state"));
+    const { cwd, home, state } = await createEarlierState((project) => join(project, "state"));
     const run = (...args: string[]) => drover(args, { cwd, env: { HOME: home, DROVER_STATE_DIR: state } });
     for (const args of [["exec", "true"], ["runs", "list"], ["up"], ["audit", "verify"], ["backup", "x"], ["runner"]])
       expect(await run(...args)).toMatchObject({
@@ -139,7 +139,7 @@ describe("a state of an earlier version", () => {
   });
 
   it("in .drover/ is moved to the user's state directory when it is named", async () => {
-    const { cwd, run, state } = await createEarlierState((cwd) => join(cwd, ".drover"));
+    const { cwd, run, state } = await createEarlierState((project) => join(project, ".drover"));
     expect((await run("state", "move", "--from", ".drover")).code).toBe(0);
     expect(existsSync(state)).toBe(false);
     expect((await run("runs", "list")).stdout).toContain("echo before");
