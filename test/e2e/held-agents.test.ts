@@ -1,7 +1,7 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { chownSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { drover, createDirectory, type CommandResult } from "./drover.ts";
+import { drover, createDirectory, exists, isRoot, nobodyUid, type CommandResult } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
 /** A project served by `drover up`, with an agent that writes whatever its prompt says. */
@@ -103,6 +103,68 @@ it("`agents check` warns about a schedule that is ignored because only a runner 
   const { code, stderr } = await drover(["agents", "check"], { cwd });
   expect(code).toBe(0);
   expect(stderr).toContain("beat.json: the schedules of beat are ignored, because a runner offers this agent.");
+});
+
+// Each sees the project at /mnt, and the test changes it from outside.
+const readOnlyProjects: [where: string, owner: number | undefined, mount: string][] = [
+  ["on a read-only mount", isRoot ? nobodyUid : undefined, "mount -o remount,bind,ro /mnt"],
+  ...(isRoot ? [["of another user", 0, "true"] satisfies [string, number, string]] : []),
+];
+it.each(readOnlyProjects)("holds nothing in a project %s", async (_where, owner, mount) => {
+  const project = createDirectory(owner);
+  const agents = join(project, "agents");
+  mkdirSync(agents);
+  const writeAgent = (name: string, command: string): void => {
+    writeFileSync(join(agents, `${name}.json`), JSON.stringify({ name, command }));
+    if (owner !== undefined) for (const path of [agents, join(agents, `${name}.json`)]) chownSync(path, owner, owner);
+  };
+  writeAgent("old", "echo first");
+  const user = isRoot ? { uid: nobodyUid } : {};
+  const env = { DROVER_STATE_DIR: join(createDirectory(user.uid), "state"), DROVER_TRUST: "/mnt" };
+  const up = await startDrover(["up", "--port", "0"], {
+    cwd: project,
+    env,
+    ready: /Drover is up at/,
+    commandPrefix: [
+      "unshare",
+      "-Urm",
+      "sh",
+      "-c",
+      `mount --bind '${project}' /mnt && ${mount} && cd /mnt && exec "$@"`,
+      "sh",
+    ],
+    ...user,
+  });
+  writeAgent("old", "echo second");
+  writeAgent("late", "echo late");
+  const show = async (name: string): Promise<string> =>
+    (await drover(["agents", "show", name], { cwd: project, env, ...user })).stdout;
+  await expect.poll(() => show("late")).toContain("echo late");
+  await expect.poll(() => show("old")).toContain("echo second");
+  expect(up.output).not.toContain("is held");
+});
+
+it("finishes a run although a huge file with 50,000 keys appears among the agents meanwhile", async () => {
+  const { cwd, run, process } = await startProject("--accept-agents");
+  writeFileSync(
+    join(cwd, "wait.sh"),
+    `touch ${cwd}/began; until [ -e ${cwd}/go ]; do sleep 0.1; done; echo to the end`,
+  );
+  writeFileSync(join(cwd, "offers", "wait.json"), JSON.stringify({ name: "wait", command: `sh ${cwd}/wait.sh` }));
+  await expect.poll(async () => (await run("agents", "list")).stdout).toContain("wait\t");
+  const waiting = run("run", "wait");
+  await expect.poll(() => exists(join(cwd, "began"))).toBe(true);
+  const keys = Array.from({ length: 50_000 }, (_, index) => `key${index}: v${index}\n`);
+  // One directory is read by the runner, the other by the coordinator.
+  for (const directory of ["offers", "agents"]) writeFileSync(join(cwd, directory, "huge.yaml"), keys.join(""));
+  for (const directory of ["offers", "agents"])
+    await expect
+      .poll(() => process.output)
+      .toMatch(new RegExp(`${directory}/huge\\.yaml:\\d+: .*more than 10000 keys and list items.*DROVER-AGT-009`));
+  writeFileSync(join(cwd, "go"), "");
+  expect(await waiting).toMatchObject({ code: 0, stdout: expect.stringContaining("to the end") as string });
+  // A later attempt would be named.
+  await expect.poll(() => process.output).toMatch(/ of wait: completed after /);
 });
 
 it("--accept-agents uses new agents immediately", async () => {
