@@ -26,7 +26,7 @@ const noController =
  */
 export function findCgroupParents(
   membership: string = readOrEmpty("/proc/self/cgroup"),
-  mounts: Mount[] = readMounts(),
+  mounts: readonly Mount[] = readMounts(),
 ): CgroupParents {
   const mountPoints = mounts.filter(({ type }) => type === "cgroup" || type === "cgroup2").map(({ point }) => point);
   return {

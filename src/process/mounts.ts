@@ -13,8 +13,16 @@ export interface Mount {
   options: readonly string[];
 }
 
+/** The mounts rarely change, but are read for every command. */
+let lastParsed: { text: string; mounts: readonly Mount[] } = { text: "", mounts: [] };
+
 /** Returns all mounts in mount order, or an empty list if the system does not provide them. */
-export function readMounts(text: string = readMountinfo()): Mount[] {
+export function readMounts(text: string = readMountinfo()): readonly Mount[] {
+  if (text !== lastParsed.text) lastParsed = { text, mounts: parseMounts(text) };
+  return lastParsed.mounts;
+}
+
+function parseMounts(text: string): Mount[] {
   const mounts: Mount[] = [];
   for (const line of text.split("\n")) {
     const [mountFields = "", fileSystemFields = ""] = line.split(" - ");

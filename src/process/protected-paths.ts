@@ -29,9 +29,9 @@ export const nothingProtected: ProtectedPaths = { hidden: [], shown: [], readOnl
 
 export function resolveProtectedPaths({ hide = [], show = [], readOnly = [] }: Protection): ProtectedPaths {
   // A directory listed in `hide` stays hidden even if `show` lists it too.
-  const alwaysHidden = new Set(resolveRealPaths(hide));
-  const candidates = resolveRealPaths(show).filter((path) => !alwaysHidden.has(path));
-  const hidden = findPathsToHide(hide, candidates);
+  const alwaysHidden = resolveRealPaths(hide);
+  const candidates = resolveRealPaths(show).filter((path) => !alwaysHidden.includes(path));
+  const hidden = findPathsToHide(alwaysHidden, candidates);
   const shown = candidates.filter((path) => hidden.some((directory) => isBelow(path, directory)));
   return { hidden, shown, readOnly: resolveRealPaths(readOnly) };
 }
@@ -42,15 +42,14 @@ export function resolveRealPaths(directories: readonly string[]): string[] {
 }
 
 /**
- * Returns all paths that a launcher must cover to make these directories unreachable: their real paths, and every other path that
- * a bind mount gives them. Missing directories are ignored.
+ * Returns all paths that a launcher must cover to make these directories, given by their real paths, unreachable: also
+ * every other path that a bind mount gives them.
  */
-function findPathsToHide(directories: readonly string[], shown: readonly string[]): string[] {
-  const real = resolveRealPaths(directories);
-  if (real.length === 0) return [];
+function findPathsToHide(realPaths: readonly string[], shown: readonly string[]): string[] {
+  if (realPaths.length === 0) return [];
   const mounts = readMounts();
   return dropCovered(
-    real.flatMap((path) => [path, ...findOtherPaths(path, mounts)]),
+    realPaths.flatMap((path) => [path, ...findOtherPaths(path, mounts)]),
     shown,
   );
 }
