@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { toTimeCell } from "./cells.ts";
-import { formatTable } from "./table.ts";
+import { formatDuration, formatTable } from "./table.ts";
 
 const id = "01a1ef80-a470-744f-9b1e-2fafc1d6b999";
 const now = new Date("2026-11-18T12:00:00Z");
@@ -31,4 +31,16 @@ it("leaves out optional columns on a terminal that is too narrow for all columns
 
 it("replaces control characters in cells", () => {
   expect(formatTable(["A"], [["x\u001b[31m\ny"]], 60)).toEqual(["A", "x [31m y"]);
+});
+
+it.each([
+  [999.4, "999ms"],
+  [999.6, "1.0s"],
+  [59_949, "59.9s"],
+  [59_960, "1m0s"],
+  [119_700, "2m0s"],
+  [3_599_800, "1h0m"],
+  [7_265_000, "2h1m"],
+])("formats %d ms as %s", (ms, text) => {
+  expect(formatDuration(ms)).toBe(text);
 });

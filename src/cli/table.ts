@@ -103,12 +103,11 @@ export function replaceControlCharacters(text: string): string {
 
 export function formatDuration(ms: number | null): string {
   if (ms === null) return "-";
-  if (ms < 1000) return `${Math.round(ms)}ms`;
-  if (ms < 60_000) return `${(ms / 1000).toFixed(1)}s`;
-  const minutes = Math.floor(ms / 60_000);
-  return minutes < 60
-    ? `${minutes}m${Math.round((ms % 60_000) / 1000)}s`
-    : `${Math.floor(minutes / 60)}h${minutes % 60}m`;
+  if (Math.round(ms) < 1000) return `${Math.round(ms)}ms`;
+  if (ms < 59_950) return `${(ms / 1000).toFixed(1)}s`;
+  const seconds = Math.round(ms / 1000);
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 60 ? `${minutes}m${seconds % 60}s` : `${Math.floor(minutes / 60)}h${minutes % 60}m`;
 }
 
 /** Formats a time relative to now, like "5m ago" or "in 2h". */

@@ -14,6 +14,10 @@ export const defaultJsonLimits: JsonLimits = { depth: 64, values: 500_000, names
 const seed = Math.floor(Math.random() * 2 ** 31);
 const factor = Math.floor(Math.random() * 2 ** 30) * 2 + 1;
 
+function mix(hash: number, byte: number): number {
+  return Math.imul(hash ^ byte, factor) ^ (hash >>> 15);
+}
+
 /** Returns the first limit that the text exceeds, or null. Does not validate the text: the parser does. */
 export function findExceededLimit(bytes: Uint8Array, limits = defaultJsonLimits): keyof JsonLimits | null {
   const names = new Set<number>();
@@ -23,8 +27,8 @@ export function findExceededLimit(bytes: Uint8Array, limits = defaultJsonLimits)
     if (isQuoted) {
       if (byte === 0x22) isQuoted = false;
       else {
-        hash = Math.imul(hash ^ byte, factor) ^ (hash >>> 15);
-        if (byte === 0x5c) index += 1;
+        hash = mix(hash, byte);
+        if (byte === 0x5c) hash = mix(hash, bytes[(index += 1)] ?? 0); // An escaped quote does not end the name.
       }
       continue;
     }

@@ -52,7 +52,7 @@ export function Page() {
       {agents.isError ? <ErrorNote error={agents.error} /> : null}
       {agents.isPending ? (
         <Skeleton />
-      ) : visibleAgents.length === 0 ? (
+      ) : agents.isError && agents.data === undefined ? null : visibleAgents.length === 0 ? (
         <Card flush>
           {search === "" ? (
             <EmptyState icon="agents" title="No agents yet">
