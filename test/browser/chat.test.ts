@@ -86,6 +86,8 @@ test("keeps text that is typed while a message is being sent", async () => {
       if (route.request().method() === "POST") await hasTyped;
       await route.fallback();
     });
+    // The button is disabled until the message before is sent, and is called Queue until its run is shown as ended.
+    await expect.poll(() => page.getByRole("button", { name: "Send", exact: true }).isEnabled()).toBe(true);
     const request = page.waitForRequest((sent) => sent.method() === "POST" && sent.url().endsWith("/runs"));
     await send(page, message);
     await request;

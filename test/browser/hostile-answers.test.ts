@@ -103,6 +103,7 @@ test.each([
       await openPage(name);
     }
     expect(answers).toBeGreaterThan(50);
+    await context.unrouteAll({ behavior: "wait" });
   },
   900_000,
 );

@@ -136,6 +136,7 @@ test("an empty inbox suggests an agent only if Drover has it", async () => {
   await page.reload();
   await expectText(page).toContain("No open questions");
   await expectText(page).not.toContain("drover run checklist");
+  await page.unrouteAll({ behavior: "wait" });
 });
 
 test("shows a tool's changes, approves, edits and denies them with the mouse, and shows each decision", async () => {
