@@ -39,7 +39,7 @@ export function createIdentity(register: () => Promise<RegistrationResult>): Ide
       await pendingRenewal;
     },
     async hasRenewed(epoch) {
-      // Whoever asked for the registration handles its failure.
+      // The caller that asked for the registration handles its failure.
       await Promise.allSettled([pendingRenewal]);
       return latestEpoch > epoch;
     },
